@@ -252,6 +252,7 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
         queue_actor.operations.listener = QueueNotes(parts.recorder)
     handle = driver.machine.handle
     handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
+    handle.leaving = queue_actor.operations.leaving
     handle.lock, handle.changed = lock, rung_from_threads(bell)
     controller_actors = [
         ControllerActor(controller, store_client.clone(on_write), clock) for controller in parts.controllers

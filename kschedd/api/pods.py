@@ -29,6 +29,7 @@ from kschedd.api.resources import (
     pod_requests,
     resizes,
     states_cpu_and_memory,
+    why_resize_pends,
 )
 from kschedd.api.selecting.selectors import (
     IN,
@@ -544,6 +545,11 @@ class Pod(Object):
     def reports_resources(self) -> bool:
         """Whether its requests may differ from those of the spec."""
         return resizes(self.signature.spec.raw, self.raw.get("status"))
+
+    @property
+    def resize_deferred(self) -> bool:
+        """Whether the pod runs on a node that has no room to resize it yet."""
+        return why_resize_pends(self.raw.get("status") or {}) == "Deferred"
 
     def counted(self, rules: ResizeRules) -> "Counted":
         """Return its requests on its node, as they count by these rules."""

@@ -97,11 +97,12 @@ class _Resize:
 _NO_RESIZE: Final = _Resize()
 
 
-def _infeasible(status: Raw) -> bool:
+def why_resize_pends(status: Raw) -> str:
+    """Return the reason for which a resize of the pod waits; "" if none does."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodResizePending":
-            return bool(condition.get("reason") == "Infeasible")
-    return False
+            return str(condition.get("reason") or "")
+    return ""
 
 
 def _effective(asked: dict[str, _N], status: Raw, infeasible: bool, read: _Read[_N]) -> dict[str, _N]:
@@ -269,7 +270,7 @@ def resizes(spec: Raw, status: Raw | None) -> bool:
     """
     if not status:
         return False
-    if status.get("resources") is not None or _infeasible(status):
+    if status.get("resources") is not None or why_resize_pends(status) == "Infeasible":
         return True
     if "containerStatuses" not in status and "initContainerStatuses" not in status:
         return False
@@ -304,4 +305,4 @@ def _resize(spec: Raw, status: Raw | None, rules: ResizeRules) -> _Resize:
         for entry in statuses or ():
             reported[entry.get("name") or ""] = entry
     level = status if rules.pod_level and status.get("resources") is not None else None
-    return _Resize(reported, level, _infeasible(status), rules.of_sums)
+    return _Resize(reported, level, why_resize_pends(status) == "Infeasible", rules.of_sums)

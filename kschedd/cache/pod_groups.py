@@ -25,6 +25,16 @@ def min_count(group: Object) -> int:
     return 0 if gang is None else int(gang.get("minCount") or 0)
 
 
+def priority_of(group: Object) -> int:
+    """Return the priority of a PodGroup."""
+    return int(group.spec.get("priority") or 0)
+
+
+def disrupted_as_a_whole(group: Object) -> bool:
+    """Return whether all pods of the group are evicted if one is."""
+    return (group.spec.get("disruptionMode") or {}).get("all") is not None
+
+
 @attrs.define(eq=False)
 class PodGroups:
     """See the module. `cluster`: the cache that knows which pods are assumed."""
@@ -54,6 +64,15 @@ class PodGroups:
         """The PodGroup itself, if there is one."""
         return self.cluster.get(KIND, key)
 
+    def of(self, pod: Pod) -> Object | None:
+        """The PodGroup of a pod; None if it is of none, or of one that does not exist."""
+        return self.object(pod.pod_group) if pod.signature.spec.pod_group_name else None
+
+    def priority(self, pod: Pod) -> int:
+        """The priority of the pod's PodGroup, its own if there is none."""
+        group = self.of(pod)
+        return pod.priority if group is None else priority_of(group)
+
     def pods(self, key: str) -> list[Pod]:
         """All pods of the group, in the order in which they came."""
         return list(self._pods.get(key, {}).values())
@@ -65,6 +84,11 @@ class PodGroups:
     def scheduled(self, key: str) -> list[Pod]:
         """Those that are assumed or bound."""
         return [pod for pod in self.pods(key) if self._has_node(pod)]
+
+    def placed(self, key: str) -> list[Pod]:
+        """Those that are assumed or bound, as they are on their nodes."""
+        known = ((pod, self.cluster.pod(pod.uid)) for pod in self.scheduled(key))
+        return [pod if on_node is None else on_node for pod, on_node in known]
 
     def waiting_for_node(self, key: str) -> list[Pod]:
         """Those that are not."""

@@ -35,6 +35,7 @@ _PLUGINS: Final[Mapping[str, int]] = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
     "NodePorts": 0,
+    "DeferredPodScheduling": 0,
     "NodeResourcesFit": 1,
     "VolumeRestrictions": 0,
     "NodeVolumeLimits": 0,
@@ -56,6 +57,7 @@ _BY_RULE: Final[Mapping[str, tuple[str, int]]] = {
     "devices_scored": ("DynamicResources", 2),
     "declared_features": ("NodeDeclaredFeatures", 0),
     "gang_scheduling": ("GangScheduling", 0),
+    "resizes_preempt": ("DeferredPodScheduling", 0),
 }
 # Where a plugin's module is, if not in `kschedd.plugins` itself.
 _ROOMS: Final[Mapping[str, str]] = {
@@ -64,7 +66,7 @@ _ROOMS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("InterPodAffinity", "PodTopologySpread"), "topology"),
     **dict.fromkeys(("DynamicResources", "NodeDeclaredFeatures"), "devices"),
 }
-_NEWER: Final = frozenset(("NodeDeclaredFeatures", "GangScheduling"))
+_NEWER: Final = frozenset(("NodeDeclaredFeatures", "GangScheduling", "DeferredPodScheduling"))
 
 
 @attrs.frozen

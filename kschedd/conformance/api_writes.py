@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kschedd.api.objects import Object
+from kschedd.cache.pod_groups import KIND as POD_GROUP
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, Write
 from kschedd.store.patches.merging import merge_patch
 
@@ -54,10 +55,10 @@ def told(write: Write, before: Object | None, code: int) -> dict[str, Any] | Non
     `before`: the object as the scheduler saw it last. `code`: that of the error; 0: the write was done.
     """
     kind, key = target_of(write)
-    entry: dict[str, Any] = {"verb": verb_of(write, before), "object": f"{kind} {key}"}
+    entry: dict[str, Any] = {"verb": verb_of(write, before), "object": f"{kind.partition('.')[0]} {key}"}
     if isinstance(write, Bind):
         entry["what"] = [write.node_name]
-    if isinstance(write, MergePatch) and kind == "Pod":
+    if isinstance(write, MergePatch) and kind in ("Pod", POD_GROUP):
         entry["what"] = list(_changes(write.seen or before, write.patch))
         if not entry["what"]:
             return None

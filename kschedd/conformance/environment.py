@@ -53,6 +53,7 @@ class TraceEnvironment:
     failures: dict[str, list[int]] = attrs.field(factory=dict)  # by verb: the codes of the next answers
     conditions: dict[str, dict[str, str]] = attrs.field(factory=dict)  # pod -> condition that changed in this step
     _shown: dict[str, dict[str, str] | None] = attrs.field(factory=dict)  # pod -> its condition before this step
+    _kinds: dict[str, str] = attrs.field(factory=dict)  # of manifests -> as it is known here
     _removed: dict[tuple[str, str], Object] = attrs.field(factory=dict)  # objects that are gone
     _bindings: int = 0
     _version: int = 0
@@ -169,7 +170,8 @@ class TraceEnvironment:
             return
         if op["op"] not in ("patch", "delete"):
             raise UnsupportedRecord(f"there is an operation {op['op']!r}")
-        old = self.objects.get((op["kind"], _key(op)))
+        kind: str = op["kind"]
+        old = self.objects.get((self._kinds.get(kind, kind), _key(op)))
         if old is None:
             return
         if op["op"] == "delete":
@@ -196,7 +198,7 @@ class TraceEnvironment:
         self._version += 1
         new = parse(with_fields(raw, "metadata", resourceVersion=str(self._version)))
         old = self.objects.get((new.kind, new.key))
-        self.objects[new.kind, new.key] = new
+        self.objects[new.kind, new.key], self._kinds[raw["kind"]] = new, new.kind
         before, condition = scheduled_condition(old), scheduled_condition(new)
         if condition is not None and condition != before:
             # A step shows net changes of conditions: one that is reverted within the step is not shown.

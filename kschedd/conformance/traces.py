@@ -9,7 +9,7 @@ Source of the format and the rules: the README beside the records ("Traces").
 Units: milliseconds since the start of the trace.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -22,7 +22,9 @@ from kschedd.config.versions.kube_versions import V1_34_1, KubernetesVersion
 from kschedd.conformance.compare import differences
 from kschedd.conformance.environment import MILLISECOND, TraceEnvironment
 from kschedd.conformance.records import GoldenRecord
-from kschedd.queue.entry import QueuedPod, SubQueue
+from kschedd.framework.status import Code
+from kschedd.queue.entry import NO_PLUGINS, QueuedPod, SubQueue
+from kschedd.queue.groups import order_in_group
 from kschedd.queue.operations import FlushBackoff, FlushLeftover
 from kschedd.queue.scheduling_queue import Recorder, SchedulingQueue
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
@@ -41,6 +43,7 @@ _TICK_MS = 1000
 _LEFTOVER_MS = 30_000
 _WAITING = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 _SHOWN = (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF, SubQueue.UNSCHEDULABLE, SubQueue.GATED)
+_SHOWN_IF_ANY = (SubQueue.PENDING_GROUP, SubQueue.INCOMPLETE_GROUP)
 
 
 def trace_differences(
@@ -92,9 +95,10 @@ class Lockstep:
         config = trace_config(config_from_raw(record.config, version=version, feature_gates=raw["feature_gates"]))
         machine = SchedulingMachine(config, choose=self._choose, remember=remember)
         self.loop = SchedulingLoop(machine, self.environment, recorder=recorder, on_effects=self._applied)
+        self.loop.one_by_one = True
         self._want: list[Raw] = []  # attempts recorded for this step that we have not made yet
         self._made: list[Actual] = []
-        self._failure: FailedAttempt | None = None
+        self._failures: dict[str, FailedAttempt] = {}  # of the cycle under way, by uid
         self.hints: list[list[str]] = []  # [pod, node] hinted in this step
         self._hinted: list[Sequence[str]] = []  # those recorded for this step that are not made yet
         self.environment.load(record.objects)
@@ -148,7 +152,10 @@ class Lockstep:
             entry = self.loop.pop()
             if entry is None:
                 return
-            self._cycle(entry, during if done == 0 else ())
+            if self.loop.driver.in_group(entry):
+                self._group_cycle(entry)
+            else:
+                self._cycle(entry, during if done == 0 else ())
             done += 1
 
     def _cycle(self, entry: QueuedPod, during: Sequence[Raw]) -> None:
@@ -187,19 +194,51 @@ class Lockstep:
     def _complete(
         self, entry: QueuedPod, result: ScheduleResult | FitError, made: Actual, best: list[str] | None
     ) -> None:
-        self._failure = None
-        world = self.environment
-        before, world.deleted = world.deleted, []
-        self.loop.complete(entry, result)
-        deleted = sorted(world.deleted)
-        world.deleted = before + deleted
+        deleted = self._deleted_by(lambda: self.loop.complete(entry, result))
         cycles = self.loop.driver.bindings.cycles
         assert not cycles, "a cycle of a trace is expected to be complete before anything else happens"
-        tell_outcome(made, result, best, self._failure, deleted)
+        tell_outcome(made, result, best, self._failures.get(entry.uid), deleted)
+
+    def _deleted_by(self, end: Callable[[], object]) -> list[str]:
+        """End a cycle. Returns the pods that the scheduler deletes for it."""
+        self._failures, world = {}, self.environment
+        before, world.deleted = world.deleted, []
+        end()
+        deleted = sorted(world.deleted)
+        world.deleted = before + deleted
+        return deleted
+
+    def _group_cycle(self, first: QueuedPod) -> None:
+        """The cycle of a PodGroup. Among equal nodes the first by name is taken, as in the records."""
+        loop, world, key = self.loop, self.environment, first.pod.pod_group
+        entries = [first, *(entry for entry in loop.driver.popped_entries if entry.pod.pod_group == key)]
+        attempt, told = loop.queue.groups.in_cycle[key].attempts, dict[str, ScheduleResult | FitError]()
+        made: list[Actual] = [
+            {"pod": entry.key, "at_ms": world.now_ms, "attempt": attempt, "result": "skipped", "group": key}
+            for entry in sorted(entries, key=order_in_group)
+        ]
+        self._made += made
+        del self._want[: len(made)]
+        self._choose.node = self._choose.hint = ""
+        names = loop.machine.cluster.table.names
+        deleted = self._deleted_by(lambda: loop.group_cycle(first, lambda one, result: told.update({one.key: result})))
+        loop.resume_bindings()
+        tried = loop.driver.latest_group
+        if tried is not None and tried.status.code is Code.ERROR:  # an error leaves what Score said
+            told |= {member.entry.key: member.result for member in tried.members}
+        for outcome in made:
+            result = told.get(outcome["pod"])
+            if result is not None:
+                best = best_nodes(result, names) if isinstance(result, ScheduleResult) else None
+                tell_outcome(outcome, result, best, self._failures.get(result.pod.uid), ())
+        if deleted:
+            made[-1]["deleted"] = deleted
+        self._deliver()
+        world.now_ms += 1
 
     def _applied(self, effects: Effects) -> None:
         for failed in effects.failures:
-            self._failure = failed
+            self._failures[failed.entry.uid] = failed
 
     def _deliver(self) -> None:
         for event in self.environment.take_events():
@@ -244,8 +283,9 @@ def tell_outcome(
         return
     made["result"] = "unschedulable" if failed.reason == "Unschedulable" else "error"
     made["message"] = failed.message
-    # As in the queue entry, which includes a gating PreEnqueue plugin.
-    if plugins := failed.unschedulable_plugins | failed.entry.unschedulable_plugins:
+    # As in the queue entry, which includes a gating PreEnqueue plugin; of a group's pods before that.
+    queued = NO_PLUGINS if "group" in made else failed.entry.unschedulable_plugins
+    if plugins := failed.unschedulable_plugins | queued:
         made["unschedulable_plugins"] = sorted(plugins)
     if failed.pending_plugins:
         made["pending_plugins"] = sorted(failed.pending_plugins)
@@ -274,7 +314,11 @@ def step_of(
         "attempts": made,
         "bound": world.bound,
         "deleted": world.deleted,
-        "queues": {place.value: sorted(entry.key for entry in queue.entries(place)) for place in _SHOWN},
+        "queues": {
+            place.value: sorted(entry.key for entry in queue.entries(place))
+            for place in (*_SHOWN, *_SHOWN_IF_ANY)
+            if place in _SHOWN or queue.entries(place)
+        },
         "backoff_until_ms": {
             entry.key: (queue.backoff_until(entry) - zero_ns) // MILLISECOND
             for place in _WAITING

@@ -15,6 +15,7 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.cache.forked_counts import ForkedCounts
+from kschedd.cache.pod_groups import PodGroups
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config
 from kschedd.explain.past import Past
@@ -86,4 +87,6 @@ def scheduler_on(fork: Fork) -> Scheduler:
     assert profile is not None, "the pod's profile is expected to be there"
     framework = build_profile(fork.config, profile, fork.registry, fork.handle)
     extenders = extenders_of(fork.config.extenders)
-    return Scheduler(framework, fork.cluster, by_name, StartNode(fork.start), remember=False, extenders=extenders)
+    groups = fork.handle.shared(PodGroups)
+    start = StartNode(fork.start)
+    return Scheduler(framework, fork.cluster, by_name, start, remember=False, extenders=extenders, groups=groups)

@@ -4,13 +4,14 @@ Suggestions come from three sources, and each was tried, with the whole group: w
 one after the other until the group fits; more nodes like the largest; and a group that needs no more pods than fit.
 """
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
 
-from kschedd.api.objects import Object
+from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import min_count
 from kschedd.cache.scheduler_cache import SchedulerCache
@@ -30,7 +31,9 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.debug.work import drive
-from kschedd.scheduling.gangs.cycle import TriedGroup, TriedMember, order_of_members, profile_fault, try_group
+from kschedd.scheduling.gangs.counted import group_fault, try_counted
+from kschedd.scheduling.gangs.cycle import order_of_members, profile_fault, try_group
+from kschedd.scheduling.gangs.trial import TriedGroup, TriedMember
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.counted import NominatedPods
 from kschedd.scheduling.nominations.nominator import Nominator
@@ -149,7 +152,10 @@ class _Explaining:
         """The group's cycle as things are, and what its first member that fits nowhere would need."""
         waiting = [pod for pod in self._groups.waiting_for_node(self._key) if self._gate(pod) is None]
         entries = order_of_members([self._entry(pod) for pod in waiting])
-        fault = profile_fault(entries)
+        counted = self._machine.handle.rules.gangs_counted
+        if not entries:
+            return TriedGroup(unschedulable(""), ()), []
+        fault = group_fault(self._machine, self._key, entries) if counted else profile_fault(entries)
         if fault:
             return TriedGroup(error(fault), ()), []
         found: list[Proposal] = []
@@ -158,7 +164,8 @@ class _Explaining:
             if member.failed is not None and not member.preempts and not found:
                 found.extend(self._proposals(member.entry.pod))
 
-        return drive(try_group(self._machine, self._nominator, entries, 0.0, self._broken, look)), found
+        attempt = try_counted if counted else try_group
+        return drive(attempt(self._machine, self._nominator, entries, 0.0, self._broken, look)), found
 
     def _entry(self, pod: Pod) -> QueuedPod:
         at = self._order.setdefault(pod.uid, len(self._order))
@@ -219,15 +226,18 @@ class _Explaining:
     def _smaller(self, group: Object) -> GroupSuggestion | None:
         """The group as if it needed no more pods than there are and fit."""
         there = len(self._groups.pods(self._key))
-        tried, _ = self._try() if there >= min_count(group) else self._with(_needing(group, there))
+        tried, _ = self._try() if there >= min_count(group) else self._with(self._needing(group, there))
         scheduled = len(self._groups.scheduled(self._key))
         enough = scheduled + sum(bool(member.node_name) and not member.preempts for member in tried.members)
         if not 0 < enough < min_count(group) or enough == scheduled:
             return None
-        changes = _needing(group, enough)
+        changes = self._needing(group, enough)
         tried, _ = self._with(changes)
         pods = "1 pod" if enough == 1 else f"{enough} pods"
         return _told(f"it needed {pods} at once", changes, tried) if self._placed(tried) else None
+
+    def _needing(self, group: Object, number: int) -> list[Change]:
+        return _needing(group, number, changes=self._machine.handle.rules.groups_of_v1beta1)
 
     def _with(self, changes: Sequence[Change]) -> tuple[TriedGroup, list[Proposal]]:
         waiting = self._groups.waiting_for_node(self._key)
@@ -235,9 +245,14 @@ class _Explaining:
             return self._try()
 
 
-def _needing(group: Object, number: int) -> list[Change]:
-    """The group made anew, as its spec never changes, with so many pods that it needs."""
+def _needing(group: Object, number: int, *, changes: bool) -> list[Change]:
+    """Return what makes the group need so many pods: `changes`, or it is made anew, as its spec never changes."""
     policy = {**group.spec["schedulingPolicy"], "gang": {"minCount": number}}
+    if changes:
+        changed = parse({**group.raw, "spec": {**group.spec, "schedulingPolicy": policy}})
+        patch = json.dumps({"spec": {"schedulingPolicy": {"gang": {"minCount": number}}}})
+        command = f"patch podgroup {group.name} -n {group.namespace} --type merge -p '{patch}'"
+        return [Change(command, lambda cluster, pod: ChangedObjects((changed,)))]
     named = {"name": group.name, "namespace": group.namespace}
     wanted = {**_kind_of(group), "metadata": named, "spec": {**group.spec, "schedulingPolicy": policy}}
     remove = Change(f"delete podgroup {group.name}", lambda cluster, pod: ChangedObjects(remove=(group,)))

@@ -20,8 +20,10 @@ class CycleState:
     skip_filter: set[str] = attrs.field(factory=set)  # plugins whose PreFilter returned Skip
     already_filtered_by: str = ""  # the plugin whose PreFilterResult names only nodes its filter passes
     skip_score: set[str] = attrs.field(factory=set)  # plugins whose PreScore returned Skip
+    resizes: bool = False  # the pod runs on its node already, and is to be resized there
     scores_without_pods: bool = False  # an extender answered with Node objects, which are scored as they are
 
     def clone(self) -> "CycleState":
         copied = {key: value.clone() if isinstance(value, Clonable) else value for key, value in self.data.items()}
-        return CycleState(copied, set(self.skip_filter), self.already_filtered_by, set(self.skip_score))
+        skip_filter, skip_score = set(self.skip_filter), set(self.skip_score)
+        return CycleState(copied, skip_filter, self.already_filtered_by, skip_score, self.resizes)

@@ -21,6 +21,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.quantity import QuantityError, nanos
+from kschedd.api.resources import ResizeRules
 from kschedd.api.schemas.kinds import BY_NAME
 
 Raw = Mapping[str, Any]
@@ -38,13 +39,15 @@ class ActionType(IntFlag):
     UPDATE_NODE_CONDITION = 1 << 5
     UPDATE_NODE_ANNOTATION = 1 << 6
     UPDATE_NODE_DECLARED_FEATURE = 1 << 7  # since v1.35
-    UPDATE_POD_LABEL = 1 << 8
-    UPDATE_POD_SCALE_DOWN = 1 << 9  # a request became smaller
-    UPDATE_POD_TOLERATION = 1 << 10
-    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 11  # the last scheduling gate was removed
-    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 12
-    UPDATE = 0b1_1111_1111_1100
-    ALL = 0b1_1111_1111_1111
+    UPDATE_NODE_PREEMPTION_POLICY = 1 << 8  # since v1.37
+    UPDATE_POD_LABEL = 1 << 9
+    UPDATE_POD_SCALE_DOWN = 1 << 10  # a request became smaller
+    UPDATE_POD_SCALE_UP = 1 << 11  # a request became larger, since v1.37
+    UPDATE_POD_TOLERATION = 1 << 12
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 13  # the last scheduling gate was removed
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 14
+    UPDATE = 0b111_1111_1111_1100
+    ALL = 0b111_1111_1111_1111
 
     @property
     def label(self) -> str:
@@ -61,8 +64,10 @@ _ACTION_LABELS = {
     ActionType.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
     ActionType.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
     ActionType.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+    ActionType.UPDATE_NODE_PREEMPTION_POLICY: "UpdateNodePreemptionPolicy",
     ActionType.UPDATE_POD_LABEL: "UpdatePodLabel",
     ActionType.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    ActionType.UPDATE_POD_SCALE_UP: "UpdatePodScaleUp",
     ActionType.UPDATE_POD_TOLERATION: "UpdatePodToleration",
     ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
     ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
@@ -251,16 +256,27 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
         found.append(ActionType.UPDATE_NODE_ANNOTATION)
     if old.status.get("declaredFeatures") != new.status.get("declaredFeatures"):
         found.append(ActionType.UPDATE_NODE_DECLARED_FEATURE)
+    if old.spec.get("podPreemptionPolicy") != new.spec.get("podPreemptionPolicy"):
+        found.append(ActionType.UPDATE_NODE_PREEMPTION_POLICY)
     return [ClusterEvent(EventResource.NODE, action) for action in found]
 
 
-def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """The events of a pod update, in upstream's order; a general update if no narrower one fits."""
+def pod_events(old: Pod, new: Pod, resizing: ResizeRules | None = None) -> list[ClusterEvent]:
+    """The events of a pod update, in upstream's order; a general update if no narrower one fits.
+
+    `resizing`: how requests of running pods count, where pods that are being resized are queued; None: they are not,
+    and it is no event of its own that a request became larger.
+    """
     found = []
     if old.signature is not new.signature and old.labels != new.labels:
         found.append(ActionType.UPDATE_POD_LABEL)
-    if _scaled_down(old, new):
+    before, after = old.requests, new.requests
+    if resizing is not None:
+        before, after = old.counted(resizing).requests, new.counted(resizing).requests
+    if _smaller(after, before):
         found.append(ActionType.UPDATE_POD_SCALE_DOWN)
+    if resizing is not None and _smaller(before, after):
+        found.append(ActionType.UPDATE_POD_SCALE_UP)
     if old.pod_spec is not new.pod_spec:
         if old.pod_spec.scheduling_gates and not new.pod_spec.scheduling_gates:
             found.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
@@ -296,11 +312,10 @@ def _condition_statuses(node: Node) -> dict[str, str]:
     return {c.get("type", ""): c.get("status", "") for c in node.status.get("conditions") or ()}
 
 
-def _scaled_down(old: Pod, new: Pod) -> bool:
-    before, after = old.requests, new.requests
-    if before is after:
+def _smaller(requests: Mapping[str, int], than: Mapping[str, int]) -> bool:
+    if requests is than:
         return False
-    return any(name not in after or after[name] < amount for name, amount in before.items())
+    return any(name not in requests or requests[name] < amount for name, amount in than.items())
 
 
 def _generated_claims(status: Raw) -> tuple[list[tuple[Any, Any]], Any] | None:

@@ -44,6 +44,7 @@ class Handle:
     decided_at_permit: Callable[[str], bool] = lambda uid: False  # whether it was allowed or rejected, not told yet
     in_pre_bind: Callable[[str], bool] = lambda uid: False  # whether the pod's binding has work in PreBind under way
     evicting: Callable[[str], bool] = lambda uid: False  # whether PostFilter's writes for this pod are in progress
+    leaving: Callable[[str], bool] = lambda key: False  # whether a deleted pod still counts for this PodGroup
     current_pod: Callable[[str], Pod | None] | None = None  # key -> stored pod, if newer than the watch
     activate: Callable[[Sequence[Pod]], None] = lambda pods: None
     lock: SchedulerLock | None = None  # None: one thread does everything

@@ -45,12 +45,14 @@ def event_of(entry: Happened) -> SchedulerEvent | None:
     if isinstance(entry, PodPreempted):
         by = entry.preemptor
         message = f"Preempted by pod {by.uid} on node {entry.node}"
+        if entry.group:
+            message = f"Preempted by podgroup {entry.group} on node cluster"
         if entry.in_memory:
             message += " (in kube-scheduler memory)."
         return SchedulerEvent(
             entry.at_s, NORMAL, "Preempted", namespace, name, message, entry.uid, by.scheduler_name, by
         )
-    if entry.node:
+    if entry.node or (entry.attempted is not None and entry.attempted.node_name):  # the latter only has to be resized
         return None
     scheduler = "" if entry.attempted is None else entry.attempted.scheduler_name
     return SchedulerEvent(

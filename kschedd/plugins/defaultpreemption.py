@@ -9,7 +9,7 @@ writes are done, PreEnqueue holds the pod back. The plugin returns writes as dat
 
 A victim that waits at Permit is rejected there instead of being deleted.
 
-Rules: terminating_victims_deleted, victims_preempted_in_memory, placement_told.
+Rules: terminating_victims_deleted, victims_preempted_in_memory, placement_told, groups_preempt.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go, scheduler/framework/preemption/preemption.go;
 v1.36, scheduler/framework/preemption/executor.go.
@@ -23,6 +23,7 @@ from zlib import crc32
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import PodGroups
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import ArgsContext, arg
 from kschedd.config.parsing.reading import INT32, ConfigFields
@@ -45,6 +46,7 @@ _DISRUPTION: Final = "DisruptionTarget"
 _BY_SCHEDULER: Final = "PreemptionByScheduler"
 _SUCCESS: Final = Status(Code.SUCCESS)
 _WAITING: Final = unresolvable("waiting for the preemption for this pod to be finished")
+_GROUP_WAITS: Final = unresolvable("waiting for the preemption for this pod group to be finished")
 
 
 @attrs.frozen
@@ -72,6 +74,7 @@ class DefaultPreemption:
     _cancels: Callable[[str], bool]  # whether the binding of the victim with this uid is cancelled
     _latest: Callable[[Pod], Pod | None]  # the pod's current version, None if it is deleted
     success: Callable[[str, int], Status]  # by the node and the number of victims of a preemption that begins
+    _groups: PodGroups | None  # PodGroups preempt as a whole, and may be victims as a whole; None: the pods alone do
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -85,11 +88,15 @@ class DefaultPreemption:
             (lambda uid: handle.in_pre_bind(uid)) if handle.rules.victims_preempted_in_memory else lambda uid: False,
             lambda pod: pod if handle.current_pod is None else handle.current_pod(pod.key),
             told if handle.rules.placement_told else untold,
+            handle.shared(PodGroups) if handle.rules.groups_preempt else None,
         )
 
     # -- PreEnqueue: hold the pod while its victims are being evicted -------------------------------------------
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
+        if self._groups is not None and pod.pod_group:
+            group = self._groups.object(pod.pod_group)
+            return _GROUP_WAITS if self._gates and group is not None and self._evicting(group.uid) else None
         return _WAITING if self._gates and self._evicting(pod.uid) else None
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
@@ -107,7 +114,7 @@ class DefaultPreemption:
             return PostFilterResult(error(f'preemption: pod "{pod.name}" not found'))
         # Of a pod that was made anew under the name, filters still see the one that the attempt is for.
         tried_for, pod = (latest if latest.uid == pod.uid else pod), latest
-        why = ineligible(pod, cluster, view)
+        why = ineligible(pod, cluster, view, pod_priority if self._groups is None else self._groups.priority)
         if why:
             return PostFilterResult(unschedulable(f"preemption: {why}"))
         rows = view.rows_with(Code.UNSCHEDULABLE)
@@ -118,24 +125,29 @@ class DefaultPreemption:
             if tried.fault:
                 return PostFilterResult(error(f"preemption: {tried.fault}"))
             return PostFilterResult(unschedulable(f"preemption: {tried.message}"), nominated_node=tried.nominated_node)
-        evicted = tuple(victim for victim in best.victims if self._deletes(victim))
-        cleared = cleared_nominations(pod, view.nominated_on(best.node_name)) if evicted else ()
+        cleared = cleared_nominations(pod, view.nominated_on(best.node_name))
+        made = self.evicting(best.victims, pod.scheduler_name, "pod", cleared)
+        return attrs.evolve(
+            made,
+            status=self.success(best.node_name, len(best.victims)),
+            nominated_node=best.node_name,
+            details=attrs.evolve(made.details, candidates=tried.candidates, ties=tried.ties),
+        )
+
+    def evicting(
+        self, victims: Sequence[Pod], scheduler_name: str, preemptor: str, cleared: Sequence[Pod] = ()
+    ) -> PostFilterResult:
+        """Return how these victims are evicted for a `pod` or a `podgroup`, and whose nominations are cleared."""
+        evicted = tuple(victim for victim in victims if self._deletes(victim))
         waiting = {uid for uid in (other.uid for other, _ in self._waiting())} if evicted else set()
         rejected = tuple(victim for victim in evicted if victim.uid in waiting)
         cancelled = tuple(victim for victim in evicted if victim.uid not in waiting and self._cancels(victim.uid))
-        writes: list[Write] = [_no_nomination(other) for other in cleared]
+        writes: list[Write] = [_no_nomination(other) for other in cleared] if evicted else []
         for victim in evicted:
             if victim not in rejected and victim not in cancelled:
-                writes += evict(victim, pod)
-        return PostFilterResult(
-            self.success(best.node_name, len(best.victims)),
-            best.node_name,
-            best.victims,
-            tuple(writes),
-            rejected,
-            cancelled,
-            Preemption(tried.candidates, tried.ties, cleared, evicted),
-        )
+                writes += evict(victim, scheduler_name, preemptor)
+        details = Preemption((), (), tuple(cleared) if evicted else (), evicted)
+        return PostFilterResult(_SUCCESS, None, tuple(victims), tuple(writes), rejected, cancelled, details)
 
     def wanted(self, nodes: int) -> int:
         """How many candidates end the search among this many eligible nodes."""
@@ -165,7 +177,13 @@ def unless_terminating(victim: Pod) -> bool:
     return not victim.deletion_timestamp
 
 
-def ineligible(pod: Pod, cluster: SchedulerCache, view: PostFilterView) -> str:
+def pod_priority(pod: Pod) -> int:
+    return pod.priority
+
+
+def ineligible(
+    pod: Pod, cluster: SchedulerCache, view: PostFilterView, priority: Callable[[Pod], int] = pod_priority
+) -> str:
     """Why the pod must not preempt others now; "" if it may."""
     if pod.pod_spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
@@ -173,12 +191,12 @@ def ineligible(pod: Pod, cluster: SchedulerCache, view: PostFilterView) -> str:
     row = cluster.table.row_of.get(node_name) if node_name else None
     if row is None or view.code_on(node_name) == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
-    if any(other.priority < pod.priority and _goes_for_another(other) for other in cluster.table.pods[row]):
+    if any(priority(other) < pod.priority and goes_for_another(other) for other in cluster.table.pods[row]):
         return "not eligible due to a terminating pod on the nominated node."
     return ""
 
 
-def _goes_for_another(pod: Pod) -> bool:
+def goes_for_another(pod: Pod) -> bool:
     """Whether the pod is terminating because of a preemption."""
     if not pod.deletion_timestamp:
         return False
@@ -198,7 +216,7 @@ def _no_nomination(pod: Pod) -> MergePatch:
     return MergePatch("Pod", pod.namespace, pod.name, patch, "status")
 
 
-def evict(victim: Pod, preemptor: Pod) -> list[Write]:
+def evict(victim: Pod, scheduler_name: str, preemptor: str) -> list[Write]:
     """The DisruptionTarget condition, unless the victim has it, and the deletion with the victim's grace period.
 
     The condition has no lastTransitionTime yet: plugins have no clock, so the scheduling machine adds it.
@@ -207,7 +225,7 @@ def evict(victim: Pod, preemptor: Pod) -> list[Write]:
         "type": _DISRUPTION,
         "status": "True",
         "reason": _BY_SCHEDULER,
-        "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod",
+        "message": f"{scheduler_name}: preempting to accommodate a higher priority {preemptor}",
     }
     generation = victim.metadata.get("generation")
     if generation:

@@ -2,10 +2,11 @@
 
 PreEnqueue keeps a pod out of the active queue until its PodGroup is there, and as many pods as it needs. Permit has a
 pod wait on its node until so many are scheduled, then lets all of them go. In between stands the cycle of the group
-(`kschedd.scheduling.gangs.cycle`), which asks Permit about each pod on trial.
+(`kschedd.scheduling.gangs`), which in 1.36 asks Permit about each pod on trial, and from 1.37 on after each whether
+the gang is still possible (`placement_feasible`).
 
-Rules: gang_scheduling, at every extension point: 1.34 does not have the plugin.
-Source: Kubernetes v1.36.3, plugins/gangscheduling/gangscheduling.go.
+Rules: gang_scheduling, at every extension point: 1.34 does not have the plugin; gangs_counted.
+Source: Kubernetes v1.36.3 and v1.37.2, plugins/gangscheduling/gangscheduling.go.
 Units: seconds.
 """
 
@@ -31,7 +32,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.remedies import Remedy, RemedyContext
-from kschedd.framework.status import Code, Status, error, unresolvable
+from kschedd.framework.status import Code, Status, error, unresolvable, unschedulable
 
 PERMIT_TIMEOUT_S: Final = 300.0
 
@@ -45,10 +46,11 @@ class GangScheduling:
     rule_of_point: ClassVar = {"pre_enqueue": "gang_scheduling", "permit": "gang_scheduling"}
     _handle: Handle
     _groups: PodGroups
+    _counts: bool  # the rule gangs_counted
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
-        return cls(handle, handle.shared(PodGroups))
+        return cls(handle, handle.shared(PodGroups), handle.rules.gangs_counted)
 
     def idle_for(self, pod: Pod) -> Sequence[str]:
         return () if pod.signature.spec.pod_group_name else ("binding",)
@@ -62,7 +64,7 @@ class GangScheduling:
             name = pod.pod_spec.pod_group_name
             return unresolvable(f'waiting for pods\'s pod group "{name}" to appear in scheduling queue')
         wanted = min_count(group)
-        if wanted and len(self._groups.pods(key)) < wanted:
+        if wanted and len(self._groups.pods(key)) + self._handle.leaving(key) < wanted:
             return unresolvable(NOT_ENOUGH)
         return None
 
@@ -85,11 +87,24 @@ class GangScheduling:
             self._handle.allow(other.uid, self.name)
         return None
 
+    def placement_feasible(self, group: Object, scheduled: int, remaining: int) -> Status | None:
+        """Return Wait as long as more pods have to be placed, Unschedulable if too few are left for that."""
+        needed = min_count(group) or 1
+        if scheduled >= needed:
+            return None
+        so_far = f"{scheduled} scheduled, {remaining} remaining"
+        if scheduled + remaining < needed:
+            return unschedulable(f"minCount ({needed}) cannot be satisfied: {so_far}")
+        return Status(Code.WAIT, (f"minCount ({needed}) is not yet satisfied: {so_far}",))
+
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        return [
+        registered = [
             on(EventResource.POD, ActionType.ADD, _after_pod, by_signature=True),
             on(CustomResource(KIND), ActionType.ADD, _after_group, by_signature=True),
         ]
+        if self._counts:
+            registered.append(on(CustomResource(KIND), ActionType.UPDATE, _after_smaller_group, by_signature=True))
+        return registered
 
     def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         key = context.pod.pod_group
@@ -109,3 +124,9 @@ def _after_pod(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 def _after_group(pod: Pod, old: Any, new: Any) -> QueueingHint:
     return QUEUE if isinstance(new, Object) and new.key == pod.pod_group else QUEUE_SKIP
+
+
+def _after_smaller_group(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    if not isinstance(new, Object) or new.key != pod.pod_group or not isinstance(old, Object):
+        return QUEUE_SKIP
+    return QUEUE if 0 < min_count(new) < min_count(old) else QUEUE_SKIP

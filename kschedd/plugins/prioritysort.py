@@ -19,4 +19,4 @@ class PrioritySort:
         return cls()
 
     def sort_key(self, entry: Any) -> tuple[int, Any]:
-        return -entry.pod.priority, entry.timestamp
+        return -entry.priority, entry.timestamp

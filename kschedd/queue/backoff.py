@@ -5,15 +5,19 @@ podErrorBackoffQ), because only the former may be popped early, when activeQ is 
 With that feature backoffs are aligned to whole seconds, and pods with the same aligned expiration are ordered as in
 activeQ. An expiration equal to the current second still counts as backing off, so the pod leaves one second later.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/backoff_queue.go. Owns its two heaps. Called by SchedulingQueue.
+The limit of a PodGroup grows with the square root of the number of its pods.
+
+Source: Kubernetes v1.34 and v1.37, scheduler/backend/queue/backoff_queue.go. Owns its two heaps. Called by
+SchedulingQueue.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import attrs
 
-from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
+from kschedd.queue.entry import SECOND, QueuedGroup, QueuedPod, SubQueue
 from kschedd.queue.keyed_heap import KeyedHeap
 
 SortKey = Callable[[QueuedPod], Any]
@@ -39,7 +43,10 @@ class BackoffQueue:
         if failures == 0:
             return 0
         # After 64 doublings every backoff is `maximum`; capping the exponent keeps the shift small.
-        wait = min(self.initial << min(failures - 1, 64), self.maximum)
+        maximum = self.maximum
+        if isinstance(entry, QueuedGroup):
+            maximum = int(maximum * math.sqrt(len(entry.members)))
+        wait = min(self.initial << min(failures - 1, 64), maximum)
         entry.backoff_expiration = self._align(entry.timestamp + wait)
         return entry.backoff_expiration
 

@@ -2,7 +2,8 @@
 
 An entry is created when the pod is first added and stays the same object in every sub-queue and during attempts,
 until the pod is bound or deleted. Only the queue writes to it, with one exception: after a failed attempt the caller
-sets `unschedulable_plugins`, `pending_plugins` (and a newer `pod`) before requeueing the entry.
+sets `unschedulable_plugins`, `pending_plugins` (and a newer `pod`) before requeueing the entry. Where the rule
+`groups_queued` holds, the pods of a PodGroup are members of one entry, which moves and backs off as a whole.
 
 Units: all times are integer nanoseconds of the caller's clock; 0 means never.
 """
@@ -29,6 +30,8 @@ class SubQueue(StrEnum):
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
     IN_FLIGHT = "in_flight"  # popped, not yet done: being scheduled, waiting in Permit, or being bound
+    PENDING_GROUP = "pending_group"  # waits for the end of its PodGroup's cycle
+    INCOMPLETE_GROUP = "incomplete_group"  # waits for its PodGroup to be created
 
     __hash__ = str.__hash__  # an enum's own is plain Python, and every move looks something up by its places
 
@@ -56,8 +59,29 @@ class QueuedPod:
         return self.pod.uid
 
     @property
+    def priority(self) -> int:
+        return self.pod.priority
+
+    @property
     def gated(self) -> bool:
         return self.gating_plugin != ""
+
+
+@attrs.define(eq=False)
+class QueuedGroup(QueuedPod):
+    """A PodGroup and its pods that wait for a node, as one entry (upstream's QueuedPodGroupInfo).
+
+    `pod` is one of its pods; `attempts`, counts and times are the group's. No plugin rejects a group, so a group that
+    failed backs off as after an error.
+    """
+
+    group: str = ""  # namespace/name
+    group_priority: int = 0
+    members: list[QueuedPod] = attrs.field(factory=list)  # in the order of their attempts
+
+    @property
+    def priority(self) -> int:
+        return self.group_priority
 
 
 @fast_frozen

@@ -18,6 +18,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import KIND as POD_GROUP
 from kschedd.framework import events
 from kschedd.object_faults import FaultLedger, ObjectRef
 from kschedd.queue.entry import SECOND
@@ -102,6 +103,8 @@ class EventHandlers:
             assert old is None or isinstance(old, Node)
             assert new is None or isinstance(new, Node)
             return self.node_changed(old, new, now)
+        if subject is not None and subject.kind == POD_GROUP:
+            self.queue.groups.changed(old, new, now)
         event = events.object_event(old, new)
         if event is None:
             return ""
@@ -125,6 +128,8 @@ class EventHandlers:
         old = None if old is None or old.finished else old
         new = None if new is None or new.finished else new
         bound = False
+        if self.queue.settings.resizing is not None:
+            self._resize_changed(old, new, now)
         # When a pod gets its node, it is first added as an assigned pod, then deleted as a pending one.
         if new is not None and new.node_name:
             if old is not None and old.node_name:
@@ -147,6 +152,25 @@ class EventHandlers:
         )
         return label
 
+    def _resize_changed(self, old: Pod | None, new: Pod | None, now: int) -> None:
+        """Queue a running pod as long as its resize is deferred.
+
+        Source: Kubernetes v1.37, scheduler/eventhandlers.go (addPod, updatePod, deletePod).
+        """
+        waited, waits = self._resizes(old), self._resizes(new)
+        if waited is None:
+            if waits is not None:
+                self.queue.add(waits, now)
+        elif waits is None:
+            self.queue.delete(waited, now)
+        else:
+            self.queue.update(waited, waits, now)
+
+    def _resizes(self, pod: Pod | None) -> Pod | None:
+        if pod is None or not pod.node_name or pod.scheduler_name not in self.scheduler_names:
+            return None
+        return pod if pod.resize_deferred else None
+
     def _pending_changed(self, old: Pod | None, new: Pod | None, now: int, bound: bool) -> None:
         """Tell the queue of a change of a pending pod; `bound`: it is no longer pending because it got a node.
 
@@ -155,7 +179,7 @@ class EventHandlers:
         queue = self.queue
         if new is None:
             if old is not None:
-                queue.delete(old, now)
+                queue.delete(old, now, bound=bound)
                 if bound and queue.settings.bound_nominees_wake_none:
                     return
                 # A deleted pod that was nominated or waiting at Permit frees resources on its node.

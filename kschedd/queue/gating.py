@@ -11,7 +11,7 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Code, Status, error
-from kschedd.queue.entry import QueuedPod
+from kschedd.queue.entry import QueuedGroup, QueuedPod
 from kschedd.queue.hints import FaultReport
 
 PreEnqueue = Mapping[str, Mapping[str, Callable[[Pod], Status | None]]]
@@ -27,7 +27,14 @@ class Gating:
         """Run the PreEnqueue plugins, the previous gating plugin first; updates the entry's gating fields.
 
         The caller must put the entry into a sub-queue right afterwards: the index is keyed by the gating plugin.
+        A PodGroup passes if all its pods do; the plugins are called for each of them.
         """
+        if isinstance(entry, QueuedGroup):
+            gated = [member for member in entry.members if not self.passes(member)]
+            entry.gating_plugin, entry.gating_status = "", None
+            if gated:
+                entry.gating_plugin, entry.gating_status = gated[-1].gating_plugin, gated[-1].gating_status
+            return not gated
         plugins = self.plugins.get(entry.pod.scheduler_name)
         if plugins:
             last = entry.gating_plugin

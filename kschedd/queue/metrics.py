@@ -2,7 +2,7 @@
 
 `MoveMetrics` counts moves, many at once; the log owns it. `queue_metrics` is the queue as it is now. Those named
 `kschedd_…` upstream has not.
-Source: Kubernetes v1.34, scheduler/metrics/metrics.go.
+Source: Kubernetes v1.34 and v1.37, scheduler/metrics/metrics.go.
 """
 
 from collections import Counter as Tally
@@ -23,7 +23,10 @@ _QUEUES: Final = {
     SubQueue.ERROR_BACKOFF: "backoff",
     SubQueue.UNSCHEDULABLE: "unschedulable",
     SubQueue.GATED: "gated",
+    SubQueue.PENDING_GROUP: "pending",
+    SubQueue.INCOMPLETE_GROUP: "incomplete",
 }
+_OF_GROUPS: Final = (SubQueue.PENDING_GROUP, SubQueue.INCOMPLETE_GROUP)
 _NOT_ENTERED: Final = (SubQueue.OUTSIDE, SubQueue.IN_FLIGHT)
 _APART: Final = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 _kind = attrgetter("source", "target", "event")
@@ -59,9 +62,10 @@ class MoveMetrics:
 
 def queue_metrics(queue: SchedulingQueue) -> list[MetricFamily]:
     """The metrics of what is in the queue now."""
-    pending: Tally[tuple[str, ...]] = Tally({(name,): 0 for name in _QUEUES.values()})
+    shown = [place for place in _QUEUES if queue.settings.groups_queued or place not in _OF_GROUPS]
+    pending: Tally[tuple[str, ...]] = Tally({(_QUEUES[place],): 0 for place in shown})
     for place, count in queue.counts().items():
-        if place in _QUEUES:
+        if place in shown:
             pending[_QUEUES[place],] += count
     rejected: Tally[tuple[str, ...]] = Tally()
     for kind in queue.unschedulable_kinds():

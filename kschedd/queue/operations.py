@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.framework.status import Code
 from kschedd.queue.entry import QueuedPod, SubQueue
 from kschedd.queue.event_handlers import EventHandlers
 from kschedd.queue.gating import PreEnqueue
@@ -47,6 +48,18 @@ class AttemptFailed:
     pending_plugins: frozenset[str]
     evicting: bool = False  # its victims are chosen but not yet evicted: it stays out of the active queue until then
     seen: int = 0  # the number of the last observation that the attempt saw
+
+
+@attrs.frozen(eq=False)
+class GroupAttempted:
+    """The cycle of a PodGroup has ended; its pods that go back to the queue have come back.
+
+    `evicting`: the uid of the group if its victims are chosen but not yet evicted; else "".
+    """
+
+    group: str
+    outcome: Code
+    evicting: str = ""
 
 
 @attrs.frozen(eq=False)
@@ -90,7 +103,9 @@ class AtThisPoint:
     work: "Callable[[QueueOperations], None]"
 
 
-QueueOperation = EventsObserved | AttemptFailed | AssumedPodForgotten | Activate | Reconfigured | AtThisPoint
+QueueOperation = (
+    EventsObserved | AttemptFailed | GroupAttempted | AssumedPodForgotten | Activate | Reconfigured | AtThisPoint
+)
 """What the scheduling driver requests."""
 
 
@@ -183,6 +198,7 @@ class QueueOperations:
         self._steps = {
             EventsObserved: self._events_observed,
             AttemptFailed: self._attempt_failed,
+            GroupAttempted: self._group_attempted,
             AssumedPodForgotten: self._assumed_pod_forgotten,
             Activate: lambda given, now: queue.activate(given.pods, now),
             Reconfigured: self._reconfigured,
@@ -203,11 +219,19 @@ class QueueOperations:
         return step(given, now) if self.listener is None else self.listener.given(given, now, step)
 
     def evicting(self, uid: str) -> bool:
-        """Whether the pod is being requeued by the attempt that chose its victims, none of which is evicted yet.
+        """Whether the pod, or PodGroup, is being requeued by the attempt that chose its victims, none of which is
+        evicted yet.
 
-        Events observed during that attempt must not requeue the pod; the deletion of its victims will.
+        Events observed during that attempt must not requeue it; the deletion of its victims will.
         """
         return uid == self._evicting
+
+    def leaving(self, key: str) -> bool:
+        """Return whether a pod of this PodGroup is being taken out, which the group's other pods are not to notice yet.
+
+        Upstream's cache of PodGroups learns of a deleted pod after the queue.
+        """
+        return key == self.queue.groups.leaving
 
     def _take_nominated(self) -> tuple[Pod, ...]:
         taken = tuple(self.nominated)
@@ -230,13 +254,20 @@ class QueueOperations:
         self.queue.add_unschedulable_if_not_present(entry, now, given.seen)
         self._evicting = ""
 
+    def _group_attempted(self, given: GroupAttempted, now: int) -> None:
+        self._evicting = given.evicting
+        self.queue.groups.attempted(given.group, given.outcome, now)
+        self._evicting = ""
+
     def _assumed_pod_forgotten(self, given: AssumedPodForgotten, now: int) -> None:
         self.queue.assigned_pod_deleted(given.pod, now, None if given.for_itself else _all_but(given.pod.uid))
 
     def _reconfigured(self, given: Reconfigured, now: int) -> None:
         queue = self.queue
         self.handlers.scheduler_names = given.scheduler_names
-        queue.reconfigure(given.settings, sort_key=given.sort_key, pre_enqueue=given.pre_enqueue, hints=given.hints)
+        queue.reconfigure(
+            given.settings, sort_key=given.sort_key, pre_enqueue=given.pre_enqueue, hints=given.hints, now=now
+        )
         queue.activate(queue.ungated(), now)
 
 

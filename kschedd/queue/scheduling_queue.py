@@ -21,17 +21,19 @@ them if SchedulerPopFromBackoffQ is off, and may leave the pod in two sub-queues
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.api.resources import ResizeRules
 from kschedd.framework import events
 from kschedd.framework.events import ClusterEvent
 from kschedd.queue.backoff import BackoffQueue, SortKey
-from kschedd.queue.entry import NO_PLUGINS, SECOND, Move, QueuedPod, SubQueue
+from kschedd.queue.entry import NO_PLUGINS, SECOND, Move, QueuedGroup, QueuedPod, SubQueue
 from kschedd.queue.gating import Gating, PreEnqueue
+from kschedd.queue.groups import GroupQueue
 from kschedd.queue.hints import SKIP, FaultReport, HintTable, Registrations, RequeueDecision, Strategy
 from kschedd.queue.in_flight import InFlight
 from kschedd.queue.keyed_heap import KeyedHeap
@@ -47,13 +49,14 @@ LEFTOVER_FLUSH = 30 * SECOND
 _NOMINATING = (events.UNSCHEDULED_POD_ADD.label, events.UNSCHEDULED_POD_UPDATE.label)
 _WAITING = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 _OUT_OF_ACTIVE = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
+_NOT_TO_ACTIVATE = (SubQueue.ACTIVE, SubQueue.PENDING_GROUP, SubQueue.INCOMPLETE_GROUP)
 _POD_POPPED = "PodPopped"  # upstream's label of a pod in flight, among the events that are held
 _NO_HINT = RequeueDecision(Strategy.AFTER_BACKOFF)
 
 
 def by_priority(entry: QueuedPod) -> tuple[int, int]:
     """PrioritySort's order: higher priority first, then the earlier timestamp."""
-    return -entry.pod.priority, entry.timestamp
+    return -entry.priority, entry.timestamp
 
 
 @attrs.frozen
@@ -66,6 +69,8 @@ class QueueSettings:
     bound_nominees_wake_none: bool = False
     gated_pods_flushed: bool = False
     gated_nominations_kept: bool = False
+    groups_queued: bool = False
+    resizing: ResizeRules | None = None  # how requests count where the rule resizes_preempt holds; None: it does not
 
 
 class SchedulingQueue:
@@ -96,28 +101,35 @@ class SchedulingQueue:
         self._of_group: dict[str, dict[str, None]] = {}  # PodGroup -> keys of its pods among `_entries`, oldest first
         self._active: KeyedHeap[QueuedPod] = KeyedHeap()
         self._backoff = self._new_backoff()
-        self._unschedulable = UnschedulablePods(self._hints, self.settings.gated_pods_flushed)
+        self.groups = GroupQueue(self)
+        self._unschedulable = UnschedulablePods(self._hints, self.settings.gated_pods_flushed, self.groups.holder)
         self._in_flight = InFlight()
         self._one_by_one = one_by_one
 
     # Pending pods are added, updated, deleted, activated.
 
     def add(self, pod: Pod, now: int) -> SubQueue:
-        """A pending pod was added. Returns its sub-queue: active or gated."""
+        """A pending pod was added. Returns its sub-queue: active or gated, or one of those that wait for a group."""
         entry = QueuedPod(pod, pod.key, now)
-        return self._to_active(entry, _NOMINATING[0], now, _NO_HINT)
+        if self._in_group(pod):
+            return self.groups.add(entry, _NOMINATING[0], now)
+        return self.to_active(entry, _NOMINATING[0], now, _NO_HINT)
 
     def update(self, old: Pod, new: Pod, now: int) -> SubQueue:
         """A pending pod was updated. Returns its sub-queue afterwards."""
         if new.uid in self._in_flight:
             # The attempt continues with the pod as popped; the update is evaluated if the attempt fails.
-            for event in events.pod_events(old, new):
-                self._saw(event, old, new, now)
+            for event in events.pod_events(old, new, self.settings.resizing):
+                self.saw(event, old, new, now)
                 self._in_flight.happened(event, old, new, self.observation)
             return SubQueue.IN_FLIGHT
         entry = self._entries.get(new.key)
+        if self._in_group(new):
+            if entry is None:
+                return self.groups.add(QueuedPod(new, new.key, now), _NOMINATING[0], now)
+            return self.groups.update(entry, old, new, now)
         if entry is None:
-            return self._to_active(QueuedPod(new, new.key, now), _NOMINATING[1], now, _NO_HINT)
+            return self.to_active(QueuedPod(new, new.key, now), _NOMINATING[1], now, _NO_HINT)
         if entry.place not in _OUT_OF_ACTIVE:
             entry.pod = new
             if entry.place is SubQueue.ACTIVE:
@@ -128,22 +140,25 @@ class SchedulingQueue:
         self._unschedulable.remove(entry.key)
         entry.pod = new
         self._unschedulable.add(entry)
-        for event in events.pod_events(old, new):
-            self._saw(event, old, new, now)
+        for event in events.pod_events(old, new, self.settings.resizing):
+            self.saw(event, old, new, now)
             decision = self._hints.decide(entry, event, old, new)
             if decision.strategy is not Strategy.SKIP:
-                place = self._requeue(entry, decision, event.label, now)
+                place = self.requeue(entry, decision, event.label, now)
                 if place not in _OUT_OF_ACTIVE:
                     return place
         return entry.place
 
-    def delete(self, pod: Pod, now: int) -> None:
-        """The pod was deleted or assigned. A pod in flight is not affected: its attempt ends with `done`."""
+    def delete(self, pod: Pod, now: int, *, bound: bool = False) -> None:
+        """The pod was deleted, or assigned (`bound`). A pod in flight is not affected: its attempt ends with `done`."""
         entry = self._entries.get(pod.key)
         if entry is not None:
             self._forget(entry)
+            if self._in_group(entry.pod):
+                self.groups.delete(entry, now, bound)
+                return
             source = entry.place
-            self._take_out(entry)
+            self.take_out(entry)
             self._record(now, entry, source, SubQueue.OUTSIDE, events.UNSCHEDULED_POD_DELETE.label)
 
     def activate(self, pods: Iterable[Pod], now: int) -> list[QueuedPod]:
@@ -155,9 +170,9 @@ class SchedulingQueue:
         label = events.FORCE_ACTIVATE.label
         for pod in pods:
             entry = self._entries.get(pod.key)
-            if entry is not None and entry.place is not SubQueue.ACTIVE:
-                waited = entry.place in _WAITING
-                if self._to_active(entry, label, now, _NO_HINT, from_backoff=waited) is SubQueue.ACTIVE:
+            if entry is not None and entry.place not in _NOT_TO_ACTIVATE:
+                waited, whole = entry.place in _WAITING, self.groups.holder(entry)
+                if self.to_active(whole, label, now, _NO_HINT, from_backoff=waited) is SubQueue.ACTIVE:
                     moved.append(entry)
                     continue
             if pod.uid in self._in_flight:
@@ -209,7 +224,11 @@ class SchedulingQueue:
                     return None
                 label, early = events.POP_FROM_BACKOFF_Q, self._backoff.expiration(entry)
             entry.popped_early = early
-            if self._begin(entry, label, now):
+            if isinstance(entry, QueuedGroup):
+                first = self.groups.begin(entry, label, now)
+                if first is not None:
+                    return first
+            elif self.begin(entry, label, now):
                 return entry
         return None
 
@@ -218,18 +237,20 @@ class SchedulingQueue:
         group = popped.pod.pod_group
         if not group:
             return []
+        if (whole := self.groups.in_cycle.get(group)) is not None:
+            return [member for member in whole.members if member is not popped]
         others = [self._entries[key] for key in self._of_group.get(group, ())]
         taken = []
         for entry in others:
             if not entry.gated:
                 place = entry.place
-                self._take_out(entry)
+                self.take_out(entry)
                 entry.place, entry.popped_early = place, popped.popped_early
-                if self._begin(entry, events.POP_WITH_POD_GROUP, now):
+                if self.begin(entry, events.POP_WITH_POD_GROUP, now):
                     taken.append(entry)
         return taken
 
-    def _begin(self, entry: QueuedPod, label: str, now: int) -> bool:
+    def begin(self, entry: QueuedPod, label: str, now: int) -> bool:
         """An entry that has left its sub-queue is in flight from now on; False if its pod is so already."""
         self._forget(entry)
         source = entry.place
@@ -264,8 +285,10 @@ class SchedulingQueue:
                 entry.consecutive_errors += 1
             entry.timestamp = now
             entry.backoff_expiration = 0
+            if self._in_group(entry.pod):
+                return self.groups.add(entry, events.SCHEDULE_ATTEMPT_FAILURE, now)
             decision, cause = self._decide_in_flight(entry, seen)
-            return self._requeue(entry, decision, events.SCHEDULE_ATTEMPT_FAILURE, now, cause)
+            return self.requeue(entry, decision, events.SCHEDULE_ATTEMPT_FAILURE, now, cause)
         finally:
             self._in_flight.done(entry.pod.uid)
 
@@ -300,8 +323,9 @@ class SchedulingQueue:
         waiting = self._unschedulable
         if waiting.spots:
             decide = waiting.decide_each if self._one_by_one else waiting.decide
-            for entry, decision in decide(event, old, new, pre_check):
-                if self._requeue(entry, decision, event.label, now) not in _OUT_OF_ACTIVE:
+            decided = decide(event, old, new, pre_check)
+            for entry, decision in self.groups.joined(decided) if self.groups.queued else decided:
+                if self.requeue(entry, decision, event.label, now) not in _OUT_OF_ACTIVE:
                     moved.append(entry)
         self._in_flight.happened(event, old, new, self.observation)
         return moved
@@ -311,7 +335,7 @@ class SchedulingQueue:
         moved: list[QueuedPod] = []
         if self.event_listener is None and not self.heeds_events:
             return moved
-        for event in events.pod_events(old, new):
+        for event in events.pod_events(old, new, self.settings.resizing):
             moved += self.move_all_to_active_or_backoff(event, old, new, now)
         return moved
 
@@ -324,7 +348,7 @@ class SchedulingQueue:
         return [
             entry
             for entry in self._backoff.take_completed(now, most)
-            if self._to_active(entry, events.BACKOFF_COMPLETE, now, _NO_HINT, from_backoff=True) is SubQueue.ACTIVE
+            if self.to_active(entry, events.BACKOFF_COMPLETE, now, _NO_HINT, from_backoff=True) is SubQueue.ACTIVE
         ]
 
     def backoff_expired(self, now: int) -> bool:
@@ -336,13 +360,13 @@ class SchedulingQueue:
         event = events.UNSCHEDULABLE_TIMEOUT
         left, any_left = self._unschedulable.left_since(now - self.settings.max_in_unschedulable)
         moved = []
-        for entry in left:
-            decision = self._hints.decide(entry, event, None, None)
-            place = self._requeue(entry, decision, event.label, now)
+        for entry, decision in self.groups.joined((one, self._hints.decide(one, event, None, None)) for one in left):
+            place = self.requeue(entry, decision, event.label, now)
             if place not in _OUT_OF_ACTIVE:
                 moved.append(entry)
             elif place is SubQueue.GATED:
-                self._unschedulable.stayed_gated(entry)
+                for pod in _pods_of(entry):
+                    self._unschedulable.stayed_gated(pod)
         if any_left:
             self._in_flight.happened(event, None, None, self.observation)
         return moved
@@ -361,7 +385,7 @@ class SchedulingQueue:
     def snapshot(self) -> QueueSnapshot:
         """What is in the queue now; see `kschedd.queue.snapshot`."""
         return QueueSnapshot(
-            EntryStates.of([*self._entries.values(), *self._in_flight]),
+            EntryStates.of([*self._entries.values(), *self._in_flight, *self.groups.entries()]),
             self.scheduling_cycle,
             self._entries.copy(),
             self._active.items(),
@@ -369,6 +393,7 @@ class SchedulingQueue:
             self._backoff.failed.items(),
             self._unschedulable.snapshot(),
             self._in_flight.snapshot(),
+            self.groups.snapshot(),
         )
 
     def restore(self, snapshot: QueueSnapshot, copies: EntryCopies) -> None:
@@ -379,6 +404,7 @@ class SchedulingQueue:
             self._entries[key] = copied = copies.of(entry)
             if copied.pod.signature.spec.pod_group_name:
                 self._of_group.setdefault(copied.pod.pod_group, {})[key] = None
+        self.groups.restore(snapshot.groups, copies)
         self._active = KeyedHeap.of(copies.heap(snapshot.active))
         self._backoff.rejected = KeyedHeap.of(copies.heap(snapshot.rejected))
         self._backoff.failed = KeyedHeap.of(copies.heap(snapshot.failed))
@@ -399,11 +425,14 @@ class SchedulingQueue:
         sort_key: SortKey | None = None,
         pre_enqueue: PreEnqueue | None = None,
         hints: Registrations | None = None,
+        now: int = 0,
     ) -> None:
         """Replace settings, sort key, PreEnqueue plugins or event registrations; None keeps the present one.
 
-        No pod changes its sub-queue (see `ungated`). Backoffs already computed stay.
+        No pod changes its sub-queue (see `ungated`), unless pods of PodGroups are no longer, or newly, queued as one
+        entry. Backoffs already computed stay.
         """
+        before = self.settings
         if settings is not None:
             self.settings = settings
         if pre_enqueue is not None:
@@ -420,6 +449,21 @@ class SchedulingQueue:
                 self._active.put(entry.key, self._sort_key(entry), entry)
             for entry in waiting:
                 self._backoff.put(entry)
+        if self.settings.groups_queued != before.groups_queued:
+            self._regroup(now)
+
+    def _regroup(self, now: int) -> None:
+        """Queue the pods of PodGroups as one entry each, or one by one, from now on."""
+        label = "Reconfigured"
+        for entry in self.groups.dissolve():
+            self.to_active(entry, label, now, _NO_HINT)
+        if not self.settings.groups_queued:
+            return
+        for entry in [entry for entry in self._entries.values() if entry.pod.signature.spec.pod_group_name]:
+            source = entry.place
+            self.take_out(entry)
+            entry.place = source
+            self.groups.add(entry, label, now)
 
     def force(self, key: str, place: SubQueue, now: int) -> bool:
         """Move a queued pod, on a user's request, to active, backoff or unschedulable; False if it is not queued."""
@@ -427,13 +471,16 @@ class SchedulingQueue:
         if entry is None:
             return False
         assert place in (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE), f"{place} is not for hands"
+        if entry.place in _NOT_TO_ACTIVATE[1:]:
+            return True
+        entry = self.groups.holder(entry)
         if place is SubQueue.BACKOFF:
             place = self._backoff.place_for(entry)
         if place is not SubQueue.UNSCHEDULABLE:
             entry.gating_plugin = ""
         elif entry.gated:
             place = SubQueue.GATED
-        self._put(entry, place, "Forced", now)
+        self.put(entry, place, "Forced", now)
         return True
 
     # Views.
@@ -453,12 +500,15 @@ class SchedulingQueue:
 
     def entries(self, place: SubQueue | None = None) -> list[QueuedPod]:
         """All queued pods, or those in one sub-queue; active and backoff in pop order."""
-        if place is SubQueue.ACTIVE:
-            return self._active.ordered()
-        if place is SubQueue.BACKOFF:
-            return self._backoff.rejected.ordered()
-        if place is SubQueue.ERROR_BACKOFF:
-            return self._backoff.failed.ordered()
+        heap = {
+            SubQueue.ACTIVE: self._active,
+            SubQueue.BACKOFF: self._backoff.rejected,
+            SubQueue.ERROR_BACKOFF: self._backoff.failed,
+        }.get(place or SubQueue.OUTSIDE)
+        if heap is not None:
+            return [pod for entry in heap.ordered() for pod in _pods_of(entry)]
+        if place in (SubQueue.PENDING_GROUP, SubQueue.INCOMPLETE_GROUP):
+            return self.groups.waiting(place)
         if place is SubQueue.IN_FLIGHT:
             return self.in_flight_pods()
         if place is None:
@@ -467,7 +517,7 @@ class SchedulingQueue:
 
     def counts(self) -> dict[SubQueue, int]:
         gated = self._unschedulable.gated
-        return {
+        counts = {
             SubQueue.ACTIVE: len(self._active),
             SubQueue.BACKOFF: len(self._backoff.rejected),
             SubQueue.ERROR_BACKOFF: len(self._backoff.failed),
@@ -475,6 +525,9 @@ class SchedulingQueue:
             SubQueue.GATED: gated,
             SubQueue.IN_FLIGHT: len(self._in_flight),
         }
+        for place, count in self.groups.beside().items() if self.settings.groups_queued else ():
+            counts[place] = counts.get(place, 0) + count
+        return counts
 
     def unschedulable_kinds(self) -> Iterable[Collection[QueuedPod]]:
         """The unschedulable pods except gated ones, grouped by pod signature and rejecting plugins."""
@@ -485,16 +538,15 @@ class SchedulingQueue:
         return self._hints
 
     def backoff_until(self, entry: QueuedPod) -> int:
-        """When the pod's current backoff expires; 0 if it has none."""
-        return self._backoff.expiration(entry)
+        """When the current backoff of the pod, or of its PodGroup, expires; 0 if it has none."""
+        return self._backoff.expiration(self.groups.holder(entry))
 
     def pending_pods(self) -> tuple[list[Pod], str]:
         """All queued pods, and the size of each sub-queue in the format of upstream's cache dump."""
-        pods = [*self._active, *self._backoff.rejected, *self._backoff.failed, *self._unschedulable]
-        summary = (
-            f"activeQ:{len(self._active)}; backoffQ:{len(self._backoff)}; unschedulablePods:{len(self._unschedulable)}"
-        )
-        return [entry.pod for entry in pods], summary
+        active, waiting = self.entries(SubQueue.ACTIVE), [pod for place in _WAITING for pod in self.entries(place)]
+        kept = list(self._unschedulable)
+        summary = f"activeQ:{len(active)}; backoffQ:{len(waiting)}; unschedulablePods:{len(kept)}"
+        return [entry.pod for entry in (*active, *waiting, *kept)], summary
 
     @property
     def events_kept(self) -> int:
@@ -513,9 +565,13 @@ class SchedulingQueue:
 
     # Moves between sub-queues.
 
-    def _saw(self, event: ClusterEvent, old: Any, new: Any, now: int) -> None:
+    def saw(self, event: ClusterEvent, old: Any, new: Any, now: int) -> None:
         if self.event_listener is not None:
             self.event_listener(event, old, new, now)
+
+    def _in_group(self, pod: Pod) -> bool:
+        """Return whether the pod is queued with the others of its PodGroup."""
+        return bool(pod.signature.spec.pod_group_name) and self.settings.groups_queued and not pod.node_name
 
     def _new_backoff(self) -> BackoffQueue:
         settings = self.settings
@@ -536,20 +592,20 @@ class SchedulingQueue:
                     break
         return best, cause
 
-    def _requeue(self, entry: QueuedPod, decision: RequeueDecision, label: str, now: int, seen: str = "") -> SubQueue:
+    def requeue(self, entry: QueuedPod, decision: RequeueDecision, label: str, now: int, seen: str = "") -> SubQueue:
         """Apply a decision to a pod that is unschedulable or whose attempt has failed."""
         if decision.strategy is Strategy.SKIP:
-            self._put(entry, SubQueue.GATED if entry.gated else SubQueue.UNSCHEDULABLE, label, now)
+            self.put(entry, SubQueue.GATED if entry.gated else SubQueue.UNSCHEDULABLE, label, now)
             return entry.place
         if decision.strategy is Strategy.AFTER_BACKOFF and self._backoff.backing_off(entry, now):
             if self.settings.pop_from_backoff_q and not self._gating.passes(entry):
-                self._put(entry, SubQueue.GATED, label, now, entry.gating_plugin, seen)
+                self.put(entry, SubQueue.GATED, label, now, entry.gating_plugin, seen)
             else:
-                self._put(entry, self._backoff.place_for(entry), label, now, decision.plugin, seen)
+                self.put(entry, self._backoff.place_for(entry), label, now, decision.plugin, seen)
             return entry.place
-        return self._to_active(entry, label, now, decision, seen=seen)
+        return self.to_active(entry, label, now, decision, seen=seen)
 
-    def _to_active(
+    def to_active(
         self,
         entry: QueuedPod,
         label: str,
@@ -560,33 +616,37 @@ class SchedulingQueue:
         seen: str = "",
     ) -> SubQueue:
         if self.settings.gated_nominations_kept:
-            self._nominate(entry, label)
+            self.nominate(entry, label)
         # With SchedulerPopFromBackoffQ, pods passed PreEnqueue before they entered backoffQ.
         if not (from_backoff and self.settings.pop_from_backoff_q) and not self._gating.passes(entry):
             present = self._entries.get(entry.key)
             if present is None or present is entry:
-                self._put(entry, SubQueue.GATED, label, now, entry.gating_plugin, seen)
+                self.put(entry, SubQueue.GATED, label, now, entry.gating_plugin, seen)
             return SubQueue.GATED
         if entry.initial_attempt is None:
             entry.initial_attempt = now
         present = self._entries.get(entry.key)
         if present is not None and present is not entry:
             self._forget(present)
-            self._take_out(present)
-        self._put(entry, SubQueue.ACTIVE, label, now, decision.plugin, seen)
+            self.take_out(present)
+        self.put(entry, SubQueue.ACTIVE, label, now, decision.plugin, seen)
         if not self.settings.gated_nominations_kept:
-            self._nominate(entry, label)
+            self.nominate(entry, label)
         return SubQueue.ACTIVE
 
-    def _nominate(self, entry: QueuedPod, label: str) -> None:
+    def nominate(self, entry: QueuedPod, label: str) -> None:
         """Tell of the nomination of a pod that has just come."""
         if label in _NOMINATING and entry.pod.nominated_node_name and self.on_nominated is not None:
-            self.on_nominated(entry.pod)
+            if not isinstance(entry, QueuedGroup):  # whose pods were told of one by one
+                self.on_nominated(entry.pod)
 
-    def _put(self, entry: QueuedPod, place: SubQueue, label: str, now: int, plugin: str = "", seen: str = "") -> None:
+    def put(self, entry: QueuedPod, place: SubQueue, label: str, now: int, plugin: str = "", seen: str = "") -> None:
         source = entry.place
         if source is not SubQueue.OUTSIDE and source is not SubQueue.IN_FLIGHT:
-            self._take_out(entry)
+            self.take_out(entry)
+        if isinstance(entry, QueuedGroup):
+            self._put_group(entry, place, label, now, plugin, seen)
+            return
         key = entry.key
         entry.place = place
         self._entries[key] = entry
@@ -603,6 +663,33 @@ class SchedulingQueue:
             if self.recorder is not None:
                 self.recorder(Move(now, key, entry.pod.uid, source, place, label, plugin, seen, now - since))
 
+    def _put_group(self, group: QueuedGroup, place: SubQueue, label: str, now: int, plugin: str, seen: str) -> None:
+        group.place = place
+        self.groups.queued[group.group] = group
+        if place is SubQueue.ACTIVE:
+            self._active.put(group.key, self._sort_key(group), group)
+        elif place in _WAITING:
+            self._backoff.put(group)
+        else:
+            for member in group.members:
+                self._unschedulable.add(member)
+        for member in group.members:
+            if place is SubQueue.ACTIVE and member.initial_attempt is None:
+                member.initial_attempt = now
+            self.lodge(member, place, label, now, plugin, seen)
+
+    def lodge(self, entry: QueuedPod, place: SubQueue, label: str, now: int, plugin: str = "", seen: str = "") -> None:
+        """Note where a pod of a PodGroup is from now on: with its group, waiting for it, or in no sub-queue."""
+        source, since = entry.place, entry.since
+        entry.place = place
+        if place is not SubQueue.OUTSIDE:
+            self._entries[entry.key] = entry
+            self._of_group.setdefault(entry.pod.pod_group, {})[entry.key] = None
+        if source is not place:
+            entry.since = now
+            if self.recorder is not None:
+                self.recorder(Move(now, entry.key, entry.uid, source, place, label, plugin, seen, now - since))
+
     def _forget(self, entry: QueuedPod) -> None:
         """The entry is in no sub-queue any more."""
         del self._entries[entry.key]
@@ -612,17 +699,23 @@ class SchedulingQueue:
             if not others:
                 del self._of_group[entry.pod.pod_group]
 
-    def _take_out(self, entry: QueuedPod) -> None:
+    def take_out(self, entry: QueuedPod) -> None:
         place = entry.place
         if place is SubQueue.ACTIVE:
             self._active.remove(entry.key)
         elif place in _WAITING:
             self._backoff.remove(entry.key)
         elif place in _OUT_OF_ACTIVE:
-            self._unschedulable.remove(entry.key)
+            for pod in _pods_of(entry):
+                self._unschedulable.remove(pod.key)
         entry.place = SubQueue.OUTSIDE
 
     def _record(self, now: int, entry: QueuedPod, source: SubQueue, target: SubQueue, label: str) -> None:
         since, entry.since = entry.since, now
         if self.recorder is not None:
             self.recorder(Move(now, entry.key, entry.pod.uid, source, target, label, "", "", now - since))
+
+
+def _pods_of(entry: QueuedPod) -> Sequence[QueuedPod]:
+    """Return the entries of the pods that are in an entry."""
+    return entry.members if isinstance(entry, QueuedGroup) else (entry,)

@@ -5,15 +5,16 @@ what was in each of them; `EntryCopies` makes each entry anew, once, for the que
 driver holds those in flight). A restored queue pops, wakes and flushes what the first one would.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 import attrs
 
-from kschedd.queue.entry import QueuedPod
+from kschedd.queue.entry import QueuedGroup, QueuedPod
 
 _fields = attrgetter(*(field.name for field in attrs.fields(QueuedPod)))
+_group_fields = attrgetter(*(field.name for field in attrs.fields(QueuedGroup)))
 
 HeapItems = list[tuple[Any, int, str, QueuedPod]]
 Groups = Mapping[Any, Mapping[Any, Mapping[str, QueuedPod]]]
@@ -29,7 +30,16 @@ class EntryStates:
     @classmethod
     def of(cls, entries: Iterable[QueuedPod]) -> "EntryStates":
         held = list(entries)
-        return cls(held, [_fields(entry) for entry in held])
+        return cls(held, [fields_of(entry) for entry in held])
+
+
+def fields_of(entry: QueuedPod) -> tuple[Any, ...]:
+    """Return what is in an entry; the last field of a PodGroup's are the entries of its pods."""
+    if isinstance(entry, QueuedGroup):
+        *others, members = _group_fields(entry)
+        return *others, list(members)
+    fields: tuple[Any, ...] = _fields(entry)
+    return fields
 
 
 class EntryCopies:
@@ -44,7 +54,15 @@ class EntryCopies:
     def of(self, entry: QueuedPod) -> QueuedPod:
         copied = self._copies.get(id(entry))
         if copied is None:
-            copied = self._copies[id(entry)] = QueuedPod(*self._states[id(entry)])
+            fields = self._states[id(entry)]
+            if isinstance(entry, QueuedGroup):
+                fields = *fields[:-1], [self.of(member) for member in fields[-1]]
+            copied = self._copies[id(entry)] = type(entry)(*fields)
+        return copied
+
+    def of_group(self, group: QueuedGroup) -> QueuedGroup:
+        copied = self.of(group)
+        assert isinstance(copied, QueuedGroup), "a group's copy is one"
         return copied
 
     def heap(self, items: HeapItems) -> HeapItems:
@@ -77,6 +95,16 @@ class InFlightSnapshot:
 
 
 @attrs.frozen(eq=False)
+class GroupsSnapshot:
+    """What is known of PodGroups: their priorities, their entries in sub-queues and in a cycle, and pods that wait."""
+
+    known: Mapping[str, int] = attrs.field(factory=dict)
+    queued: Sequence[QueuedGroup] = ()
+    in_cycle: Sequence[QueuedGroup] = ()
+    waiting: Sequence[QueuedPod] = ()
+
+
+@attrs.frozen(eq=False)
 class QueueSnapshot:
     """`states` covers every entry in the rest."""
 
@@ -88,3 +116,4 @@ class QueueSnapshot:
     failed: HeapItems
     unschedulable: UnschedulableSnapshot
     in_flight: InFlightSnapshot
+    groups: GroupsSnapshot = attrs.field(factory=GroupsSnapshot)

@@ -36,6 +36,7 @@ _Shape = dict[str, QueuedPod]  # by key
 class UnschedulablePods:
     hints: HintTable
     flushes_gated: bool = False
+    whole_of: Callable[[QueuedPod], QueuedPod] = lambda entry: entry  # that of its PodGroup, if that is what is gated
     _groups: dict[_GroupKey, dict[PodSignature, _Shape]] = attrs.field(factory=dict, init=False)
     # By key, which group the pod was added to. Nobody else changes it.
     spots: dict[str, tuple[_GroupKey, PodSignature]] = attrs.field(factory=dict, init=False)
@@ -80,23 +81,23 @@ class UnschedulablePods:
     def gated(self) -> int:
         return self._gated
 
+    def _whole(self, entry: QueuedPod) -> QueuedPod:
+        return self.whole_of(entry) if entry.pod.signature.spec.pod_group_name else entry
+
     def add(self, entry: QueuedPod) -> None:
         pod = entry.pod
         signature = pod.signature
-        group = (
-            signature.spec.scheduler_name,
-            entry.unschedulable_plugins,
-            entry.pending_plugins,
-            entry.gating_plugin,
-        )
+        whole = self._whole(entry)
+        gating = whole.gating_plugin
+        group = signature.spec.scheduler_name, entry.unschedulable_plugins, entry.pending_plugins, gating
         self.spots[entry.key] = (group, signature)
         self._groups.setdefault(group, {}).setdefault(signature, {})[entry.key] = entry
-        if not entry.gating_plugin:
-            self._by_age.put(entry.key, entry.timestamp, entry)
+        if not gating:
+            self._by_age.put(entry.key, whole.timestamp, entry)
         else:
             self._gated += 1
-            moved = self.flushes_gated or self.hints.is_registered_for(entry.gating_plugin, UNSCHEDULABLE_TIMEOUT)
-            (self._by_age if moved else self._unmoved_by_age).put(entry.key, entry.timestamp, entry)
+            moved = self.flushes_gated or self.hints.is_registered_for(gating, UNSCHEDULABLE_TIMEOUT)
+            (self._by_age if moved else self._unmoved_by_age).put(entry.key, whole.timestamp, entry)
 
     def remove(self, key: str) -> None:
         """Remove the pod from the group it was added to, even if its entry has changed since."""
@@ -129,16 +130,16 @@ class UnschedulablePods:
             left.append(head[1])
             self._by_age.take()
         for entry in left:
-            self._by_age.put(entry.key, entry.timestamp, entry)
+            self._by_age.put(entry.key, self._whole(entry).timestamp, entry)
         unmoved = self._unmoved_by_age.peek()
         if self.flushes_gated and unmoved is not None and unmoved[0] < time:
-            left += [entry for entry in self._unmoved_by_age.ordered() if entry.timestamp < time]
+            left += [entry for entry in self._unmoved_by_age.ordered() if self._whole(entry).timestamp < time]
         return left, bool(left) or (unmoved is not None and unmoved[0] < time)
 
     def stayed_gated(self, entry: QueuedPod) -> None:
         """Have nobody wait for the timeout of a gated pod that it did not free."""
         if self._by_age.remove(entry.key) is not None:
-            self._unmoved_by_age.put(entry.key, entry.timestamp, entry)
+            self._unmoved_by_age.put(entry.key, self._whole(entry).timestamp, entry)
 
     def oldest(self) -> int | None:
         """The timestamp of the pod the timeout moves next; None if it has none to move."""
@@ -155,7 +156,7 @@ class UnschedulablePods:
         """The pods the event moves, with hints called for every pod separately."""
         moved = []
         for entry in self:
-            if not self._reached(entry.gating_plugin, event):
+            if not self._reached(self.spots[entry.key][0][3], event):
                 continue
             if pre_check is not None and not pre_check(entry.pod):
                 continue
@@ -171,7 +172,7 @@ class UnschedulablePods:
         moved: list[tuple[QueuedPod, RequeueDecision]] = []
         # A hint may treat the event's own pod differently from others with its signature, so it is decided separately.
         own = self._about(old, new)
-        if own is not None and self._reached(own.gating_plugin, event):
+        if own is not None and self._reached(self.spots[own.key][0][3], event):
             decision = self.hints.decide(own, event, old, new)
             if decision.strategy is not Strategy.SKIP:
                 moved.append((own, decision))

@@ -22,11 +22,12 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config
-from kschedd.queue.entry import QueuedPod, SubQueue
+from kschedd.queue.entry import QueuedGroup, QueuedPod, SubQueue
 from kschedd.queue.operations import QueueOperations
 from kschedd.queue.snapshot import (
     EntryCopies,
     EntryStates,
+    GroupsSnapshot,
     HeapItems,
     InFlightSnapshot,
     QueueSnapshot,
@@ -192,6 +193,11 @@ class QueuePart:
             "unmoved": _items(waiting.unmoved_by_age),
             "gated": waiting.gated,
             "nominated": [referred(pod) for pod in self.nominated],
+            "pod_groups": [
+                dict(queue.groups.known),
+                [_group(fields[id(group)]) for group in queue.groups.queued],
+                [entry.key for entry in queue.groups.waiting],
+            ],
         }
         return NoteKind.QUEUE_STATE, pack(state)
 
@@ -204,6 +210,13 @@ def _written(fields: tuple[Any, ...], referred: Callable[[Pod], list[Any]]) -> l
     pod, *rest = fields
     rest[_PLACE - 1] = rest[_PLACE - 1].value
     return [referred(pod), *rest]
+
+
+def _group(fields: tuple[Any, ...]) -> list[Any]:
+    """A PodGroup's entry, with the keys of its pods in their place."""
+    pod, *rest, members = fields
+    rest[_PLACE - 1] = rest[_PLACE - 1].value
+    return [pod.key, *rest, [member.key for member in members]]
 
 
 def _items(items: HeapItems) -> list[Any]:
@@ -224,6 +237,13 @@ def restore_queue(operations: QueueOperations, packed: bytes, current: Mapping[s
         entry = QueuedPod(found(reference), *rest)
         entries[entry.key] = entry
 
+    known, of_groups, waiting_keys = state.get("pod_groups") or ({}, [], [])  # not in recordings of earlier versions
+    queued = []
+    for first, *rest, members in of_groups:
+        rest[_PLACE - 1] = SubQueue(rest[_PLACE - 1])
+        queued.append(QueuedGroup(*[entries[first].pod, *rest, [entries[key] for key in members]]))
+    pods, entries = entries, {**entries, **{group.key: group for group in queued}}
+
     def heap(name: str) -> HeapItems:
         return [(order, number, key, entries[key]) for order, number, key in state[name]]
 
@@ -236,10 +256,11 @@ def restore_queue(operations: QueueOperations, packed: bytes, current: Mapping[s
             by_signature[signature] = {key: entries[key] for key in keys}
             spots.update(dict.fromkeys(keys, (tuple(group), signature)))
     states = EntryStates.of(entries.values())
+    in_groups = GroupsSnapshot(known, queued, (), [pods[key] for key in waiting_keys])
     waiting = UnschedulableSnapshot(groups, spots, heap("by_age"), heap("unmoved"), state["gated"])
     active, rejected, failed = map(heap, _HEAPS)
     snapshot = QueueSnapshot(
-        states, state["cycle"], entries, active, rejected, failed, waiting, InFlightSnapshot([], [], 0)
+        states, state["cycle"], pods, active, rejected, failed, waiting, InFlightSnapshot([], [], 0), in_groups
     )
     operations.queue.restore(snapshot, EntryCopies(states))
     operations.nominated.extend(found(reference) for reference in state["nominated"])
@@ -284,9 +305,28 @@ def queue_renamed(packed: bytes, text: Text, renamed: Packed, value: Callable[[A
     state["entries"] = [entry(one) for one in state["entries"]]
     state["nominated"] = [reference(one) for one in state["nominated"]]
     for name in (*_HEAPS, "by_age", "unmoved"):
-        state[name] = [[order, number, text(key)] for order, number, key in state[name]]
+        state[name] = [[order, number, _key_renamed(key, text)] for order, number, key in state[name]]
+    if "pod_groups" in state:
+        known, queued, waiting = state["pod_groups"]
+        state["pod_groups"] = [
+            {text(key): priority for key, priority in known.items()},
+            [_group_renamed(group, text, value) for group in queued],
+            [text(key) for key in waiting],
+        ]
     state["groups"] = [
         [[text(group[0]), *group[1:]], [[text(key) for key in keys] for keys in signatures]]
         for group, signatures in state["groups"]
     ]
     return pack(state)
+
+
+def _key_renamed(key: str, text: Text) -> str:
+    """The key of a pod, or of a PodGroup's entry."""
+    kind, _, rest = key.partition("/")
+    return f"{kind}/{text(rest)}" if "/" in rest else text(key)
+
+
+def _group_renamed(fields: Sequence[Any], text: Text, value: Callable[[Any], Any]) -> list[Any]:
+    first, *rest, group, priority, members = fields
+    rest[_KEY - 1], rest[_STATUS - 1] = f"podgroup/{text(group)}", value(rest[_STATUS - 1])
+    return [text(first), *rest, text(group), priority, [text(key) for key in members]]

@@ -55,6 +55,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.config.changing.values import changed_origins
 from kschedd.config.model import Config
@@ -64,11 +65,13 @@ from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectRef
 from kschedd.queue.entry import SECOND, QueuedPod
+from kschedd.queue.groups import order_in_group
 from kschedd.queue.operations import (
     Activate,
     AssumedPodForgotten,
     AttemptFailed,
     EventsObserved,
+    GroupAttempted,
     QueueOperation,
     Reconfigured,
 )
@@ -85,18 +88,17 @@ from kschedd.scheduling.debug.debugger import Debugger
 from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.effects import Effects, Eviction
-from kschedd.scheduling.failure import FailedAttempt, failure_status
-from kschedd.scheduling.gangs.cycle import (
-    MemberDone,
-    TriedGroup,
-    TriedMember,
+from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failure_status
+from kschedd.scheduling.gangs.counted import group_fault, try_counted
+from kschedd.scheduling.gangs.cycle import order_of_members, profile_fault, try_group
+from kschedd.scheduling.gangs.outcome import (
+    condition_type,
+    failed_in_counted_group,
     failed_with_group,
     group_condition,
     not_placed,
-    order_of_members,
-    profile_fault,
-    try_group,
 )
+from kschedd.scheduling.gangs.trial import MemberDone, TriedGroup, TriedMember
 from kschedd.scheduling.inputs import (
     Allow,
     BeginAttempt,
@@ -162,6 +164,7 @@ class SchedulingDriver:
         self.stepper: Stepper | None = None  # of the attempt that runs, or ran last
         self.stops_within_groups = True  # not in a replay, which knows of what the whole cycle asked
         self.group_tried: Sequence[TriedMember] = ()  # what came of pods of the group whose cycle is stopped
+        self.latest_group: TriedGroup | None = None  # what came of the group whose cycle ended last
         self.listener: InputListener | None = None
         self._steps: dict[type[Input], Callable[[Any, float], Any]] = {
             Observe: self._observe,
@@ -242,13 +245,16 @@ class SchedulingDriver:
         rejected: set[str] = set()
         if faults.by_object:
             faults.retry(now)
-        last = len(events) - 1
+        last, resizing = len(events) - 1, self.machine.handle.rules.resizes_preempt
         for place, event in enumerate(events):
             # What is deleted right away need not be put in: pods are marked as being deleted before they go.
             if place == last or events[place + 1].type != DELETED or events[place + 1].old is not event.new:
                 observe(event, now)
             pod, old = event.new, event.old
             if not isinstance(pod, Pod):
+                continue
+            if resizing and (self.machine.resizes(pod) or (isinstance(old, Pod) and self.machine.resizes(old))):
+                self._follow_resize(event, pod)
                 continue
             if pod.node_name and isinstance(old, Pod) and old.node_name and not faults.by_object:
                 continue  # it is not pending since it got its node, which was observed before
@@ -264,6 +270,13 @@ class SchedulingDriver:
         self._observations += 1
         observed = EventsObserved(events, frozenset(assumed), frozenset(rejected), self._observations)
         self._effects.queue.insert(told_at, observed)
+
+    def _follow_resize(self, event: WatchEvent, pod: Pod) -> None:
+        """Follow a pod that runs and is queued as long as its resize is deferred."""
+        if event.type != DELETED and self.machine.resizes(pod) and not pod.finished:
+            self.pending.put(pod)
+        else:
+            self.pending.gone(pod)
 
     def _follow_pending(self, event: WatchEvent, pod: Pod, assumed: set[str], rejected: set[str]) -> None:
         if event.type == DELETED or pod.node_name or pod.finished:
@@ -368,7 +381,10 @@ class SchedulingDriver:
         head = self.head
         if head is None or not self.in_group(head):
             return head
-        return order_of_members([entry for entry in self._popped if entry.pod.pod_group == head.pod.pod_group])[0]
+        members = [entry for entry in self._popped if entry.pod.pod_group == head.pod.pod_group]
+        if self.machine.handle.rules.gangs_counted:
+            return min(members, key=order_in_group)
+        return order_of_members(members)[0]
 
     @property
     def has_next(self) -> bool:
@@ -414,21 +430,26 @@ class SchedulingDriver:
         entries = [entry, *(other for other in self._popped if other.pod.pod_group == group)]
         self._popped = deque(other for other in self._popped if other.pod.pod_group != group)
         self.machine.batches.next_cycle()
-        entries = [one for one in order_of_members(entries) if self._begins(one)]
+        counted = self.machine.handle.rules.gangs_counted
+        entries = sorted(entries, key=order_in_group) if counted else order_of_members(entries)
+        fault = group_fault(self.machine, group, entries) if counted else ""
+        entries = [one for one in entries if self._begins(one)]
         if self.attempts_allowed is not None:
             self.attempts_allowed -= 1
         if not entries:
+            self._group_attempted(group, Code.SUCCESS)
             return
         self.attempting, self.stepper, self._result = True, None, None
         if self.debugger.engaged:
             self.debugger.began(entry.pod)
-        fault = profile_fault(entries)
+        if not counted:
+            fault = profile_fault(entries)
         tried = TriedGroup(error(fault), ())
         if not fault:
             if self.debugger.engaged:
                 self._choices_before = self.machine.choices()
-            pause = self._before_member
-            tried = yield from try_group(self.machine, self.nominator, entries, clock(), self._broken, pause=pause)
+            pause, attempt = self._before_member, try_counted if counted else try_group
+            tried = yield from attempt(self.machine, self.nominator, entries, clock(), self._broken, pause=pause)
         self._complete_group(group, entries, tried, clock(), told)
 
     def _before_member(self, entry: QueuedPod, tried: Sequence[TriedMember]) -> StopPoint | None:
@@ -464,14 +485,16 @@ class SchedulingDriver:
         self, key: str, entries: Sequence[QueuedPod], tried: TriedGroup, now: float, told: MemberDone
     ) -> None:
         placed = tried.status.code is Code.SUCCESS
-        self.attempting, self.group_tried = False, ()
+        rules = self.machine.handle.rules
+        failed_in_group = failed_in_counted_group if rules.gangs_counted else failed_with_group
+        self.attempting, self.group_tried, self.latest_group = False, (), tried
         for at, entry in enumerate(entries):
             member = tried.members[at] if at < len(tried.members) else None
             if placed and member is not None and member.failed is None:
                 told(entry, member.result)
                 self._complete(entry, member.result, now)
                 continue
-            failed = failed_with_group(tried, entry, member)
+            failed = failed_in_group(tried, entry, member)
             result = FitError(entry.pod, tried.status, Diagnosis(0), CycleState()) if member is None else member.result
             told(entry, result if isinstance(result, FitError) else not_placed(entry, failed))
             self._records.note(entry, result, now, 0.0, failed, self.observed_version)
@@ -479,10 +502,30 @@ class SchedulingDriver:
         while self._failed:
             self._undo(*self._failed.pop(0), now)
         group = self.machine.groups.object(key)
-        condition = None if group is None else group_condition(group, tried.status, stamp(now))
+        condition = None if group is None else group_condition(group, tried.status, stamp(now), condition_type(rules))
         if condition is not None:
             self._effects.writes.append(condition)
+        self._preempt_for_group(key, group, entries, tried, now)
         self.debugger.left_group(now)
+
+    def _preempt_for_group(
+        self, key: str, group: Object | None, entries: Sequence[QueuedPod], tried: TriedGroup, now: float
+    ) -> None:
+        """Have the queue take the group back, and the victims of its preemption evicted."""
+        outcome = tried.status.code if tried.untried is None else tried.untried.code
+        preemption = tried.preemption
+        if preemption is not None:
+            self._effects.writes.extend(preemption.writes)
+        if group is None or preemption is None or preemption.evicted is None:
+            self._group_attempted(key, outcome)
+            return
+        failed = self.machine.evict(failed_by_error(entries[0], ""), preemption.evicted, now)
+        self._group_attempted(key, outcome, group.uid if failed.evicts else "")
+        self._evict(failed, now, group.uid)
+
+    def _group_attempted(self, key: str, outcome: Code, evicting: str = "") -> None:
+        if self.machine.handle.rules.groups_queued:
+            self._effects.queue.append(GroupAttempted(key, outcome, evicting))
 
     def _break_off(self, given: BreakOff, now: float) -> FitError:
         return self._broken(given.entry, given.fault)
@@ -623,6 +666,14 @@ class SchedulingDriver:
         if not failed.evicts:
             effects.writes.extend(failed.writes)
         pod = self.pending.current(entry)
+        if pod is not None and self.machine.resizes(entry.pod):
+            self.pending.release(entry.uid)
+            effects.queue.append(
+                AttemptFailed(entry, pod, failed.unschedulable_plugins, failed.pending_plugins, failed.evicts, seen)
+            )
+            effects.failures.append(failed)
+            self._evict(failed, now)
+            return
         if pod is None:
             effects.released.append(entry.uid)
             self.pending.release(entry.uid)
@@ -638,15 +689,20 @@ class SchedulingDriver:
             if patch is not None:
                 effects.writes.append(patch)
         pod = entry.pod
+        effects.failures.append(failed)
+        self._evict(failed, now)
+
+    def _evict(self, failed: FailedAttempt, now: float, group: str = "") -> None:
+        """Have the victims evicted. `group`: the uid of the PodGroup that preempts; "" if it is the pod itself."""
+        pod, effects = failed.entry.pod, self._effects
         if failed.evicts:
             gone_fails = not self.machine.handle.rules.gone_victims_evicted
             effects.evictions.append(Eviction(pod, failed.writes, gone_fails))
-        effects.failures.append(failed)
         for victim in failed.victims:
             in_memory = victim.uid in failed.in_memory
             if in_memory:
                 self.bindings.cancel(victim.uid)
-            effects.happened.append(PodPreempted(now, victim.key, victim.uid, victim.node_name, pod, in_memory))
+            effects.happened.append(PodPreempted(now, victim.key, victim.uid, victim.node_name, pod, in_memory, group))
 
     def _eviction_failed(self, given: EvictionFailed, now: float) -> None:
         self._to_activate.append(given.pod)
@@ -800,6 +856,8 @@ class SchedulingDriver:
                 config.rules.bound_nominees_wake_none,
                 config.rules.gated_pods_flushed,
                 config.rules.gated_nominations_kept,
+                config.rules.groups_queued,
+                config.rules.resize_rules if config.rules.resizes_preempt else None,
             ),
             machine.sort_key(),
             machine.pre_enqueue(),

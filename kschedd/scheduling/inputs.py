@@ -22,7 +22,7 @@ from kschedd.scheduling.binding.run import AttemptRun
 from kschedd.scheduling.debug.stepper import Intervention
 from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.gangs.cycle import MemberDone
+from kschedd.scheduling.gangs.trial import MemberDone
 from kschedd.store.objects.log import WatchEvent
 from kschedd.values import fast_frozen
 

@@ -31,7 +31,7 @@ from kschedd.scheduling.debug.work import Work, answered, drive
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.gangs.cycle import MemberDone
+from kschedd.scheduling.gangs.trial import MemberDone
 from kschedd.scheduling.inputs import (
     BeginAttempt,
     BeginGroupCycle,
@@ -93,8 +93,9 @@ class SchedulingLoop:
         self.queue = run_by.new_queue()
         self.queue.recorder = recorder
         self.operations = run_by.new_operations(self.queue)
-        machine.handle.evicting = self.operations.evicting
+        machine.handle.evicting, machine.handle.leaving = self.operations.evicting, self.operations.leaving
         self._on_effects = on_effects
+        self.one_by_one = False  # each binding of a PodGroup goes as far as it can before the next is executed
 
     def observe(self, event: WatchEvent) -> None:
         """Apply one watch event to the caches, then to the queue."""
@@ -215,10 +216,21 @@ class SchedulingLoop:
                 if failure is not None:
                     driver.step(EvictionFailed(eviction.pod))
             for wanted in effects.plans:
+                if self.one_by_one:
+                    self._resume_before(wanted.uid)
                 driver.step(PlansExecuted(((wanted.uid, self._execute(wanted.plan)),)), environment.now_s)
+                if self.one_by_one:
+                    self.apply_effects()
             for called in effects.calls:
                 driver.step(PluginCalled(called.uid, self._call(called)), environment.now_s)
             self._on_effects(effects)
+
+    def _resume_before(self, uid: str) -> None:
+        """Continue the bindings that began before that of this pod and whose wait is over."""
+        number = self.driver.bindings.cycles[uid].number
+        for cycle in self.driver.bindings.waiting():
+            if cycle.number < number and self.driver.step(Resume(cycle), self.environment.now_s):
+                self.apply_effects()
 
     def _tell_queue(self, *operations: QueueOperation) -> None:
         queue, now = self.operations, self.environment.now_ns

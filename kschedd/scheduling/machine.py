@@ -163,7 +163,14 @@ class SchedulingMachine:
         )
         framework.times = self.times(framework.name)
         return Scheduler(
-            framework, self.cluster, self.choose, self.start, self._remember, extenders, batches=self.batches
+            framework,
+            self.cluster,
+            self.choose,
+            self.start,
+            self._remember,
+            extenders,
+            batches=self.batches,
+            groups=self.groups,
         )
 
     def times(self, profile: str) -> PointTimes | NoTimes:
@@ -248,18 +255,33 @@ class SchedulingMachine:
         """Whether the pod is not to be scheduled: it is being deleted, or already assumed on a node."""
         return bool(pod.deletion_timestamp) or self.cluster.is_assumed(pod)
 
-    def begin(self, pod: Pod, nominated: Nominated, stepper: Stepper | None = None, *, cycle: int = 0) -> Attempt:
-        """`cycle`: the number of the scheduling cycle; 0 where the attempt is of none."""
-        scheduler = self.schedulers[pod.scheduler_name]
-        batching = scheduler.batched(pod, cycle, self.handle.now_s) if cycle else None
-        return scheduler.attempt(pod, nominated, stepper=stepper, batching=batching)
+    def begin(
+        self,
+        pod: Pod,
+        nominated: Nominated,
+        stepper: Stepper | None = None,
+        *,
+        cycle: int = 0,
+        post_filters: bool = True,
+    ) -> Attempt:
+        """Begin an attempt. `cycle`: the number of the scheduling cycle; 0 where the attempt is of none.
+        `post_filters`: False leaves out PostFilter, for a pod whose group preempts as a whole."""
+        scheduler, resizes = self.schedulers[pod.scheduler_name], self.resizes(pod)
+        batching = scheduler.batched(pod, cycle, self.handle.now_s) if cycle and not resizes else None
+        return scheduler.attempt(
+            pod, nominated, stepper=stepper, batching=batching, post_filters=post_filters, resizes=resizes
+        )
+
+    def resizes(self, pod: Pod) -> bool:
+        """Whether the pod runs on its node, and is queued since its resize is deferred."""
+        return bool(pod.node_name) and self.handle.rules.resizes_preempt and pod.resize_deferred
 
     def complete_attempt(
-        self, entry: QueuedPod, result: ScheduleResult | FitError, now: float
+        self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, *, permits: bool = True
     ) -> AssumedPod | FailedAttempt:
-        """As `completing`, at once."""
+        """As `completing`, at once. `permits`: False leaves out Permit, for a pod that is assumed on trial."""
         binder = None
-        if isinstance(result, ScheduleResult) and not self._extender_binds:
+        if isinstance(result, ScheduleResult) and not self._extender_binds and not result.state.resizes:
             binder = result.framework.bound_by(result.pod)
         if binder is not None:
             assert isinstance(result, ScheduleResult), "only what found a node is bound"
@@ -269,7 +291,7 @@ class SchedulingMachine:
                 return self._broken(entry, result, failed_by_error(entry, fault_text(fault)), now)
             result.framework.times.skipped(_BEFORE_BINDING)
             return AssumedPod(entry, assumed, result, None, binder)
-        return drive(self.completing(entry, result, now, None))
+        return drive(self.completing(entry, result, now, None, permits=permits))
 
     def longest_run(self, pod: Pod) -> int:
         """Return about how many attempts `run` may make, beginning with that for a pod like this."""
@@ -344,14 +366,20 @@ class SchedulingMachine:
         return run
 
     def completing(
-        self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, stepper: Stepper | None
+        self,
+        entry: QueuedPod,
+        result: ScheduleResult | FitError,
+        now: float,
+        stepper: Stepper | None,
+        *,
+        permits: bool = True,
     ) -> Work[AssumedPod | FailedAttempt]:
         """What an attempt comes to: the pod assumed, reserved and permitted (or kept waiting), or rejected.
 
         What is raised on the way is that pod's: its attempt has failed with an error, and nothing of it is left.
         """
         try:
-            return (yield from self._complete(entry, result, now, stepper))
+            return (yield from self._complete(entry, result, now, stepper, permits))
         except AttemptDropped:
             failed = failed_by_error(entry, DROPPED)
         except Exception as fault:  # the pod's: see above
@@ -370,11 +398,19 @@ class SchedulingMachine:
         return failed
 
     def _complete(
-        self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, stepper: Stepper | None
+        self,
+        entry: QueuedPod,
+        result: ScheduleResult | FitError,
+        now: float,
+        stepper: Stepper | None,
+        permits: bool,
     ) -> Work[AssumedPod | FailedAttempt]:
         if isinstance(result, FitError):
             return self._reject(entry, result, now)
         framework, state, node_name = result.framework, result.state, result.node_name
+        if state.resizes:  # it fits, so that the kubelet will resize it
+            why = f"pod {entry.uid}({entry.key}) is in the cache, so can't be assumed"
+            return failed_by_error(entry, why)
         assumed = self.cluster.assume(entry.pod, node_name)
         times = framework.times
         began = times.start()
@@ -391,7 +427,7 @@ class SchedulingMachine:
                 return self._take_back(entry, assumed, result, status.by(plugin.name), now)
         began = times.ended("Reserve", began)
         waits: dict[str, float] = {}
-        for permitting in framework.at(PERMIT):
+        for permitting in framework.at(PERMIT) if permits else ():
             if stepper is not None:
                 yield from stepper.before("permit", permitting.name, node=node_name)
             status, wait_s = _permit(framework, permitting, state, assumed, node_name)
@@ -421,27 +457,29 @@ class SchedulingMachine:
         post = failed.post_filter
         if failed.status.code == Code.ERROR:
             return failed_by_error(entry, failed.message)
-        evicts = False
-        spared: frozenset[str] = frozenset()
-        if post is not None:
-            in_memory = self.handle.rules.victims_preempted_in_memory
-            end = self.waiting.preempt if in_memory else self.waiting.reject
-            for victim in post.rejected:
-                end(victim.uid, post.status.plugin or PREEMPTION, "preempted")
-            evicts = bool(post.victims and (post.writes or post.rejected or post.cancelled))
-            if in_memory:
-                spared = frozenset(victim.uid for victim in (*post.rejected, *post.cancelled))
-        return FailedAttempt(
+        rejected = FailedAttempt(
             entry,
             "Unschedulable",
             failed.message,
             frozenset(diagnosis.unschedulable_plugins),
             frozenset(diagnosis.pending_plugins),
             failed.nominated_node,
-            () if post is None else stamped(post.writes, stamp(now)),
-            () if post is None else _deleted(post),
-            spared,
-            evicts,
+        )
+        return rejected if post is None else self.evict(rejected, post, now)
+
+    def evict(self, failed: FailedAttempt, post: PostFilterResult, now: float) -> FailedAttempt:
+        """Begin the preemption that a failed attempt comes to: victims at Permit are rejected at once."""
+        in_memory = self.handle.rules.victims_preempted_in_memory
+        end = self.waiting.preempt if in_memory else self.waiting.reject
+        for victim in post.rejected:
+            end(victim.uid, post.status.plugin or PREEMPTION, "preempted")
+        spared = (*post.rejected, *post.cancelled) if in_memory else ()
+        return attrs.evolve(
+            failed,
+            writes=stamped(post.writes, stamp(now)),
+            victims=_deleted(post),
+            in_memory=frozenset(victim.uid for victim in spared),
+            evicts=bool(post.victims and (post.writes or post.rejected or post.cancelled)),
         )
 
     def _take_back(

@@ -79,6 +79,7 @@ class PodPreempted:
     node: str
     preemptor: Pod
     in_memory: bool  # only its binding was ended: it was on the node by the scheduler's account
+    group: str = ""  # the uid of the preemptor's PodGroup, if that made room for itself
 
 
 Happened = AttemptRecord | PodBound | PodPreempted

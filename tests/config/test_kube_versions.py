@@ -64,7 +64,7 @@ def test_a_rule_of_a_version_takes_a_gate_that_the_version_has(version: Kubernet
 def test_a_rule_does_not_hold_without_its_gate() -> None:
     gates = parse_flag(["DRADeviceTaints=false"], V1_36.gates)
     config = default_config(version=V1_36, feature_gates=gates)
-    off_by_default = {"pod_groups", "gang_scheduling", "capacity_scored", "volumes_need_driver"}
+    off_by_default = {"pod_groups", "groups_of_v1alpha2", "gang_scheduling", "capacity_scored", "volumes_need_driver"}
     assert set(V1_36.rules.names) - set(config.rules.names) == {"device_taints"} | off_by_default
 
 

@@ -4,7 +4,6 @@ Each record is run once: every other one evaluated from nothing, the rest by wha
 """
 
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
@@ -71,8 +70,6 @@ RELEASES: dict[str, tuple[KubernetesVersion, tuple[str, ...]]] = {
     "conformance-1.36": (V1_36, (*COMMON, "traces-1.37")),
     "conformance-1.37": (V1_37, (*COMMON, *NEW_IN_1_37, "traces-1.37")),
 }
-# Alpha or off by default: groups as 1.37 queues them, and preemption by pods that are being resized.
-UNSUPPORTED = ("traces/podgroup-", "traces/resize-")
 WHOLE = frozenset(("changes", "changes137", "corners", "traces", "traces-1.37", "nomination-without-post-filter"))
 EVERY = 5  # of the other families: `kschedd verify` runs them whole
 
@@ -87,18 +84,13 @@ def judged(records: list[GoldenRecord], version: KubernetesVersion) -> list[str]
     return wrong
 
 
-def records_of(file: Path, every: int) -> list[GoldenRecord]:
-    found = islice(read_records(file), 0, None, every)
-    return [record for record in found if not record.id.startswith(UNSUPPORTED)]
-
-
 @pytest.mark.parametrize(
     ("folder", "family"), [(folder, family) for folder, (_, families) in RELEASES.items() for family in families]
 )
 def test_records_come_out_as_kube_scheduler_has_them(shared_part: SharedPart, folder: str, family: str) -> None:
     file, (version, _) = shared_part(folder) / f"{family}.jsonl.gz", RELEASES[folder]
     assert version_of(file) is version
-    records = records_of(file, 1 if family in WHOLE else EVERY)
+    records = list(islice(read_records(file), 0, None, 1 if family in WHOLE else EVERY))
     assert records
     wrong = judged(records, version)
     assert not wrong, "\n".join([f"{len(wrong)} of {len(records)}:", *wrong[:5]])

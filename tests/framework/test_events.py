@@ -65,10 +65,10 @@ def test_matching(registered: ClusterEvent, incoming: ClusterEvent, matched: boo
     assert matches(registered, incoming) is matched
 
 
-def test_bits_are_those_of_1_36() -> None:
-    assert int(A.ALL) == 2**13 - 1
+def test_bits_are_those_of_1_37() -> None:
+    assert int(A.ALL) == 2**15 - 1
     assert A.UPDATE == A.ALL & ~A.ADD & ~A.DELETE
-    assert int(A.UPDATE_POD_GENERATED_RESOURCE_CLAIM) == 2**12
+    assert int(A.UPDATE_POD_GENERATED_RESOURCE_CLAIM) == 2**14
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from kschedd.config.versions.kube_versions import V1_36
 from kschedd.framework.status import Code, Status, error, unschedulable
 from kschedd.framework.writes import MergePatch
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.gangs.cycle import UNSCHEDULABLE, WAITS_FOR_PREEMPTION, group_condition, profile_fault
+from kschedd.scheduling.gangs.cycle import WAITS_FOR_PREEMPTION, profile_fault
+from kschedd.scheduling.gangs.outcome import UNSCHEDULABLE, group_condition
 
 Raw = dict[str, Any]
 GATES = {"GenericWorkload": True, "GangScheduling": True}

@@ -108,7 +108,7 @@ _GATES: Final[Mapping[str, GateHistory]] = {
         until="1.37",
     ),
     "GenericWorkload": _gate(
-        "there are Workloads and PodGroups, and the pods of a group are tried in one cycle",
+        "there are Workloads and PodGroups; the pods of a group are queued, placed and preempt together",
         "1.35 ALPHA unsupported",
         "1.36 ALPHA off",
         "1.37 BETA off",
@@ -119,7 +119,9 @@ _GATES: Final[Mapping[str, GateHistory]] = {
         "1.36 BETA on",
     ),
     "InPlacePodVerticalScaling": _gate(_NOTHING, "1.34 BETA on", "1.35 GA locked"),
-    "InPlacePodVerticalScalingSchedulerPreemption": _gate(_NOTHING, "1.37 ALPHA unsupported"),
+    "InPlacePodVerticalScalingSchedulerPreemption": _gate(
+        "a pod whose resize is deferred is queued, and preempts on its node (DeferredPodScheduling)", "1.37 ALPHA off"
+    ),
     "InterPodAffinityHostnameFastPath": _gate(_NOTHING, "1.37 ALPHA off"),
     "MatchLabelKeysInPodTopologySpread": _gate(_NOTHING, "1.34 BETA on"),
     "NodeDeclaredFeatures": _gate(

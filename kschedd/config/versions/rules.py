@@ -363,6 +363,13 @@ class Rules:
         "a binding that the API server fails to answer is sent up to four times",
     )
 
+    resizes_preempt: bool = rule(
+        "scheduler",
+        "1.37",
+        "a pod whose resize is deferred is queued although it runs, and preempts on its node",
+        gates=("InPlacePodVerticalScalingSchedulerPreemption",),
+    )
+
     # -- pod groups
     pod_groups: bool = rule(
         "scheduler",
@@ -370,11 +377,49 @@ class Rules:
         "there are Workloads and PodGroups, and the pods of a group are tried in one cycle",
         gates=("GenericWorkload",),
     )
+    groups_of_v1alpha2: bool = rule(
+        "API server",
+        "1.36",
+        "Workloads and PodGroups are of scheduling.k8s.io/v1alpha2, and nothing of them may change",
+        until="1.37",
+        gates=("GenericWorkload",),
+    )
+    groups_of_v1beta1: bool = rule(
+        "API server",
+        "1.37",
+        "Workloads and PodGroups are of scheduling.k8s.io/v1beta1 and v1alpha3, with a priority; minCount may change",
+        gates=("GenericWorkload",),
+    )
     gang_scheduling: bool = rule(
         "GangScheduling",
         "1.36",
         "of a PodGroup with the policy gang at least minCount pods are placed, or none",
         gates=("GangScheduling", "GenericWorkload"),
+    )
+
+    groups_queued: bool = rule(
+        "scheduling queue",
+        "1.37",
+        "the pods of a PodGroup are one entry, which waits, is tried and backs off as a whole",
+        gates=("GenericWorkload",),
+    )
+    gangs_counted: bool = rule(
+        "GangScheduling",
+        "1.37",
+        "the cycle of a PodGroup ends as soon as fewer pods are left than it needs; Permit is called for placed pods",
+        gates=("GenericWorkload",),
+    )
+    groups_preempt: bool = rule(
+        "DefaultPreemption",
+        "1.37",
+        "a PodGroup preempts as a whole, and is a victim as a whole if its disruption mode says so",
+        gates=("GenericWorkload",),
+    )
+    groups_initially_scheduled: bool = rule(
+        "scheduler",
+        "1.37",
+        "a PodGroup's condition is called PodGroupInitiallyScheduled",
+        gates=("GenericWorkload",),
     )
 
     off: frozenset[str] = frozenset()

@@ -369,6 +369,10 @@ class DynamicResources:
             )
         return self.did_nothing("still not schedulable")
 
+    def seen_by(self, state: CycleState) -> bool:
+        """Return whether PreFilter ran in this attempt."""
+        return self._enabled and self.name in state.data
+
     def did_nothing(self, why: str) -> PostFilterResult:
         """Return the result of PostFilter where it has nothing to do, for this reason."""
         return PostFilterResult(Status(Code.UNSCHEDULABLE) if self._quiet else unschedulable(why))

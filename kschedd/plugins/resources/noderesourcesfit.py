@@ -135,6 +135,7 @@ class NodeResourcesFit:
     _score: Scorer
     _devices: DRAManager | None  # None: devices are not behind extended resources
     _resize: ResizeRules = DEFAULT_RESIZE
+    _resizes_preempt: bool = False
     _wants: dict[object, _Wanted] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
     _lines: dict[tuple[str, ...], _Lines] = attrs.field(factory=dict)  # by the names of resources
     _numbering: int = 0  # the table's, which these columns belong to
@@ -157,7 +158,8 @@ class NodeResourcesFit:
         devices = handle.shared(DRAManager) if handle.rules.extended_resources else None
         ignored = frozenset(args.ignored_resources)
         groups = frozenset(args.ignored_resource_groups)
-        return cls(ignored, groups, strategy, scorer, devices, handle.rules.resize_rules)
+        rules = handle.rules
+        return cls(ignored, groups, strategy, scorer, devices, rules.resize_rules, rules.resizes_preempt)
 
     def cache_key(self, cluster: SchedulerCache) -> Hashable:
         """Which resources are left to devices, and how many of these there are, if they are scored."""
@@ -180,7 +182,8 @@ class NodeResourcesFit:
         codes = full * _TOO_MANY_PODS if np.count_nonzero(full) else None
         if lines.names:
             allocatable, requested = lines.of(table, at)
-            lacks = amounts > allocatable - requested
+            # A pod that is to be resized is counted there already, with what it is to have.
+            lacks = (np.minimum(amounts, 0) if state.resizes else amounts) > allocatable - requested
             if self._devices is not None:
                 self._leave_to_devices(lines, lacks, allocatable)
             if np.count_nonzero(lacks):
@@ -276,9 +279,12 @@ class NodeResourcesFit:
     def events_to_register(self) -> list[ClusterEventWithHint]:
         of_pods = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
         of_nodes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+        if self._resizes_preempt:
+            of_pods |= ActionType.UPDATE_POD_SCALE_UP
+        alike = not self._resizes_preempt  # whether a pod is to be resized, and where, is not part of its signature
         events = [
-            on(EventResource.POD, of_pods, self._after_pod, by_signature=True),
-            on(EventResource.NODE, of_nodes, self._after_node, by_signature=True),
+            on(EventResource.POD, of_pods, self._after_pod, by_signature=alike),
+            on(EventResource.NODE, of_nodes, self._after_node, by_signature=alike),
         ]
         if self._devices is not None:
             changed = ActionType.ADD | ActionType.UPDATE
@@ -286,17 +292,24 @@ class NodeResourcesFit:
         return events
 
     def _after_pod(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        resizes = self._resizes_preempt and pod.resize_deferred
+        if resizes and (new or old).node_name != pod.node_name:
+            return QUEUE_SKIP
         if new is None:
             return QUEUE if old.node_name or old.nominated_node_name else QUEUE_SKIP
-        if new.uid == pod.uid:
+        if new.uid == pod.uid and not pod.node_name:
             return QUEUE
         if not new.node_name:
             return QUEUE_SKIP
         before, after = old.counted(self._resize).requests, new.counted(self._resize).requests
+        if resizes and any(after.get(name, 0) > before.get(name, 0) for name in after):
+            return QUEUE
         freed = (before.get(name, 0) > after.get(name, 0) for name, _ in self._compared(pod))
         return QUEUE if any(freed) else QUEUE_SKIP
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node) -> QueueingHint:
+        if self._resizes_preempt and pod.resize_deferred and new.name != pod.node_name:
+            return QUEUE_SKIP
         asked = self._compared(pod)
         has = new.allocatable
         if has.get("pods", 0) < 1:

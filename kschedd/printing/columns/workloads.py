@@ -203,7 +203,7 @@ def _min_count(raw: Raw, around: RowContext) -> str:
 def _group_scheduled(raw: Raw, around: RowContext) -> str:
     """What its condition says, with the reason where it is not so."""
     for condition in status(raw).get("conditions") or ():
-        if condition.get("type") == "PodGroupScheduled":
+        if condition.get("type") in ("PodGroupScheduled", "PodGroupInitiallyScheduled"):
             known = str(condition.get("status", ""))
             return known if known == "True" else f"{known} ({condition.get('reason', '')})"
     return "Unknown"

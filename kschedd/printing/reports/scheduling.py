@@ -9,7 +9,9 @@ from kschedd.printing.reports.debugging import place_text, speed_text
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import NONE, Table, clean
 
-PLACES = ("active", "backoff", "error_backoff", "unschedulable", "gated", "in_flight")
+_OF_GROUPS = ("pending_group", "incomplete_group")
+PLACES = ("active", "backoff", "error_backoff", "unschedulable", "gated", *_OF_GROUPS, "in_flight")
+_SELDOM = ("error_backoff", *_OF_GROUPS)  # shown only if there are some
 
 
 def _text(value: Any, absent: str = "") -> str:
@@ -26,7 +28,7 @@ def _span(value: Any, absent: str = NONE) -> str:
 
 def counts_text(counts: Raw, style: TerminalStyle) -> str:
     """`active 3 · backoff 0 · ...`"""
-    shown = [place for place in PLACES if place in counts and (place != "error_backoff" or counts[place])]
+    shown = [place for place in PLACES if place in counts and (place not in _SELDOM or counts[place])]
     return style.plain(" · ").join(f"{place.replace('_', ' ')} {counts[place]}" for place in shown)
 
 

@@ -73,6 +73,8 @@ TONES: Mapping[str, str] = {
             "unschedulable",
             "gated",
             "error_backoff",
+            "pending_group",
+            "incomplete_group",
         ),
         "yellow",
     ),

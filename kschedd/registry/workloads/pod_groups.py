@@ -17,11 +17,11 @@ from kschedd.api.selecting.names import dns_label, dns_subdomain, path_segment
 Raw = Mapping[str, Any]
 
 MOST_TEMPLATES: Final = 8
-_POLICIES: Final = ("basic", "gang")
+POLICIES: Final = ("basic", "gang")
 
 
 def validate_pod_group(spec: Raw) -> list[FieldError]:
-    faults = list(_policy(spec.get("schedulingPolicy") or {}, "spec.schedulingPolicy"))
+    faults = list(policy_faults(spec.get("schedulingPolicy") or {}, "spec.schedulingPolicy"))
     reference = spec.get("podGroupTemplateRef")
     if reference is not None:
         faults += _template_reference(reference, "spec.podGroupTemplateRef")
@@ -31,7 +31,7 @@ def validate_pod_group(spec: Raw) -> list[FieldError]:
 def validate_workload(spec: Raw) -> list[FieldError]:
     faults: list[FieldError] = []
     if (controller := spec.get("controllerRef")) is not None:
-        faults += _controller(controller, "spec.controllerRef")
+        faults += controller_faults(controller, "spec.controllerRef")
     templates, path = spec.get("podGroupTemplates") or [], "spec.podGroupTemplates"
     if not templates:
         return [*faults, required(path, "must have at least one item")]
@@ -39,18 +39,23 @@ def validate_workload(spec: Raw) -> list[FieldError]:
         return [*faults, too_many(path, len(templates), MOST_TEMPLATES)]
     for number, template in enumerate(templates):
         at = f"{path}[{number}]"
-        faults += _name(template.get("name") or "", f"{at}.name", dns_label)
-        faults += _policy(template.get("schedulingPolicy") or {}, f"{at}.schedulingPolicy")
+        faults += name_faults(template.get("name") or "", f"{at}.name", dns_label)
+        faults += policy_faults(template.get("schedulingPolicy") or {}, f"{at}.schedulingPolicy")
     return faults
 
 
-def _policy(policy: Raw, path: str) -> Iterator[FieldError]:
-    given = [f"`{name}`" for name in _POLICIES if policy.get(name) is not None]
-    known = ", ".join(f"`{name}`" for name in _POLICIES)
+def one_of_faults(value: Raw, names: Sequence[str], path: str) -> Iterator[FieldError]:
+    """Yield what is wrong if not exactly one of these fields is there."""
+    given = [f"`{name}`" for name in names if value.get(name) is not None]
+    known = ", ".join(f"`{name}`" for name in names)
     if not given:
         yield invalid(path, "", f"must specify one of: {known}")
     elif len(given) > 1:
         yield invalid(path, f"{{{', '.join(given)}}}", f"must specify exactly one of: {known}")
+
+
+def policy_faults(policy: Raw, path: str) -> Iterator[FieldError]:
+    yield from one_of_faults(policy, POLICIES, path)
     gang = policy.get("gang")
     if gang is None:
         return
@@ -66,18 +71,20 @@ def _template_reference(reference: Raw, path: str) -> Iterator[FieldError]:
     if workload is None:
         yield invalid(path, "", "must specify one of: `workload`")
         return
-    yield from _name(workload.get("workloadName") or "", f"{path}.workload.workloadName", dns_subdomain)
-    yield from _name(workload.get("podGroupTemplateName") or "", f"{path}.workload.podGroupTemplateName", dns_label)
+    yield from name_faults(workload.get("workloadName") or "", f"{path}.workload.workloadName", dns_subdomain)
+    yield from name_faults(
+        workload.get("podGroupTemplateName") or "", f"{path}.workload.podGroupTemplateName", dns_label
+    )
 
 
-def _controller(controller: Raw, path: str) -> Iterator[FieldError]:
+def controller_faults(controller: Raw, path: str) -> Iterator[FieldError]:
     if group := controller.get("apiGroup"):
-        yield from _name(group, f"{path}.apiGroup", dns_subdomain)
+        yield from name_faults(group, f"{path}.apiGroup", dns_subdomain)
     for field in ("kind", "name"):
-        yield from _name(controller.get(field) or "", f"{path}.{field}", path_segment)
+        yield from name_faults(controller.get(field) or "", f"{path}.{field}", path_segment)
 
 
-def _name(name: str, path: str, check: Callable[[str], Sequence[str]]) -> Iterator[FieldError]:
+def name_faults(name: str, path: str, check: Callable[[str], Sequence[str]]) -> Iterator[FieldError]:
     if not name:
         yield required(path)
     for why in check(name) if name else ():

@@ -19,6 +19,7 @@ from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.framework.writes import Write
 from kschedd.scheduling.attempt.extended import CandidatesFound, candidates_left, preempting
 from kschedd.scheduling.attempt.outcome import FitError
+from kschedd.scheduling.attempt.resizing import SKIPPING
 from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.debug.work import Work, drive
 from kschedd.scheduling.filtering.evaluation import Evaluation
@@ -57,7 +58,7 @@ class FailedAttemptView:
         phase = self.phase
         candidates = phase.candidates
         if self.apart:
-            candidates = Candidates(Filters(phase.profile, phase.cluster))
+            candidates = Candidates(Filters(phase.profile, phase.cluster), candidates.groups, candidates.judged_on)
         tried = candidates.dry_run(state, pod, rows, offset, wanted, self.counting.everywhere, self.cached)
         if phase.extenders and tried.candidates and not self.apart and preempting(phase.extenders, pod):
             raise CandidatesFound(tried)
@@ -120,6 +121,8 @@ class PostFiltering:
         writes: tuple[Write, ...] = ()
         for plugin in self._plugins:
             said: PostFilterResult
+            if state.resizes and plugin.name in SKIPPING:
+                continue
             if stepper is not None:
                 yield from stepper.before("postFilter", plugin.name)
             own = view if plugin.name in self.profile.in_tree else attrs.evolve(view, cached=None, apart=True)

@@ -57,6 +57,10 @@ class PreFiltering:
         self._idle = [(plugin.name, idle_for(plugin)) for plugin, _ in self._plugins if hasattr(plugin, "idle_for")]
         self._in_tree = all(name in self._profile.in_tree for name, _ in self._idle)
 
+    def all_but(self, names: Collection[str]) -> Sequence[tuple[PreFilterPlugin, CallCounter]]:
+        """Return the plugins without those of these names, for `run`."""
+        return [one for one in self._plugins if one[0].name not in names]
+
     def at_once(self, state: CycleState, pod: Pod) -> PreFiltered:
         """As `run`, with nobody who stops it."""
         return drive(self.run(state, pod, None))

@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import PodGroups
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints
 from kschedd.extenders.calls import ExtenderFailure
@@ -29,11 +30,13 @@ from kschedd.framework.status import Code, Status, error, unresolvable
 from kschedd.scheduling.attempt.batch import Batches, Batching, SortedNodes
 from kschedd.scheduling.attempt.extended import filtered, scored
 from kschedd.scheduling.attempt.node_search import Found, NodeSearch, StartNode, narrowed_status, nodes_to_find
+from kschedd.scheduling.attempt.one_node import OneNode
 from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.attempt.post_filtering import FailedAttemptView, PostFiltering
 from kschedd.scheduling.attempt.pre_filtering import PreFiltered, PreFiltering
 from kschedd.scheduling.attempt.prepared import Preparations, PreparedAttempt
 from kschedd.scheduling.attempt.ranking import Ranking
+from kschedd.scheduling.attempt.resizing import skipping
 from kschedd.scheduling.attempt.runs import Runs
 from kschedd.scheduling.attempt.signing import signer_of
 from kschedd.scheduling.attempt.ties import Choose
@@ -64,9 +67,11 @@ class Scheduler:
     remember: bool = True
     extenders: tuple[HTTPExtender, ...] = ()
     batches: Batches | None = None
+    groups: PodGroups | None = None
     evaluations: Evaluations = attrs.field(init=False)
     filters: Filters = attrs.field(init=False)
     search: NodeSearch = attrs.field(init=False)
+    one_node: OneNode = attrs.field(init=False)
     ranking: Ranking = attrs.field(init=False)
     candidates: Candidates = attrs.field(init=False)
     pre_filters: PreFiltering = attrs.field(init=False)
@@ -79,9 +84,11 @@ class Scheduler:
         self.evaluations = Evaluations(self.profile, self.cluster, self.remember)
         self.filters = Filters(self.profile, self.cluster)
         self.search = NodeSearch(self.filters, self.evaluations)
-        self.ranking = Ranking(self.profile, self.cluster, self.evaluations)
-        self.candidates = Candidates(self.filters)
         self.pre_filters = PreFiltering(self.profile, self.cluster)
+        self.one_node = OneNode(self.cluster.table, self.pre_filters, self.evaluations, self.search)
+        self.ranking = Ranking(self.profile, self.cluster, self.evaluations)
+        groups = self.groups if self.profile.rules.groups_preempt else None
+        self.candidates = Candidates(self.filters, groups, self.one_node.why_not)
         self.post_filters = PostFiltering(self.profile, self.cluster, self.candidates, self.extenders)
         self.preparations = None
         if self.remember:
@@ -111,15 +118,20 @@ class Scheduler:
         every_node: bool = False,
         stepper: Stepper | None = None,
         batching: Batching | None = None,
+        post_filters: bool = True,
+        resizes: bool = False,
     ) -> Attempt:
         """Find a node, or explain why there is none and what PostFilter did.
 
         `nominated` maps nodes to their nominated pods. `every_node` searches all nodes, as explaining does. With a
-        `stepper` it may be stopped at each plugin. `batching`: see `batched`.
+        `stepper` it may be stopped at each plugin. `batching`: see `batched`. Without `post_filters` none is called,
+        and the pod's nomination stays. `resizes`: see `kschedd.scheduling.attempt.resizing`.
         """
         try:
             if stepper is None:
-                result = yield from self._attempt(pod, nominated, every_node, None, batching)
+                result = yield from self._attempt(
+                    pod, nominated, every_node, None, batching, post_filters=post_filters, resizes=resizes
+                )
                 assert result is not None, "an attempt without a limit has a result"
                 return result
             return (yield from self._stepped(pod, nominated, stepper, batching))
@@ -144,15 +156,17 @@ class Scheduler:
         batching: Batching | None,
         *,
         within: int | None = None,
+        post_filters: bool = True,
+        resizes: bool = False,
     ) -> Work[ScheduleResult | FitError | None]:
         """Make an attempt. `within`: see `_attempt_within`."""
         table = self.cluster.table
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), Diagnosis(0), CycleState())
         prepared = None
-        if self.preparations is not None and stepper is None and not every_node:
+        if self.preparations is not None and stepper is None and not every_node and not resizes:
             prepared = self.preparations.of(pod)
-        state = CycleState() if prepared is None else prepared.begin()
+        state = CycleState(resizes=resizes) if prepared is None else prepared.begin()
         if stepper is not None:
             stepper.state = state
         counting = NominatedPods(table, pod, nominated, apart=stepper is not None)
@@ -172,11 +186,14 @@ class Scheduler:
                 return FitError(pod, status, diagnosis, state)
             diagnosis.pre_filter = status
             diagnosis.add_plugin(status)
+            if not post_filters:
+                return _unfiltered(state, pod, diagnosis)
             view = FailedAttemptView(
                 self.post_filters, self.pre_filters.no_verdicts(state, pod, status), counting, None
             )
             return (yield from self.post_filters.run(state, pod, diagnosis, view, stepper))
-        known = self.evaluations.apart(state) if stepper is not None else self.evaluations.of(pod, state)
+        apart = stepper is not None or resizes
+        known = self.evaluations.apart(state) if apart else self.evaluations.of(pod, state)
         try:
             if batching is not None:
                 yield from self._hint(batching, state, pod)
@@ -200,7 +217,10 @@ class Scheduler:
             return FitError(pod, found.error, diagnosis, state)
         if not len(found.rows):
             diagnosis.add_verdicts()
-            view = FailedAttemptView(self.post_filters, found.verdicts, counting, None if known.shared else known)
+            if not post_filters:
+                return _unfiltered(state, pod, diagnosis)
+            kept = None if known.shared or resizes else known
+            view = FailedAttemptView(self.post_filters, found.verdicts, counting, kept)
             return (yield from self.post_filters.run(state, pod, diagnosis, view, stepper))
         result = yield from self._select(state, pod, found, diagnosis, known, stepper, prepared)
         if isinstance(result, ScheduleResult):
@@ -210,7 +230,7 @@ class Scheduler:
                     if batching.replaces(result.node_name):
                         raw = yield from self.ranking.raw_scores(state, pod, result.feasible)
                 batching.store(result.node_name, result.feasible, result.totals, table.names, raw)
-            if prepared is None and self.preparations is not None and not known.shared and not every_node:
+            if prepared is None and self.preparations is not None and not (known.shared or every_node or resizes):
                 if narrowed is not None or len(result.feasible) > 1:
                     self.preparations.learn(pod, state, pre_filtered)
             elif prepared is not None:
@@ -329,6 +349,10 @@ class Scheduler:
         self, state: CycleState, pod: Pod, prepared: PreparedAttempt | None, stepper: Stepper | None
     ) -> Work[PreFiltered]:
         """Call the PreFilter plugins, as far as their answers are not prepared."""
+        if state.resizes:
+            left_out = skipping(self.profile)
+            state.skip_filter.update(left_out)
+            return (yield from self.pre_filters.run(state, pod, stepper, self.pre_filters.all_but(left_out)))
         if prepared is None:
             return (yield from self.pre_filters.run(state, pod, stepper))
         if prepared.named:
@@ -487,3 +511,8 @@ def broken_off(fault: PluginError) -> Status:
 
 def _label(status: Status | None) -> str:
     return SUCCESS if status is None else status.code.label
+
+
+def _unfiltered(state: CycleState, pod: Pod, diagnosis: Diagnosis) -> FitError:
+    """Return what comes of a pod that fits nowhere, and for which no PostFilter plugin is called."""
+    return FitError(pod, Status(Code.UNSCHEDULABLE, (diagnosis.message,)), diagnosis, state, None, None)

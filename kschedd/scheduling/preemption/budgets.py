@@ -7,7 +7,7 @@ scheduler/framework/preemption/util.go (FilterVictimsWithPDBViolation).
 Errors: none; a budget whose selector cannot be read, or selects everything or nothing, covers no pod, as upstream.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -89,25 +89,42 @@ class Budgets:
         for budget in found.values():
             self._by_namespace.setdefault(budget.namespace, []).append(budget)
 
+    def charges(self) -> "Charges":
+        """Return an account of evictions against the budgets, with nothing charged yet."""
+        return Charges(self._by_namespace, self.first_violated_only)
+
     def split(self, pods: Iterable[Pod]) -> Split:
         """Count the pods against the budgets in this order; those that exceed an allowance are violating."""
         if not self._by_namespace:
             return Split([], list(pods), _NONE)
-        left: dict[str, int] = {}
         violating: list[Pod] = []
         others: list[Pod] = []
-        covering: set[str] = set()
+        charges = self.charges()
         for pod in pods:
-            broken = False
-            for budget in self._by_namespace.get(pod.namespace, ()):
-                if not budget.covers(pod):
-                    continue
-                covering.add(budget.key)
-                if pod.name in budget.disrupted:
-                    continue
-                remaining = left[budget.key] = left.get(budget.key, budget.allowed) - 1
-                broken = broken or remaining < 0
-                if broken and self.first_violated_only:
-                    break
-            (violating if broken else others).append(pod)
-        return Split(violating, others, frozenset(covering))
+            (violating if charges.breaks(pod) else others).append(pod)
+        return Split(violating, others, frozenset(charges.covering))
+
+
+@attrs.define(eq=False)
+class Charges:
+    """The evictions that were charged to budgets so far, one after the other."""
+
+    _by_namespace: Mapping[str, Sequence[Budget]]
+    _first_violated_only: bool
+    covering: set[str] = attrs.field(factory=set, init=False)  # keys of the budgets that cover any of the pods
+    _left: dict[str, int] = attrs.field(factory=dict, init=False)
+
+    def breaks(self, pod: Pod) -> bool:
+        """Charge the pod's eviction to its budgets; returns whether one of them does not allow it."""
+        broken = False
+        for budget in self._by_namespace.get(pod.namespace, ()):
+            if not budget.covers(pod):
+                continue
+            self.covering.add(budget.key)
+            if pod.name in budget.disrupted:
+                continue
+            remaining = self._left[budget.key] = self._left.get(budget.key, budget.allowed) - 1
+            broken = broken or remaining < 0
+            if broken and self._first_violated_only:
+                break
+        return broken

@@ -13,28 +13,34 @@ status.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import PodGroups
 from kschedd.cache.recently_used import RecentlyUsed
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.postfilter import Candidate, DryRun
 from kschedd.framework.status import Code, Status
+from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.filtering.evaluation import Evaluation
 from kschedd.scheduling.filtering.filters import Filters
 from kschedd.scheduling.nominations.counted import NO_NOMINATED, NominatedByRow
 from kschedd.scheduling.preemption.budgets import Budget, Budgets
 from kschedd.scheduling.preemption.dry_run import NO_VICTIMS, DryRunResult, select_victims
 from kschedd.scheduling.preemption.row_pods import PodsByImportance
+from kschedd.scheduling.preemption.victims import select_among_groups
 from kschedd.scheduling.verdicts import fit_error
 
 CANDIDATE: Final = -1
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+
+Judge = Callable[[Pod, str, NominatedByRow], Work[Status | None]]
+"""Why a pod does not fit on a node as things stand; None if it does."""
 
 _NEVER = -1
 _HIGHEST = (1 << 31) - 1  # no pod is below it
@@ -188,13 +194,15 @@ class Candidates:
     """Dry runs of one profile on one cluster."""
 
     filters: Filters
-    _budgets: Budgets = attrs.field(init=False)
+    groups: PodGroups | None = None  # whose pods may be victims together; None: no pod is a victim with others
+    judged_on: Judge | None = None  # where there are groups
+    budgets: Budgets = attrs.field(init=False)
     _lowest: "_LowestPriorities" = attrs.field(init=False)
     _by_importance: PodsByImportance = attrs.field(init=False)
     _signatures: RecentlyUsed[int, _Columns] = attrs.field(factory=RecentlyUsed, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._budgets = Budgets(self.filters.cluster, self.filters.profile.rules.first_violated_budget_only)
+        self.budgets = Budgets(self.filters.cluster, self.filters.profile.rules.first_violated_budget_only)
         self._lowest = _LowestPriorities(self.filters.cluster.table)
         self._by_importance = PodsByImportance(self.filters.cluster.table)
 
@@ -219,7 +227,9 @@ class Candidates:
     ) -> DryRun:
         """See `FailedAttemptView.dry_run`. With `cached` None no result is kept."""
         table = self.filters.cluster.table
-        self._budgets.refresh()
+        self.budgets.refresh()
+        if self.groups is not None and self.groups.keys():
+            cached = None  # what is on other rows, and the groups themselves, count as well
         if not len(rows):
             return DryRun((), None, (), fit_error(table.node_count, {NOT_HELPFUL: table.node_count}))
         columns = self._columns(state, pod, counted, cached)
@@ -256,7 +266,7 @@ class Candidates:
         return _fruitless(table, columns, order)
 
     def _columns(self, state: CycleState, pod: Pod, counted: NominatedByRow, cached: Evaluation | None) -> _Columns:
-        table, budgets = self.filters.cluster.table, self._budgets.all
+        table, budgets = self.filters.cluster.table, self.budgets.all
         if cached is None or not self.filters.row_by_row(state, pod):
             return _Columns(table, budgets, None)
         number = pod.signature.id
@@ -271,6 +281,8 @@ class Candidates:
     def _nobody_to_evict(self, columns: _Columns, pod: Pod, rows: Rows) -> bool:
         """Whether none of these rows, which are next, has a pod to evict; then that is kept. So it is in a cluster
         without priorities. Of very many rows it is not looked for."""
+        if self.groups is not None and self.groups.keys():
+            return False
         if not 0 < len(rows) <= _LOOKED_THROUGH or np.count_nonzero(self._lowest.on(rows) < pod.priority):
             return False
         columns.learn_same(self.filters.cluster.table, rows, NO_VICTIMS)
@@ -296,13 +308,27 @@ class Candidates:
                 others = others[:further]
             stale = np.concatenate((stale, columns.stale(table, others)[:further])) if further else stale
         columns.in_use = True
+        if self.groups is not None and self.groups.keys():
+            stale = self._try_groups(columns, pod, stale, counted, self.groups)
         evictable = self._lowest.on(stale) < pod.priority
         if not evictable.all():
             columns.learn_same(table, stale[~evictable], NO_VICTIMS)
             stale = stale[evictable]
         if len(stale):
             rows, pods = stale.tolist(), self._by_importance.on(stale)
-            columns.learn(table, rows, select_victims(self.filters, state, pod, rows, self._budgets, counted, pods))
+            columns.learn(table, rows, select_victims(self.filters, state, pod, rows, self.budgets, counted, pods))
+
+    def _try_groups(self, columns: _Columns, pod: Pod, rows: Rows, counted: NominatedByRow, groups: PodGroups) -> Rows:
+        """Try the rows on which there are pods of PodGroups. Returns the others."""
+        table, judge = self.filters.cluster.table, self.judged_on
+        assert judge is not None, "where there are groups, victims are tried one by one"
+        there = [any(one.signature.spec.pod_group_name for one in table.pods[row]) for row in rows.tolist()]
+        of_groups = rows[np.array(there, dtype=np.bool_)].tolist()
+        columns.learn(
+            table, of_groups, [select_among_groups(groups, pod, row, self.budgets, counted, judge) for row in of_groups]
+        )
+        others: Rows = rows[~np.array(there, dtype=np.bool_)]
+        return others
 
 
 def _chosen(table: NodeTable, columns: _Columns, rows: Rows) -> DryRun:

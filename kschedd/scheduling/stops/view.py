@@ -14,7 +14,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.scheduling.debug.breakpoints import Breakpoint
 from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.gangs.cycle import TriedMember
+from kschedd.scheduling.gangs.trial import TriedMember
 from kschedd.store.times import stamp
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")

@@ -17,6 +17,8 @@ class StatusAnswer:
     error_backoff: int
     unschedulable: int
     gated: int
+    pending_group: int = 0
+    incomplete_group: int = 0
     in_flight: int
     waiting: Annotated[int, "pods that wait at Permit"]
     binding: Annotated[int, "pods between decision and binding, those that wait at Permit included"]

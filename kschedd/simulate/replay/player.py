@@ -160,7 +160,8 @@ class Player:
         self.queue = run_by.new_queue()
         self.queue.recorder = move_recorder
         self.operations = run_by.new_operations(self.queue)
-        self.driver.machine.handle.evicting = self.operations.evicting
+        handle = self.driver.machine.handle
+        handle.evicting, handle.leaving = self.operations.evicting, self.operations.leaving
         self._do_by_kind = self._calls_by_kind()
 
     def _calls_by_kind(self) -> dict[int, Callable[..., object]]:

@@ -91,7 +91,11 @@ _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
     ),
     "PodNodeSelector": AdmissionPlugin(False, _POD, podnodeselector.admit, scope=podnodeselector.scope),
     "Priority": AdmissionPlugin(
-        True, _POD, podpriority.admit, podpriority.validate, validated_kinds=frozenset(("PriorityClass",))
+        True,
+        frozenset(("Pod", podpriority.POD_GROUP)),
+        podpriority.admit,
+        podpriority.validate,
+        validated_kinds=frozenset(("PriorityClass",)),
     ),
     "DefaultTolerationSeconds": AdmissionPlugin(True, _POD, defaulttolerationseconds.admit),
     "PodTolerationRestriction": AdmissionPlugin(

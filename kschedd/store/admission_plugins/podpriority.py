@@ -1,6 +1,8 @@
 """Priority: a pod's priority and preemptionPolicy come from its PriorityClass; one class at most is the default.
 
-Source: Kubernetes v1.34, plugin/pkg/admission/priority/admission.go.
+Since v1.37 (scheduling.k8s.io/v1beta1) PodGroups have a priority, too.
+
+Source: Kubernetes v1.34 and v1.37, plugin/pkg/admission/priority/admission.go.
 """
 
 from collections.abc import Mapping
@@ -11,6 +13,8 @@ from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
 from kschedd.store.errors import Forbidden
 
 PREEMPT_LOWER_PRIORITY: Final = "PreemptLowerPriority"
+POD_GROUP: Final = "PodGroup.scheduling.k8s.io"
+_GROUPS_WITHOUT_PRIORITY: Final = "scheduling.k8s.io/v1alpha2"
 SYSTEM_CLASSES: Final[Mapping[str, int]] = {
     "system-node-critical": 2_000_001_000,
     "system-cluster-critical": 2_000_000_000,
@@ -27,17 +31,10 @@ def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
     """Set priority, class name and preemptionPolicy from the PriorityClass; a pod that states others is refused."""
     if not asked.creates:
         return raw
+    if asked.kind == POD_GROUP:
+        return raw if raw.get("apiVersion") == _GROUPS_WITHOUT_PRIORITY else _with_priority(asked, raw, classes)
     spec = raw["spec"]
-    class_name = spec.get("priorityClassName") or ""
-    if class_name:
-        found = classes.find("PriorityClass", "", class_name)
-        if found is None and class_name not in SYSTEM_CLASSES:
-            raise Forbidden("Pod", asked.name, f"no PriorityClass with name {class_name} was found")
-    else:
-        found = default_priority_class(classes)
-        class_name = found.name if found is not None else ""
-    value = (found.raw.get("value") or 0) if found is not None else SYSTEM_CLASSES.get(class_name, 0)
-    policy = (found.raw.get("preemptionPolicy") if found is not None else None) or PREEMPT_LOWER_PRIORITY
+    class_name, value, policy = _priority(asked, spec, classes)
     computed = "must not be provided in pod spec; priority admission controller computed"
     given = spec.get("priority")
     if given is not None and given != value:
@@ -51,6 +48,33 @@ def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
     if class_name:
         admitted["priorityClassName"] = class_name
     return {**raw, "spec": admitted}
+
+
+def _with_priority(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+    """Set the priority and class name of a PodGroup; one that states another priority is refused."""
+    spec = raw.get("spec") or {}
+    class_name, value, _ = _priority(asked, spec, classes)
+    given = spec.get("priority")
+    if given is not None and given != value:
+        computed = f"must match the priority computed ({value}) based on the priority class set in the spec"
+        raise Forbidden(asked.kind, asked.name, f"priority set in the pod group ({given}) {computed}")
+    named = {"priorityClassName": class_name} if class_name else {}
+    return {**raw, "spec": {**spec, "priority": value, **named}}
+
+
+def _priority(asked: Attributes, spec: Raw, classes: Classes) -> tuple[str, int, str]:
+    """Return the name of a spec's PriorityClass, its value and its preemptionPolicy. Raises Forbidden."""
+    class_name = spec.get("priorityClassName") or ""
+    if class_name:
+        found = classes.find("PriorityClass", "", class_name)
+        if found is None and class_name not in SYSTEM_CLASSES:
+            raise Forbidden(asked.kind, asked.name, f"no PriorityClass with name {class_name} was found")
+    else:
+        found = default_priority_class(classes)
+        class_name = found.name if found is not None else ""
+    value = (found.raw.get("value") or 0) if found is not None else SYSTEM_CLASSES.get(class_name, 0)
+    policy = (found.raw.get("preemptionPolicy") if found is not None else None) or PREEMPT_LOWER_PRIORITY
+    return class_name, value, policy
 
 
 def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:

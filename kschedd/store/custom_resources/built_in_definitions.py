@@ -5,7 +5,7 @@ does custom resources. The fields' types are in the schema, whose violations are
 the kind's own module validates values, worded as upstream.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.objects import Object
@@ -47,17 +47,17 @@ def definition(
     *,
     status: bool,
     namespaced: bool = True,
+    also: Sequence[str] = (),
 ) -> Object:
-    """Return the definition of a kind in one version of its group."""
+    """Return the definition of a kind in one version of its group. `also`: the names of other versions, alike."""
     group, _, name = api_version.partition("/")
     version = {
-        "name": name,
         "served": True,
-        "storage": True,
         "schema": {"openAPIV3Schema": {"type": "object", **schema}},
         "additionalPrinterColumns": columns,
         **({"subresources": {"status": {}}} if status else {}),
     }
+    versions = [{"name": each, "storage": each == name, **version} for each in (name, *also)]
     names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
     scope = "Namespaced" if namespaced else "Cluster"
     return Object.from_raw(
@@ -65,6 +65,6 @@ def definition(
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
             "metadata": {"name": f"{plural}.{group}"},
-            "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
+            "spec": {"group": group, "scope": scope, "names": names, "versions": versions},
         }
     )

@@ -139,7 +139,9 @@ def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresour
     version = version_of(definition, str(raw.get("apiVersion") or ""))
     schema, scale = schema_of(version), scale_paths(version)
     made: dict[str, Any] = dict(raw) if schema is None else defaulted(schema, pruned(schema, raw))
-    faults = [] if schema is None else value_faults(schema, made) or spec_faults(definition, made)
+    faults = [] if schema is None else value_faults(schema, made)
+    if schema is not None and not faults and subresource != "status":
+        faults = spec_faults(definition, made, None if old is None else old.raw)
     if scale is not None:
         faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
     if schema is not None and not faults:  # a rule may rely on what the schema says besides

@@ -1,18 +1,22 @@
-"""Workload and PodGroup of scheduling.k8s.io/v1alpha2: kinds that are served where the rule `pod_groups` holds.
+"""Workload and PodGroup of scheduling.k8s.io: kinds that are served where one of the rules `groups_of_...` holds.
 
-The API server of 1.36 has them built in, behind the gate GenericWorkload. Here each is a definition
-(`built_in_definitions`); `validation_pod_groups` validates their values.
+The API server has them built in, behind the gate GenericWorkload: in v1alpha2 in 1.36, in v1beta1 (in which they are
+stored) and v1alpha3 since 1.37. Here each is a definition (`built_in_definitions`); `registry.workloads.pod_groups` and
+`pod_groups_v1beta1` validate their values, and in v1beta1 what may change.
 
-Fields of gates that are off are left out: topology constraints, claims, disruption mode and priority of a group.
+Fields of gates that are off are left out: topology constraints, claims, preemption policy and parent of a group; of
+v1alpha2 also its disruption mode and priority. The columns are not upstream's, which shows no minCount.
 
-Source: Kubernetes v1.36, api/scheduling/v1alpha2/types.go; apis/scheduling/v1alpha2/zz_generated.validations.go.
+Source: Kubernetes v1.36, api/scheduling/v1alpha2/types.go; apis/scheduling/v1alpha2/zz_generated.validations.go;
+Kubernetes v1.37, api/scheduling/v1beta1/types.go; registry/scheduling/podgroup/strategy.go.
 """
 
 from typing import Any, Final
 
 from kschedd.store.custom_resources.built_in_definitions import AGE, CONDITIONS, TEXT, Schema, definition, fields
 
-API_VERSION: Final = "scheduling.k8s.io/v1alpha2"
+API_VERSION: Final = "scheduling.k8s.io/v1beta1"
+_V1ALPHA2: Final = "scheduling.k8s.io/v1alpha2"
 
 
 def _unchanging(schema: Schema) -> dict[str, Any]:
@@ -32,7 +36,7 @@ _TEMPLATE_REF: Final = fields(
         )
     },
 )
-_POD_GROUP: Final = fields(
+_POD_GROUP_V1ALPHA2: Final = fields(
     {
         "spec": fields(
             {"podGroupTemplateRef": _TEMPLATE_REF, "schedulingPolicy": _POLICY},
@@ -45,7 +49,7 @@ _POD_GROUP: Final = fields(
         ),
     }
 )
-_WORKLOAD: Final = fields(
+_WORKLOAD_V1ALPHA2: Final = fields(
     {
         "spec": fields(
             {
@@ -63,20 +67,72 @@ _WORKLOAD: Final = fields(
     }
 )
 
-_SCHEDULED: Final = '.status.conditions[?(@.type=="PodGroupScheduled")]'
+_COUNT: Final = {"type": "integer", "format": "int32"}
+_DISRUPTIONS: Final = {
+    "disruptionMode": fields({"single": fields({}), "all": fields({})}),
+    "priorityClassName": TEXT,
+    "priority": _COUNT,
+}
+_POD_GROUP: Final = fields(
+    {
+        "spec": fields(
+            {
+                "workloadRef": fields({"workloadName": TEXT, "templateName": TEXT}),
+                "schedulingPolicy": _POLICY,
+                **_DISRUPTIONS,
+            }
+        ),
+        "status": fields({"conditions": CONDITIONS}),
+    }
+)
+_WORKLOAD: Final = fields(
+    {
+        "spec": fields(
+            {
+                "controllerRef": fields({"apiGroup": TEXT, "kind": TEXT, "name": TEXT}),
+                "podGroupTemplates": {
+                    "type": "array",
+                    "items": fields({"name": TEXT, "schedulingPolicy": _POLICY, **_DISRUPTIONS}),
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["name"],
+                },
+            },
+        )
+    }
+)
+
+_MIN_COUNT: Final = {"name": "MinCount", "type": "integer", "jsonPath": ".spec.schedulingPolicy.gang.minCount"}
 
 
-WORKLOAD: Final = definition("Workload", "workloads", API_VERSION, _WORKLOAD, [AGE], status=False)
+def _columns_of(condition: str) -> list[Schema]:
+    path = f'.status.conditions[?(@.type=="{condition}")]'
+    return [
+        {"name": "Scheduled", "type": "string", "jsonPath": f"{path}.status"},
+        {"name": "Reason", "type": "string", "jsonPath": f"{path}.reason"},
+        AGE,
+    ]
+
+
+WORKLOAD_V1ALPHA2: Final = definition("Workload", "workloads", _V1ALPHA2, _WORKLOAD_V1ALPHA2, [AGE], status=False)
+POD_GROUP_V1ALPHA2: Final = definition(
+    "PodGroup",
+    "podgroups",
+    _V1ALPHA2,
+    _POD_GROUP_V1ALPHA2,
+    [_MIN_COUNT, *_columns_of("PodGroupScheduled")],
+    status=True,
+)
+WORKLOAD: Final = definition("Workload", "workloads", API_VERSION, _WORKLOAD, [AGE], status=False, also=["v1alpha3"])
 POD_GROUP: Final = definition(
     "PodGroup",
     "podgroups",
     API_VERSION,
     _POD_GROUP,
     [
-        {"name": "MinCount", "type": "integer", "jsonPath": ".spec.schedulingPolicy.gang.minCount"},
-        {"name": "Scheduled", "type": "string", "jsonPath": f"{_SCHEDULED}.status"},
-        {"name": "Reason", "type": "string", "jsonPath": f"{_SCHEDULED}.reason"},
-        AGE,
+        _MIN_COUNT,
+        {"name": "Workload", "type": "string", "jsonPath": ".spec.workloadRef.workloadName"},
+        *_columns_of("PodGroupInitiallyScheduled"),
     ],
     status=True,
+    also=["v1alpha3"],
 )

@@ -15,7 +15,9 @@ from pathlib import Path
 from kschedd.config.versions.kube_versions import kube_version
 from tests.oracle.fuzz.cases import case
 from tests.oracle.fuzz.draws import Raw
+from tests.oracle.fuzz.groups import group_trace
 from tests.oracle.fuzz.judge import Judge, kind_of
+from tests.oracle.fuzz.resizes import resize_trace
 from tests.oracle.fuzz.shrink import shrunk
 from tests.oracle.fuzz.traces import trace
 
@@ -28,6 +30,8 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--kube-version", required=True, type=kube_version, help="its release, e.g. 1.36")
     found.add_argument("--cases", type=int, default=200, help="number of cases (default: 200)")
     found.add_argument("--traces", type=int, default=20, help="number of traces (default: 20)")
+    found.add_argument("--groups", type=int, default=0, help="number of traces with PodGroups, since 1.37 (default: 0)")
+    found.add_argument("--resizes", type=int, default=0, help="number of traces with deferred resizes, since 1.37")
     found.add_argument("--seed", type=int, default=1, help="seed of all draws (default: 1)")
     found.add_argument("--first", type=int, default=0, help="number of the first case and trace (default: 0)")
     found.add_argument(
@@ -41,11 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     minor = int(options.kube_version.name.split(".")[1])
     judge = Judge(options.oracle, options.kube_version)
-    numbers = [range(options.first, options.first + many) for many in (options.cases, options.traces)]
+    wanted = (options.cases, options.traces, options.groups, options.resizes)
+    numbers = [range(options.first, options.first + many) for many in wanted]
     results = Results(judge, options.shrink)
-    for make, wanted in zip((case, trace), numbers, strict=True):
-        for start in range(0, len(wanted), CHUNK):
-            results.add([make(options.seed, number, minor) for number in wanted[start : start + CHUNK]])
+    for make, own in zip((case, trace, group_trace, resize_trace), numbers, strict=True):
+        for start in range(0, len(own), CHUNK):
+            results.add([make(options.seed, number, minor) for number in own[start : start + CHUNK]])
     print(results.table())
     if options.out is not None:
         results.write(options.out)

@@ -8,14 +8,16 @@ import pytest
 
 from kschedd.conformance.records import read_records
 from tests.oracle.fuzz.cases import FAMILIES, case
+from tests.oracle.fuzz.groups import group_trace
 from tests.oracle.fuzz.judge import kind_of
+from tests.oracle.fuzz.resizes import resize_trace
 from tests.oracle.fuzz.shrink import shrunk, without
 from tests.oracle.fuzz.traces import trace
 
 
 @pytest.mark.parametrize("minor", [34, 36])
 def test_one_seed_makes_the_same_inputs_again(minor: int) -> None:
-    for make in (case, trace):
+    for make in (case, trace, group_trace, resize_trace):
         assert [make(7, number, minor) for number in range(13)] == [make(7, number, minor) for number in range(13)]
         assert make(7, 0, minor) != make(8, 0, minor)
 
@@ -26,9 +28,21 @@ def test_every_family_has_its_turn() -> None:
 
 def test_no_two_objects_of_an_input_share_a_name() -> None:
     for number in range(2 * len(FAMILIES)):
-        for objects in (case(3, number, 36)["objects"], _created(trace(3, number, 36))):
+        for objects in (
+            case(3, number, 36)["objects"],
+            _created(trace(3, number, 36)),
+            _once(group_trace(3, number, 37)),
+            _created(resize_trace(3, number, 37)),
+            _created(resize_trace(3, number, 37)),
+        ):
             names = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects]
             assert len(set(names)) == len(names)
+
+
+def _once(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what is created, without groups that are created again after they were deleted."""
+    deleted = {one["name"] for one in record["ops"] if one["op"] == "delete" and one["kind"] == "PodGroup"}
+    return [one for one in _created(record) if one["metadata"]["name"] not in deleted]
 
 
 def _created(record: dict[str, Any]) -> list[dict[str, Any]]:

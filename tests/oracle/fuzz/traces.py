@@ -8,7 +8,7 @@ from tests.oracle.fuzz.draws import Draw, Raw
 from tests.oracle.fuzz.preemption import preemption
 from tests.oracle.fuzz.volumes import bound_volume
 
-_OPERATIONS = (
+OPERATIONS = (
     *("pod",) * 8,
     *("advance",) * 6,
     *("resize",) * 2,
@@ -41,6 +41,8 @@ def trace(seed: int, number: int, minor: int) -> Raw:
 class Script:
     """The operations of one trace. It knows the names that were given out, not what the scheduler did to them."""
 
+    operations = OPERATIONS
+
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._draw = cluster.draw
@@ -49,7 +51,7 @@ class Script:
 
     def operation(self) -> list[Raw]:
         """Return one operation, after those that create what it needs."""
-        found: list[Raw] = getattr(self, f"_{self._draw.choice(_OPERATIONS)}")()
+        found: list[Raw] = getattr(self, f"_{self._draw.choice(self.operations)}")()
         return found
 
     def _pod(self) -> list[Raw]:

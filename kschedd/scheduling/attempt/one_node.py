@@ -1,0 +1,44 @@
+"""OneNode: whether a pod fits on one node, evaluated from nothing: for what preemption tries in a changed cluster.
+
+Nothing of it is kept, since the cluster is put back afterwards.
+Source: Kubernetes v1.37, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
+"""
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import NodeTable
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.status import Code, Status
+from kschedd.scheduling.attempt.node_search import NodeSearch
+from kschedd.scheduling.attempt.pre_filtering import PreFiltering
+from kschedd.scheduling.debug.work import Work
+from kschedd.scheduling.filtering.evaluation import Evaluations
+from kschedd.scheduling.filtering.node_local_plugins import PluginFault
+from kschedd.scheduling.nominations.counted import NominatedByRow
+
+
+@attrs.frozen(eq=False)
+class OneNode:
+    """See the module."""
+
+    table: NodeTable
+    pre_filters: PreFiltering
+    evaluations: Evaluations
+    search: NodeSearch
+
+    def why_not(self, pod: Pod, node_name: str, counted: NominatedByRow) -> Work[Status | None]:
+        """Return why the pod does not fit on the node as things stand; None if it does. `counted`: nominated pods."""
+        state = CycleState()
+        pre_filtered = yield from self.pre_filters.run(state, pod, None)
+        if pre_filtered.status is not None:
+            return pre_filtered.status
+        known = self.evaluations.apart(state)
+        at = known.place[[self.table.row_of[node_name]]]
+        try:
+            found = yield from self.search.run(known, state, pod, at, 0, 1, counted)
+        except PluginFault as fault:
+            return Status(Code.ERROR, (fault.message,), fault.plugin)
+        if found.error is not None or len(found.rows):
+            return found.error
+        return found.verdicts.status(0)

@@ -1,0 +1,171 @@
+"""The cycle of a PodGroup where the rule gangs_counted holds: its pods are tried as long as enough of them may fit.
+
+Each pod sees those before it as if they were on their nodes: a pod that fits somewhere is assumed there and reserved.
+After each pod, and before the first, GangScheduling is asked whether the group is placed, may still be, or cannot be
+any more, which ends the cycle (`placement_feasible`). No pod preempts by itself: if the group is unschedulable, it
+preempts as a whole (`kschedd.scheduling.gangs.preemption`).
+
+What comes out, by the group's status:
+
+    Success                     each pod that fits is placed for good, in this order; the others go back to the queue
+    Unschedulable               all go back to the queue: those that fit by the group's words, others by their own
+    ... waits for a preemption  all go back, nominated to the nodes where they would be
+    Error                       all go back with the error
+
+As in `kschedd.scheduling.gangs.cycle`, the cycle may be stopped between two pods, and nothing is on trial then.
+Source: Kubernetes v1.37, scheduler/schedule_one_podgroup.go.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.cache.pod_groups import KIND, priority_of
+from kschedd.framework.interface import PERMIT
+from kschedd.framework.status import Code, Status, error, unschedulable
+from kschedd.queue.entry import QueuedPod
+from kschedd.queue.groups import order_in_group
+from kschedd.scheduling.debug.breakpoints import StopPoint
+from kschedd.scheduling.debug.work import Work
+from kschedd.scheduling.gangs.outcome import UNSCHEDULABLE
+from kschedd.scheduling.gangs.preemption import post_filtered
+from kschedd.scheduling.gangs.trial import Broken, MemberTrial, TriedGroup, TriedMember
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.nominations.nominator import Nominator
+
+_SUCCESS = Status(Code.SUCCESS)
+_SAME = "all pods in a single pod group should have the same"
+
+
+def group_fault(machine: SchedulingMachine, key: str, entries: Sequence[QueuedPod]) -> str:
+    """Return why these pods cannot be tried as one group; "" if they can."""
+    group = machine.groups.object(key)
+    if group is None:
+        return f'{KIND.partition(".")[0].lower()}.{KIND.partition(".")[2]} "{key.partition("/")[2]}" not found'
+    priority, first = priority_of(group), entries[0].pod
+    policy = first.pod_spec.preemption_policy
+    for pod in (*(entry.pod for entry in entries), *machine.groups.scheduled(key)):
+        if pod.scheduler_name != first.scheduler_name:
+            return f'{_SAME} .spec.schedulerName set, got: "{pod.scheduler_name}" and "{first.scheduler_name}"'
+        if pod.priority != priority:
+            return f"{_SAME} priority as the pod group's priority, got {pod.priority} and {priority}"
+        if pod.pod_spec.preemption_policy != policy:
+            return f"{_SAME} preemption policy, got {pod.pod_spec.preemption_policy} and {policy}"
+    return ""
+
+
+def try_counted(
+    machine: SchedulingMachine,
+    nominator: Nominator,
+    entries: Sequence[QueuedPod],
+    now: float,
+    broken: Broken,
+    look: Callable[[TriedMember], None] = lambda member: None,
+    pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None] = lambda entry, tried: None,
+) -> Work[TriedGroup]:
+    """Try the pods of one group. Nothing of it is left in the machine's cluster. See `try_group` for the arguments."""
+    entries = sorted(entries, key=order_in_group)
+    cycle = _Cycle(machine, nominator, entries, now, broken)
+    if cycle.group is None:
+        return TriedGroup(error(group_fault(machine, entries[0].pod.pod_group, entries)), ())
+    for entry in entries:
+        nominator.left_queue(entry.uid)
+    try:
+        return (yield from _tried(cycle, cycle.group, look, pause))
+    finally:
+        for entry in entries:
+            if node := nominator.node_of(entry.uid):
+                nominator.add(entry.pod, node)
+
+
+def _tried(
+    cycle: "_Cycle",
+    group: Object,
+    look: Callable[[TriedMember], None],
+    pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None],
+) -> Work[TriedGroup]:
+    """Try the pods, and preempt for them if they do not fit."""
+    tried = yield from cycle.run(look, pause)
+    if tried.status.code is not Code.UNSCHEDULABLE:
+        return tried
+    made = yield from post_filtered(cycle.machine, cycle.nominator, group, cycle.entries, tried, cycle.again)
+    if made.status.code is Code.ERROR:
+        return TriedGroup(made.status, tried.members, untried=tried.status, preemption=made)
+    return attrs.evolve(
+        tried,
+        status=unschedulable(*tried.status.reasons, made.status.message),
+        waits_for_preemption=made.status.code is Code.SUCCESS,
+        untried=tried.status,
+        preemption=made,
+    )
+
+
+@attrs.frozen(eq=False)
+class _Cycle:
+    machine: SchedulingMachine
+    nominator: Nominator
+    entries: Sequence[QueuedPod]
+    now: float
+    broken: Broken
+
+    @property
+    def group(self) -> Object | None:
+        return self.machine.groups.object(self.entries[0].pod.pod_group)
+
+    def again(self) -> Work[TriedGroup]:
+        """Try all pods once more, in the cluster as it is then, with nobody who looks or stops."""
+        return (yield from self.run(lambda member: None, lambda entry, tried: None))
+
+    def run(
+        self,
+        look: Callable[[TriedMember], None],
+        pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None],
+    ) -> Work[TriedGroup]:
+        machine, members = self.machine, list[TriedMember]()
+        scheduled = len(machine.groups.scheduled(self.entries[0].pod.pod_group))
+        status = self._feasible(scheduled, len(self.entries))
+        if status.code is Code.UNSCHEDULABLE:
+            return TriedGroup(unschedulable(UNSCHEDULABLE, *status.reasons), ())
+        trial, placed = MemberTrial(machine, self.nominator, self.now, counted=True), 0
+        try:
+            for number, entry in enumerate(self.entries, 1):
+                if members and (at := pause(entry, members)) is not None:
+                    trial.undo()
+                    yield at
+                    for earlier in members:
+                        trial.again(earlier)
+                try:
+                    result = yield from machine.begin(
+                        entry.pod, self.nominator.nominated, cycle=machine.batches.cycle, post_filters=False
+                    )
+                except Exception as fault:  # a plugin's, or the pod's
+                    result = self.broken(entry, fault)
+                member = trial.place(entry, result)
+                members.append(member)
+                look(member)
+                if member.failed is None:
+                    placed += 1
+                elif member.failed.reason != "Unschedulable":
+                    why = f"failed to schedule other pod from a pod group: {member.failed.message}"
+                    return TriedGroup(error(why), members)
+                status = self._feasible(scheduled + placed, len(self.entries) - number)
+                if status.code is Code.UNSCHEDULABLE:
+                    break
+        finally:
+            trial.undo()
+        if status.code is Code.WAIT:
+            status = unschedulable(UNSCHEDULABLE, *status.reasons)
+        elif status.code is Code.SUCCESS and not placed:
+            status = unschedulable(UNSCHEDULABLE)
+        return TriedGroup(status, members)
+
+    def _feasible(self, scheduled: int, remaining: int) -> Status:
+        framework = self.machine.schedulers[self.entries[0].pod.scheduler_name].profile
+        for plugin in framework.at(PERMIT):
+            ask: Any = getattr(plugin, "placement_feasible", None)
+            if ask is not None and (status := ask(self.group, scheduled, remaining)) is not None:
+                found: Status = status
+                return found
+        return _SUCCESS

@@ -1,0 +1,161 @@
+"""Pods of a PodGroup on trial: each is assumed on the node that it would get, as long as others of its group are tried.
+
+Nothing of it is left when the trial is undone. What came of each pod, of the group, and of a preemption for the group
+are values that the cycles of a group return.
+
+Source: Kubernetes v1.36 and v1.37, scheduler/schedule_one_podgroup.go (assumeAndReserveWithRevert).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.framework.interface import PostFilterResult
+from kschedd.framework.status import Code, Status
+from kschedd.framework.writes import Write
+from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.binding.cycle import AssumedPod
+from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.nominations.nominator import Nominator
+
+Broken = Callable[[QueuedPod, Exception], FitError]
+"""What an attempt comes to that an exception ended."""
+
+MemberDone = Callable[[QueuedPod, ScheduleResult | FitError], None]
+"""Told of what came of one pod of a group, before that is acted on."""
+
+
+@attrs.frozen(eq=False)
+class TriedMember:
+    """What came of one pod on trial."""
+
+    entry: QueuedPod
+    result: ScheduleResult | FitError
+    failed: FailedAttempt | None = None
+    """None: it fits, and Permit let it go or had it wait."""
+    permit: Status | None = None
+    """Permit's words where it has it wait."""
+    preempts: bool = False
+    """It would be on `result`'s node once the victims of `failed` are gone."""
+    placed: ScheduleResult | None = None
+    """By which it is on its node while others are tried; None if it is on none."""
+
+    @property
+    def node_name(self) -> str:
+        """Where it would be; "" for nowhere."""
+        if self.preempts:
+            assert self.failed is not None, "a preemption is of an attempt that failed"
+            return self.failed.nominated_node or ""
+        return self.result.node_name if self.failed is None and isinstance(self.result, ScheduleResult) else ""
+
+
+@attrs.frozen(eq=False)
+class GroupPreemption:
+    """What a preemption for a whole group comes to. `status`: Success if it was set in motion, or is under way."""
+
+    status: Status
+    nominated: Mapping[str, str] = attrs.field(factory=dict)
+    """By the uid of a pod: the node that it is nominated to."""
+    evicted: PostFilterResult | None = None
+    """The victims, and how they are evicted; None if there are none."""
+    writes: tuple[Write, ...] = ()
+    """What else is to be written."""
+
+
+@attrs.frozen(eq=False)
+class TriedGroup:
+    """What came of a group on trial. `members`: in the order of the trial; fewer than its pods after an error."""
+
+    status: Status
+    members: Sequence[TriedMember]
+    waits_for_preemption: bool = False
+    untried: Status | None = None
+    """What the pods are told that were not tried; None: `status`."""
+    preemption: "GroupPreemption | None" = None
+    """Of the group as a whole, if one was tried (`kschedd.scheduling.gangs.preemption`)."""
+
+
+@attrs.define(eq=False)
+class MemberTrial:
+    """What is assumed meanwhile, to be undone in the end."""
+
+    machine: SchedulingMachine
+    nominator: Nominator
+    now: float
+    counted: bool = False
+    """The rule gangs_counted: Permit is not called for pods on trial, and of those that are nominated only the name
+    is known meanwhile, since they are in no queue (`Nominator.left_queue`)."""
+    _undo: list[Callable[[], object]] = attrs.field(factory=list, init=False)
+
+    def place(self, entry: QueuedPod, result: ScheduleResult | FitError) -> TriedMember:
+        """Assume the pod on the node that it would get."""
+        failed: FailedAttempt | None = None
+        if isinstance(result, ScheduleResult):
+            placed = result
+        else:
+            outcome = self.machine.complete_attempt(entry, result, self.now)
+            assert isinstance(outcome, FailedAttempt), "what fits nowhere is not assumed"
+            failed = outcome
+            if not failed.nominated_node or failed.reason != "Unschedulable":
+                return TriedMember(entry, result, failed)
+            self._without(_victims(result, failed))
+            placed = self.machine.result_on(entry.pod, failed.nominated_node, result)
+        reserved = self._assume(entry, placed)
+        if isinstance(reserved, FailedAttempt):
+            return TriedMember(entry, result, reserved)
+        return TriedMember(entry, result, failed, self._permit(reserved), failed is not None, placed)
+
+    def again(self, member: TriedMember) -> None:
+        """As `place` did for this pod, by the same result."""
+        if member.placed is None:
+            return
+        if member.failed is not None and isinstance(member.result, FitError):
+            self._without(_victims(member.result, member.failed))
+        reserved = self._assume(member.entry, member.placed)
+        if isinstance(reserved, AssumedPod):
+            self._permit(reserved)
+
+    def _assume(self, entry: QueuedPod, placed: ScheduleResult) -> AssumedPod | FailedAttempt:
+        node = self.nominator.node_of(entry.uid)
+        if node:
+            self.nominator.remove(entry.pod)
+            self._undo.append(lambda: self._nominate_again(entry, node))
+        reserved = self.machine.complete_attempt(entry, placed, self.now, permits=not self.counted)
+        if isinstance(reserved, AssumedPod):
+            self._undo.append(lambda: self.machine.end_trial(reserved, self.now))
+        return reserved
+
+    def _nominate_again(self, entry: QueuedPod, node: str) -> None:
+        self.nominator.add(entry.pod, node)
+        if self.counted:
+            self.nominator.left_queue(entry.uid)
+
+    def _permit(self, reserved: AssumedPod) -> Status | None:
+        """What Permit said; on trial nobody waits."""
+        self.machine.waiting.pods.pop(reserved.pod.uid, None)
+        if reserved.waiting is None:
+            return None
+        name = reserved.pod.name
+        return Status(Code.WAIT, (f'one or more plugins asked to wait and no plugin rejected pod "{name}"',))
+
+    def _without(self, victims: Sequence[Pod]) -> None:
+        cluster = self.machine.cluster
+        for victim in victims:
+            removed = cluster.take_out(victim)
+            if removed is not None:
+                self._undo.append(removed)
+
+    def undo(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+
+def activates_nobody(pods: Sequence[Pod]) -> None:
+    """In place of `Handle.activate` while pods are tried."""
+
+
+def _victims(result: FitError, failed: FailedAttempt) -> Sequence[Pod]:
+    return failed.victims if result.post_filter is None else result.post_filter.victims

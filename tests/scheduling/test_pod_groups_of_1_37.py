@@ -1,0 +1,94 @@
+"""PodGroups of 1.37: one entry of the queue, placed or failed as a whole, and a preemptor and victim as a whole."""
+
+from typing import Any
+
+from kschedd.api.pods import Pod
+from kschedd.clusters.virtual import VirtualCluster
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_37
+
+Raw = dict[str, Any]
+HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n"},
+    "status": {"allocatable": {"cpu": "2", "memory": "8Gi", "pods": "10"}},
+}
+
+
+def pod(name: str, group: str = "gang", **spec: Any) -> Raw:
+    spec["containers"] = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]
+    if group:
+        spec["schedulingGroup"] = {"podGroupName": group}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def group(min_count: int, name: str = "gang", **spec: Any) -> Raw:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}, **spec},
+    }
+
+
+class Cluster:
+    """A node of 2 CPUs."""
+
+    def __init__(self, *objects: Raw) -> None:
+        self.engine = VirtualCluster(default_config(version=V1_37, feature_gates={"GenericWorkload": True})).engine
+        self.add(HIGH, NODE, *objects)
+
+    def add(self, *objects: Raw) -> None:
+        for raw in objects:
+            self.engine.store.create(raw)
+            self.engine.run_until_idle()
+        self.engine.run_to_rest()
+
+    def nodes(self) -> dict[str, str]:
+        return {each.name: each.node_name for each in self.engine.store.list("Pod") if isinstance(each, Pod)}
+
+    def place(self, name: str) -> str:
+        entry = self.engine.queue.entry(f"default/{name}")
+        return "" if entry is None else entry.place.value
+
+    def condition(self) -> Raw:
+        [one] = self.engine.store.get("PodGroup.scheduling.k8s.io", "default", "gang").status["conditions"]
+        return dict(one)
+
+
+def test_pods_wait_for_their_group_to_be_created() -> None:
+    cluster = Cluster(pod("a"), pod("b"))
+    assert cluster.place("a") == cluster.place("b") == "incomplete_group"
+    cluster.add(group(2))
+    assert cluster.nodes() == {"a": "n", "b": "n"}
+    assert cluster.condition()["type"] == "PodGroupInitiallyScheduled"
+
+
+def test_the_cycle_ends_as_soon_as_too_few_pods_are_left() -> None:
+    cluster = Cluster(group(3), pod("a"), pod("b"), pod("c"))
+    assert set(cluster.nodes().values()) == {""}
+    assert cluster.condition()["message"].startswith("minCount (3) cannot be satisfied: 2 scheduled, 0 remaining")
+
+
+def test_it_needs_fewer_pods_once_its_min_count_is_less() -> None:
+    cluster = Cluster(group(3), pod("a"), pod("b"))
+    assert set(cluster.nodes().values()) == {""}
+    policy = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    cluster.engine.store.merge_patch("PodGroup.scheduling.k8s.io", "default", "gang", {"spec": policy})
+    cluster.engine.run_to_rest()
+    assert cluster.nodes() == {"a": "n", "b": "n"}
+
+
+def test_it_preempts_as_a_whole() -> None:
+    cluster = Cluster(pod("low-1", ""), pod("low-2", ""))
+    high = {"priorityClassName": "high"}
+    cluster.add(group(2, **high), pod("a", **high), pod("b", **high))
+    assert cluster.nodes() == {"a": "n", "b": "n"}
+
+
+def test_a_group_is_evicted_as_a_whole_if_its_disruption_mode_says_so() -> None:
+    cluster = Cluster(group(2, disruptionMode={"all": {}}), pod("a"), pod("b"))
+    cluster.add(pod("alone", "", priorityClassName="high"))
+    assert cluster.nodes() == {"alone": "n"}

@@ -1,0 +1,90 @@
+"""Pods whose resize is deferred: queued although they run, and preempting on their node."""
+
+from typing import Any
+
+from kschedd.api.pods import Pod
+from kschedd.clusters.virtual import VirtualCluster
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_37
+
+Raw = dict[str, Any]
+GATE = "InPlacePodVerticalScalingSchedulerPreemption"
+HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
+FORBIDDEN = {"podPreemptionPolicy": {"disableResizePreemption": ["PodResize"]}}
+
+
+def node(**spec: Any) -> Raw:
+    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "spec": spec, "status": status}
+
+
+def pod(name: str, cpu: str, **spec: Any) -> Raw:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    spec |= {"containers": [container], "nodeName": "n"}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running"}}
+
+
+class Cluster:
+    """A node of 4 CPUs, on which the pods `grows` and `small` run."""
+
+    def __init__(self, *, gate: bool = True, grows: str = "high", **spec: Any) -> None:
+        config = default_config(version=V1_37, feature_gates={GATE: gate})
+        self.engine = VirtualCluster(config).engine
+        for raw in (HIGH, node(**spec), pod("grows", "2", priorityClassName=grows), pod("small", "1")):
+            self.engine.store.create(raw)
+        self.engine.run_until_idle()
+
+    def resize(self, cpu: str) -> None:
+        """Ask for another size of `grows`; the kubelet says whether there is room."""
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+        patch = {"spec": {"containers": [container]}}
+        self.engine.store.merge_patch("Pod", "default", "grows", patch, subresource="resize")
+        self.engine.run_to_rest()
+
+    def allow(self) -> None:
+        self.engine.store.merge_patch("Node", "", "n", {"spec": {"podPreemptionPolicy": None}})
+        self.engine.run_to_rest()
+
+    def pods(self) -> list[str]:
+        return sorted(each.name for each in self.engine.store.list("Pod") if isinstance(each, Pod))
+
+
+def test_it_evicts_a_pod_of_lower_priority_on_its_node() -> None:
+    cluster = Cluster()
+    cluster.resize("4")
+    assert cluster.pods() == ["grows"]
+    [status] = cluster.engine.store.get("Pod", "default", "grows").status["containerStatuses"]
+    assert status["resources"]["requests"]["cpu"] == "4"
+
+
+def test_nothing_is_evicted_where_there_is_room() -> None:
+    cluster = Cluster()
+    cluster.resize("3")
+    assert cluster.pods() == ["grows", "small"]
+
+
+def test_a_resize_that_can_never_be_made_evicts_nobody() -> None:
+    cluster = Cluster()
+    cluster.resize("5")
+    assert cluster.pods() == ["grows", "small"]
+
+
+def test_none_preempts_while_the_gate_is_off() -> None:
+    cluster = Cluster(gate=False)
+    cluster.resize("4")
+    assert cluster.pods() == ["grows", "small"]
+
+
+def test_none_preempts_pods_of_its_own_priority() -> None:
+    cluster = Cluster(grows="")
+    cluster.resize("4")
+    assert cluster.pods() == ["grows", "small"]
+
+
+def test_a_node_may_forbid_it_until_its_policy_changes() -> None:
+    cluster = Cluster(**FORBIDDEN)
+    cluster.resize("4")
+    assert cluster.pods() == ["grows", "small"]
+    cluster.allow()
+    assert cluster.pods() == ["grows"]
