@@ -61,6 +61,7 @@ from kschedd.devices.extended_resources import (
     node_claim,
 )
 from kschedd.devices.pools.taint_rules import KIND as TAINT_RULE
+from kschedd.devices.pools.taint_rules import changes_taints
 from kschedd.devices.rules import DeviceRules
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -494,9 +495,14 @@ class DynamicResources:
         ]
 
     def _events_of_taint_rules(self) -> list[ClusterEventWithHint]:
-        """A changed rule changes slices: upstream tells of those."""
         any_change = ActionType.ADD | ActionType.UPDATE | ActionType.DELETE
-        return [on(CustomResource(TAINT_RULE), any_change)] if self._rules.device_taint_rules else []
+        registered = on(CustomResource(TAINT_RULE), any_change, self._after_taint_rule, by_signature=True)
+        return [registered] if self._rules.device_taint_rules else []
+
+    def _after_taint_rule(self, pod: Pod, old: Object | None, new: Object | None) -> QueueingHint:
+        """Wake pods where a rule changes slices: upstream hears of those only."""
+        slices = self._handle.cluster.of_kind("ResourceSlice").values()
+        return QUEUE if changes_taints(slices, old, new) else QUEUE_SKIP
 
     def _after_claim(self, pod: Pod, old: Object | None, new: Object) -> QueueingHint:
         try:
