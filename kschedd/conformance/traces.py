@@ -87,9 +87,9 @@ class Lockstep:
     ) -> None:
         raw = record.raw
         self.autorun: bool = raw["autorun"]
-        self.environment = TraceEnvironment(raw["graceful_deletion"])
         self._choose = RecordedChoice()
         config = trace_config(config_from_raw(record.config, version=version, feature_gates=raw["feature_gates"]))
+        self.environment = TraceEnvironment(raw["graceful_deletion"], config.rules)
         machine = SchedulingMachine(config, choose=self._choose, remember=remember)
         self.loop = SchedulingLoop(machine, self.environment, recorder=recorder, on_effects=self._applied)
         self._want: list[Raw] = []  # attempts recorded for this step that we have not made yet

@@ -362,6 +362,11 @@ class Rules:
         "1.37",
         "a binding that the API server fails to answer is sent up to four times",
     )
+    status_conflicts_retried: bool = rule(
+        "scheduler",
+        "1.36",
+        "a patch of a pod's status is sent up to four times also where the API server answers with a conflict",
+    )
 
     # -- pod groups
     pod_groups: bool = rule(
