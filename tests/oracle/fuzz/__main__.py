@@ -15,6 +15,7 @@ from pathlib import Path
 from kschedd.config.versions.kube_versions import kube_version
 from tests.oracle.fuzz.cases import case
 from tests.oracle.fuzz.draws import Raw
+from tests.oracle.fuzz.extenders import answered
 from tests.oracle.fuzz.judge import Judge, kind_of
 from tests.oracle.fuzz.shrink import shrunk
 from tests.oracle.fuzz.traces import trace
@@ -43,9 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     judge = Judge(options.oracle, options.kube_version)
     numbers = [range(options.first, options.first + many) for many in (options.cases, options.traces)]
     results = Results(judge, options.shrink)
-    for make, wanted in zip((case, trace), numbers, strict=True):
-        for start in range(0, len(wanted), CHUNK):
-            results.add([make(options.seed, number, minor) for number in wanted[start : start + CHUNK]])
+    with answered():
+        for make, wanted in zip((case, trace), numbers, strict=True):
+            for start in range(0, len(wanted), CHUNK):
+                results.add([make(options.seed, number, minor) for number in wanted[start : start + CHUNK]])
     print(results.table())
     if options.out is not None:
         results.write(options.out)
