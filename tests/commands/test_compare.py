@@ -196,7 +196,7 @@ def test_no_daemon_is_no_difference(words: list[str], tmp_path: Path, capsys: py
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--kube-version", "1.34,1.33", "--from", "DUMP"], "'1.33' is no version of Kubernetes"),
+        (["--kube-version", "1.34,1.33", "--from", "DUMP"], 'Kubernetes "1.33" is not supported'),
         (["--kube-version", "1.34", "--from", "DUMP"], "two versions are expected"),
         (["--kube-version", "1.34,1.36", "--from", "gone.yaml"], "gone.yaml"),
         (["--kube-version", "1.34,1.36", "--scenario", "gone.txt"], "gone.txt"),

@@ -35,19 +35,22 @@ class Recorded:
         self.left_out |= other.left_out
 
 
-def record(oracle: str, inputs: Sequence[Raw], *flags: str) -> Recorded:
-    """Return records of the inputs, which are all cases or all traces."""
+def record(oracle: str, inputs: Sequence[Raw], *flags: str, once: bool = False) -> Recorded:
+    """Return records of the inputs, which are all cases or all traces. `once`: take the answer of one run for each."""
     found = Recorded()
     for start in range(0, len(inputs), CHUNK):
         chunk = inputs[start : start + CHUNK]
         mode = mode_of(chunk[0])
-        found.extend((_cases if mode == CASE else _traces)(oracle, chunk, flags))
+        if mode == CASE:
+            found.extend(_cases(oracle, chunk, flags if once else ("-plan", *flags)))
+        else:
+            found.extend(_traces(oracle, chunk, flags, 1 if once else RUNS_OF_A_TRACE))
     return found
 
 
 def _cases(oracle: str, inputs: Sequence[Raw], flags: Sequence[str]) -> Recorded:
     found = Recorded()
-    answers = ask(oracle, CASE, inputs, "-plan", *flags)
+    answers = ask(oracle, CASE, inputs, *flags)
     for one in inputs:
         answer = answers.get(one["id"])
         why = CRASHED if answer is None else _undetermined(answer)
@@ -72,9 +75,9 @@ def _undetermined(answer: Raw) -> str:
     return ""
 
 
-def _traces(oracle: str, inputs: Sequence[Raw], flags: Sequence[str]) -> Recorded:
+def _traces(oracle: str, inputs: Sequence[Raw], flags: Sequence[str], count: int) -> Recorded:
     found = Recorded()
-    runs = [ask(oracle, TRACE, inputs, *flags) for _ in range(RUNS_OF_A_TRACE)]
+    runs = [ask(oracle, TRACE, inputs, *flags) for _ in range(count)]
     for one in inputs:
         answers = [run.get(one["id"]) for run in runs]
         first = answers[0]

@@ -19,7 +19,7 @@ from kschedd.conformance.records import GoldenRecord, read_records
 from kschedd.conformance.verify import check
 from tests.conformance.actors_lockstep import actors_differences
 from tests.oracle.fuzz.draws import Raw
-from tests.oracle.record import record
+from tests.oracle.record import Recorded, record
 
 DRAWN = "one of several equal nodes is drawn"
 _CHOSEN = re.compile(r"\.best: want \['([^']+)'\], got \[.*'\1'.*\]$")
@@ -40,9 +40,18 @@ class Judge:
     version: KubernetesVersion
 
     def judged(self, inputs: Sequence[Raw]) -> Judged:
-        """Return the records of the inputs, and the differences between each and kschedd's decision."""
-        recorded = record(self.oracle, inputs, *(("-bind",) if inputs and "pod" in inputs[0] else ("-more",)))
+        """Return the records of the inputs, and the differences between each and kschedd's decision.
+
+        Only inputs that differ are run more often, to see whether kube-scheduler's answer depends on chance.
+        """
+        flags = ("-bind",) if inputs and "pod" in inputs[0] else ("-more",)
+        recorded = record(self.oracle, inputs, *flags, once=True)
         found = self._differences(recorded.kept)
+        if found:
+            again = record(self.oracle, [one for one in inputs if one["id"] in found], *flags)
+            kept = [one for one in recorded.kept if one["id"] not in found]
+            recorded = Recorded([*kept, *again.kept], {**recorded.left_out, **again.left_out})
+            found = self._differences(again.kept)
         ranked = {one["id"] for one in inputs if "prioritizeVerb" in json.dumps(one["config"])}
         drawn = {name for name, differences in found.items() if name in ranked and _is_drawn(differences)}
         return Judged(
