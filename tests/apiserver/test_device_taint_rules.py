@@ -36,7 +36,12 @@ async def test_a_version_without_the_rule_does_not_know_the_kind(version: Kubern
 async def test_a_rule_is_stored_and_shown_with_its_taint() -> None:
     async with asking(version=V1_37) as api:
         made = await api.create(RULES, rule())
-        assert made["spec"] == rule()["spec"]
+        taint = rule()["spec"]["taint"]
+        assert made["spec"] == {
+            **rule()["spec"],
+            "taint": {**taint, "timeAdded": made["metadata"]["creationTimestamp"]},
+        }
+        assert made["metadata"]["generation"] == 1
         table = (await api.ask("GET", RULES, accept=TABLE)).json
         names = [column["name"] for column in table["columnDefinitions"]]
         assert names == ["Name", "Key", "Value", "Effect", "TimeAdded", "Age"]

@@ -1,7 +1,7 @@
 """Golden records from inputs: `python -m tests.oracle.record ORACLE <inputs.jsonl >records.jsonl`.
 
 An input is kept only if kube-scheduler's answer does not depend on chance. Cases are run nine times or more, with one
-worker and with sixteen (`oracle case -plan`); traces are run three times. The reasons for leaving inputs out are
+worker and with sixteen (`oracle case -plan`); traces are run nine times. The reasons for leaving inputs out are
 counted on standard error.
 """
 
@@ -16,7 +16,7 @@ import attrs
 from tests.oracle.answers import CASE, TRACE, Raw, ask, mode_of
 
 CHUNK = 100
-RUNS_OF_A_TRACE = 3
+RUNS_OF_A_TRACE = 9
 _INPUT = ("id", "family", "config", "objects", "pod")
 
 UNDETERMINED = "differs between runs"
@@ -42,7 +42,7 @@ def record(oracle: str, inputs: Sequence[Raw], *flags: str, once: bool = False) 
         chunk = inputs[start : start + CHUNK]
         mode = mode_of(chunk[0])
         if mode == CASE:
-            found.extend(_cases(oracle, chunk, flags if once else ("-plan", *flags)))
+            found.extend(_cases(oracle, chunk, (("-cycle=false", *flags) if once else ("-plan", *flags))))
         else:
             found.extend(_traces(oracle, chunk, flags, 1 if once else RUNS_OF_A_TRACE))
     return found

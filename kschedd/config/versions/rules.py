@@ -345,6 +345,11 @@ class Rules:
         "1.37",
         "a node's changed taints wake only pods that TaintToleration held back",
     )
+    deleted_claims_wake: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "the end of a device claim that is still allocated wakes pods",
+    )
     gated_pods_flushed: bool = rule(
         "scheduling queue",
         "1.37",
