@@ -53,7 +53,7 @@ Positions = Ints | slice
 _BYTES_A_ROW: Final = 64
 _BYTES_OF_VERDICTS: Final = 18  # a row
 _BYTES_AN_ENTRY: Final = 8 << 10
-_MOST_AT_ONCE: Final = 512  # stale rows evaluated together: so many cost hardly more than one
+MOST_AT_ONCE: Final = 512  # stale rows evaluated together: so many cost hardly more than one
 _FEWEST: Final = 8  # evaluations kept, however large the cluster
 _MOST: Final = 1024  # and however small
 _MOST_SEEN: Final = 4096  # classes
@@ -495,14 +495,14 @@ def _to_evaluate(found: Evaluation, marks: Bools, at: Positions, wanted: Bools, 
     """The positions to evaluate: those among `at` that are `wanted`, and others that are marked and needed soon."""
     if not found.shared:
         marked: Ints = marks.nonzero()[0]
-        if len(marked) <= _MOST_AT_ONCE or len(marked) == lacking:
+        if len(marked) <= MOST_AT_ONCE or len(marked) == lacking:
             return marked
         if isinstance(at, slice):  # the next window begins where this one ends
             first = int(marked.searchsorted(at.start))
-            return marked[first : first + max(lacking, _MOST_AT_ONCE)]
-        if lacking < _MOST_AT_ONCE // 2:  # pods that name their nodes, most often one after the other
+            return marked[first : first + max(lacking, MOST_AT_ONCE)]
+        if lacking < MOST_AT_ONCE // 2:  # pods that name their nodes, most often one after the other
             first = int(marked.searchsorted(at[0]))
-            return np.union1d(at[wanted], marked[first : first + _MOST_AT_ONCE // 2])
+            return np.union1d(at[wanted], marked[first : first + MOST_AT_ONCE // 2])
     chosen: Ints = wanted.nonzero()[0] + at.start if isinstance(at, slice) else at[wanted]
     return chosen
 
