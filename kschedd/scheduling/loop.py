@@ -112,7 +112,7 @@ class SchedulingLoop:
         if debugger.engaged and not debugger.lets_begin(self.environment.now_s):
             return None
         popped: QueuedPod | None = self.driver.next_popped(self.environment.now_s)
-        if popped is None:
+        if popped is None and self.driver.attempts_allowed != 0:
             popped = self.operations.step(_POP, self.environment.now_ns)
             if popped is not None and self.driver.in_group(popped):
                 others = self.operations.step(PopOthersOfGroup(popped), self.environment.now_ns)

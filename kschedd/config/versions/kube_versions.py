@@ -66,9 +66,17 @@ class KubernetesVersion:
         """This version, but for one rule, and the gate that it takes, as in the other."""
         own = [gate for gate in RULES[name].gates if gate in other.gates]
         taken = [one for gate in own for one in (gate, *other.gates[gate].needs)]
-        gates = {**self.gates, **{one: other.gates[one] for one in taken}}
+        gates = _without_dependents_of_disabled({**self.gates, **{one: other.gates[one] for one in taken}})
         rules = attrs.evolve(self.rules, **{name: getattr(other.rules, name)})
         return KubernetesVersion(f"{self.name} with {name}", self.patch, gates, rules)
+
+
+def _without_dependents_of_disabled(gates: Gates) -> Gates:
+    """Return the gates, with those off by default that need one which is off."""
+    off = [name for name, gate in gates.items() if gate.default and not all(gates[need].default for need in gate.needs)]
+    if not off:
+        return gates
+    return _without_dependents_of_disabled({**gates, **{one: attrs.evolve(gates[one], default=False) for one in off}})
 
 
 def _version(name: str, patch: str) -> KubernetesVersion:
