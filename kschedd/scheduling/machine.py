@@ -260,7 +260,7 @@ class SchedulingMachine:
         """As `completing`, at once."""
         binder = None
         if isinstance(result, ScheduleResult) and not self._extender_binds:
-            binder = result.framework.bound_by(result.pod.signature)
+            binder = result.framework.bound_by(result.pod)
         if binder is not None:
             assert isinstance(result, ScheduleResult), "only what found a node is bound"
             try:
@@ -278,7 +278,7 @@ class SchedulingMachine:
 
     def may_run(self, pod: Pod) -> bool:
         """Whether pods like this one may be in a run: those that have nothing before them but to be bound."""
-        return self.schedulers[pod.scheduler_name].profile.bound_by(pod.signature) is not None
+        return self.schedulers[pod.scheduler_name].profile.bound_by(pod) is not None
 
     def run(self, entries: Sequence[QueuedPod], now: float) -> AttemptRun:
         """The attempts for the first of these pods of one profile, as far as they need not be made one by one."""
@@ -324,9 +324,9 @@ class SchedulingMachine:
         counted_alike: dict[Hashable, list[int]] = {}
         binders: list[BindPlugin | None] = [None] * len(entries)
         for numbers in by_template.values():
-            signature = entries[numbers[0]].pod.signature
-            counted_alike.setdefault(counted_as(signature), []).extend(numbers)
-            binder = framework.bound_by(signature)
+            first = entries[numbers[0]].pod
+            counted_alike.setdefault(counted_as(first.signature), []).extend(numbers)
+            binder = framework.bound_by(first)
             for number in numbers:
                 binders[number] = binder
         run: list[AssumedPod | FailedAttempt | None] = [None] * len(entries)

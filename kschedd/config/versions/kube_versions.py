@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Final
 
 import attrs
 
@@ -125,9 +125,8 @@ def difference_from(minor: int) -> str:
 
 
 @attrs.define(eq=False)
-class UnknownVersionError(KscheddError):
+class UnknownVersionError(KscheddError, rpc_code="invalid"):
     given: str
-    rpc_code: ClassVar[str] = "invalid"
 
     def __str__(self) -> str:
         why = f'Kubernetes "{self.given[:40]}" is not supported (supported: {", ".join(KUBE_VERSIONS)})'

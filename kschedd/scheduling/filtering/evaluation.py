@@ -6,7 +6,7 @@ changed since is STALE: its verdict is unknown. A search reads a window of the c
 window first reaches one of them, together with other stale rows, in one call for each plugin.
 
 The verdicts of the filters that read nothing but the Node object are kept apart (`NodeVerdicts`): pods come and go all
-the time and nodes hardly ever change. Classes for which these filters have equal keys (`FilterKey`) share them.
+the time and nodes hardly ever change. Classes for which these filters have equal keys (`VerdictKey`) share them.
 
 Invariant: a row that is not stale has the verdict that the plugins would return now. It rests on these rules alone:
 
@@ -18,7 +18,7 @@ Invariant: a row that is not stale has the verdict that the plugins would return
 * If PreScore skips other cached scores than before, or the cache key of a plugin that only scores differs, the scores
   are dropped and the verdicts stay.
 * Nominated pods, and plugins that read more than the row, are never part of it. The codes of such a plugin may be kept
-  in `by_state`, under a key that covers all else that they depend on (`FilterStateKey`).
+  in `by_state`, under a key that covers all else that they depend on (`VerdictKey`).
 
 A class has an evaluation of its own from its second attempt on; before that, all share one that forgets everything
 between attempts. The least recently used are dropped beyond `NodeTable.most_evaluation_bytes`.
@@ -39,7 +39,7 @@ from kschedd.cache.recently_used import RecentlyUsed
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.fast_path import CacheKey, FilterKey, FilterStateKey
+from kschedd.framework.fast_path import CacheKey, VerdictKey
 from kschedd.framework.interface import Plugin
 from kschedd.scheduling.filtering.node_local_plugins import NodeLocalPlugins, filter_columns
 from kschedd.scheduling.profiles.plugin_metrics import CacheUse
@@ -289,7 +289,7 @@ class Evaluations:
         self._first_of_pods = min((filter_.place for filter_ in self.of_pods.filters), default=PASSED)
         filters = [filter_ for filter_ in self.profile.filters if filter_.style is EvaluationStyle.CACHED]
         scores = [score for score in self.profile.scores if score.style is EvaluationStyle.CACHED]
-        self._all_keyed = all(one.in_tree and hasattr(one.plugin, "filter_key") for one in self.of_nodes.filters)
+        self._all_keyed = all(one.in_tree and hasattr(one.plugin, "verdict_key") for one in self.of_nodes.filters)
         self._filters = frozenset(filter_.name for filter_ in filters)
         self._scores = frozenset(score.name for score in scores)
         self._ignoring_node = all(filter_.in_tree for filter_ in filters)
@@ -379,7 +379,7 @@ class Evaluations:
         if keys is None:
             if len(self._node_keys) >= _MOST_KEYS:
                 self._node_keys.clear()
-            found = [cast(FilterKey, one.plugin).filter_key(pod) for one in self.of_nodes.filters]
+            found = [cast(VerdictKey, one.plugin).verdict_key(pod, CycleState()) for one in self.of_nodes.filters]
             keys = self._node_keys[signature.signature_ignoring_amounts] = tuple(found)
         return keys
 
@@ -434,9 +434,9 @@ class Evaluations:
     def known_codes(self, found: Evaluation, state: CycleState, pod: Pod, filter_: EnabledFilter) -> "CodesOf | None":
         """Return the codes on all nodes of a filter that reads more than one row, if its key has been seen before; None
         if they are not known. Raises PluginFault."""
-        if found.shared or not filter_.in_tree or not hasattr(filter_.plugin, "filter_state_key"):
+        if found.shared or not filter_.in_tree or not hasattr(filter_.plugin, "verdict_key"):
             return None
-        own = cast(FilterStateKey, filter_.plugin).filter_state_key(state)
+        own = cast(VerdictKey, filter_.plugin).verdict_key(pod, state)
         if own is None:
             return None
         key, known, parts_at = (filter_.name, own), found.by_state, self.cluster.versions.parts_at
