@@ -6,7 +6,7 @@ import pytest
 
 from kschedd.api.schemas.decoding import decode
 from kschedd.api.schemas.schema import ALL_RULES, type_named
-from kschedd.config.versions.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_35, V1_36, V1_37, KubernetesVersion
 from kschedd.config.versions.rules import RULES
 from kschedd.store.errors import Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
@@ -120,7 +120,36 @@ def test_a_csi_driver_may_ask_for_nodes_that_have_it_by_1_37(version: Kubernetes
     assert known["spec"] == (driver["spec"] if kept else {})
 
 
+@pytest.mark.parametrize(
+    ("version", "warned", "kept"),
+    [
+        pytest.param(V1_34, ["serviceAccountTokenInSecrets"], [], id="1.34"),
+        pytest.param(V1_35, [], ["serviceAccountTokenInSecrets"], id="1.35"),
+    ],
+)
+def test_a_field_that_came_with_a_release_is_kept_from_then_on(
+    version: KubernetesVersion, warned: list[str], kept: list[str]
+) -> None:
+    raw = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "a.b"}}
+    spec = {"serviceAccountTokenInSecrets": True}
+    known, warnings = known_fields({**raw, "spec": spec}, "Warn", store(version))
+    assert [warning.split('"')[1] for warning in warnings] == [f"spec.{name}" for name in warned]
+    assert list(known["spec"]) == kept
+
+
+@pytest.mark.parametrize(("version", "unknown"), [(V1_36, True), (V1_37, False)], ids=str)
+def test_a_field_whose_gate_is_off_is_known_and_dropped(version: KubernetesVersion, unknown: bool) -> None:
+    raw = pod()
+    raw["spec"]["evictionResponders"] = [{"name": "example.com/mover", "priority": 1}]
+    raw["spec"]["containers"][0]["volumeMounts"][0]["bindMountOptions"] = ["noexec"]
+    known, warnings = known_fields(raw, "Warn", store(version))
+    assert len(warnings) == (2 if unknown else 0)
+    assert "evictionResponders" not in known["spec"]
+    assert known["spec"]["containers"][0]["volumeMounts"] == [{"name": "data", "mountPath": "/data"}]
+
+
 def test_the_schema_names_rules_that_there_are() -> None:
-    types = [type_named(name) for name in ("NodeStatus", "PodStatus", "storage.v1.CSIDriverSpec")]
+    named = ("NodeStatus", "PodStatus", "storage.v1.CSIDriverSpec")
+    types = [type_named(name) for name in named]
     assert {rule for fields in types for rule in fields.rules.values()} == ALL_RULES
     assert set(RULES) >= ALL_RULES

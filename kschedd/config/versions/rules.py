@@ -387,6 +387,11 @@ class Rules:
         gates=("GangScheduling", "GenericWorkload"),
     )
 
+    # -- API fields that no decision reads
+    fields_of_1_35: bool = rule("API server", "1.35", "objects may have the fields that came with 1.35")
+    fields_of_1_36: bool = rule("API server", "1.36", "objects may have the fields that came with 1.36")
+    fields_of_1_37: bool = rule("API server", "1.37", "objects may have the fields that came with 1.37")
+
     off: frozenset[str] = frozenset()
     """The names of the version's rules whose feature gate is off."""
 
