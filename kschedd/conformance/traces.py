@@ -112,7 +112,9 @@ class Lockstep:
         world.now_ms += 1
         match op["op"]:
             case "run":
+                self.loop.held = [] if op.get("hold") else None
                 self._run(op.get("cycles") or 0, op.get("during") or ())
+                self._release()
             case "advance":
                 self._advance(round(op["seconds"] * 1000))
             case _:
@@ -193,9 +195,17 @@ class Lockstep:
         self.loop.complete(entry, result)
         deleted = sorted(world.deleted)
         world.deleted = before + deleted
-        cycles = self.loop.driver.bindings.cycles
-        assert not cycles, "a cycle of a trace is expected to be complete before anything else happens"
+        idle = self.loop.held is not None or not self.loop.driver.bindings.cycles
+        assert idle, "a cycle of a trace is expected to be complete before anything else happens"
         tell_outcome(made, result, best, self._failure, deleted)
+
+    def _release(self) -> None:
+        """Let the bindings go on that an operation has held."""
+        if self.loop.held is not None:
+            before, self.environment.deleted = self.environment.deleted, []
+            self.loop.release()
+            self.environment.deleted = before + sorted(self.environment.deleted)
+            self._deliver()
 
     def _applied(self, effects: Effects) -> None:
         for failed in effects.failures:

@@ -25,7 +25,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.queue.operations import PodDone, Pop, PopOthersOfGroup, QueueOperation, TakeNominated
 from kschedd.queue.scheduling_queue import Recorder
 from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
-from kschedd.scheduling.binding.cycle import AssumedPod, CallExtender, CallPlugin
+from kschedd.scheduling.binding.cycle import AssumedPod, CallExtender, CallPlugin, ExecutePlan
 from kschedd.scheduling.debug.breakpoints import StopPoint
 from kschedd.scheduling.debug.work import Work, answered, drive
 from kschedd.scheduling.driver import SchedulingDriver
@@ -95,6 +95,7 @@ class SchedulingLoop:
         self.operations = run_by.new_operations(self.queue)
         machine.handle.evicting = self.operations.evicting
         self._on_effects = on_effects
+        self.held: list[ExecutePlan] | None = None  # plans that wait for `release`; None: plans are executed at once
 
     def observe(self, event: WatchEvent) -> None:
         """Apply one watch event to the caches, then to the queue."""
@@ -214,11 +215,22 @@ class SchedulingLoop:
                 failure = evict(eviction.writes, environment.write, self._uid_of, gone_fails=eviction.gone_fails)
                 if failure is not None:
                     driver.step(EvictionFailed(eviction.pod))
+            if self.held is not None:
+                self.held += effects.plans
+                effects.plans = []
             for wanted in effects.plans:
                 driver.step(PlansExecuted(((wanted.uid, self._execute(wanted.plan)),)), environment.now_s)
             for called in effects.calls:
                 driver.step(PluginCalled(called.uid, self._call(called)), environment.now_s)
             self._on_effects(effects)
+
+    def release(self) -> None:
+        """Execute the plans that were held, one after the other, each with what follows from it."""
+        held, self.held = self.held or (), None
+        for wanted in held:
+            answer = wanted.uid, self._execute(wanted.plan)
+            self.driver.step(PlansExecuted((answer,)), self.environment.now_s)
+            self.apply_effects()
 
     def _tell_queue(self, *operations: QueueOperation) -> None:
         queue, now = self.operations, self.environment.now_ns

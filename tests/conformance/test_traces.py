@@ -254,6 +254,21 @@ def test_a_binding_that_fails_is_told_and_by_1_37_sent_again(
     assert made["bound"] == ([["default/p", "a"]] if requests[-1] == 0 else [])
 
 
+def test_a_pod_may_be_preempted_while_its_binding_is_held() -> None:
+    held = {"op": "run", "hold": True, "during": [create(pod("high", priority=10, cpu="2"))]}
+    ops: list[Raw] = [create(pod("low", cpu="2")), held, {"op": "run"}]
+    run = Lockstep(record({**trace(ops, []), "autorun": False}), V1_37)
+    _, during, after = [run.step(op, ()) for op in ops]
+    assert [(each["pod"], each["result"]) for each in during["attempts"]] == [
+        ("default/low", "scheduled"),
+        ("default/high", "unschedulable"),
+        ("default/high", "scheduled"),
+    ]
+    assert during["deleted"] == ["default/low"]
+    assert during["bound"] == [["default/high", "a"]]
+    assert after["attempts"] == []
+
+
 @pytest.mark.parametrize(
     ("version", "code", "requests"),
     [

@@ -89,9 +89,10 @@ def _same_through_actors(record: GoldenRecord) -> bool:
     """Return whether the actors of the daemon are expected to do as recorded.
 
     They hear of a binding's first writes before its last one fails, and clear its nomination; and they call extenders
-    beside the trace's clock.
+    beside the trace's clock. None of their bindings can be held.
     """
-    return not (record.config or {}).get("extenders") and all(op["op"] != "fail" for op in record.raw["ops"])
+    held = any(op["op"] == "fail" or op.get("hold") for op in record.raw["ops"])
+    return not held and not (record.config or {}).get("extenders")
 
 
 def _is_drawn(differences: Sequence[str]) -> bool:

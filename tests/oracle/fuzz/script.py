@@ -34,6 +34,7 @@ _BY_HAND = (*_OPERATIONS, *("run",) * 8)
 _OF_API = ("pod", "delete", "resize", "relabel", "taint", "relabel_pod", "drop", "node")
 """Those that may happen during an attempt."""
 _CODES = (409, 500, 503, 429, 403)
+_SENT_AGAIN = (500, 503)
 
 
 class Script:
@@ -92,8 +93,10 @@ class Script:
         draw, operation = self._draw, Raw(op="run")
         if draw.chance(50):
             operation["cycles"] = draw.randint(1, 3)
-        if draw.chance(30):
-            operation["during"] = self._one(draw.choice(_OF_API))
+        if draw.chance(25) and not self._classes():
+            operation["hold"] = True  # what comes during the first cycle may preempt the pod that is being bound
+        if draw.chance(70 if "hold" in operation else 30):
+            operation["during"] = self._one("pod" if draw.chance(50) else draw.choice(_OF_API))
         return [operation]
 
     def _copies(self) -> list[Raw]:
@@ -111,9 +114,11 @@ class Script:
 
     def _fail(self) -> list[Raw]:
         """Have the next requests of the scheduler of one verb fail."""
-        verbs = ("bind", "patch", "delete") if self._cluster.minor >= 36 else ("bind", "patch")
-        verb = self._draw.choice(verbs)
-        return [{"op": "fail", "verb": verb, "code": self._draw.choice(_CODES), "times": self._draw.randint(1, 4)}]
+        draw, codes, most = self._draw, _CODES, 4
+        verb = draw.choice(("bind", "patch", "delete") if self._cluster.minor >= 36 else ("bind", "patch"))
+        if verb == "patch" and self._cluster.minor < 36:
+            codes, most = _SENT_AGAIN, 3  # a victim's condition is written in the end
+        return [{"op": "fail", "verb": verb, "code": draw.choice(codes), "times": draw.randint(1, most)}]
 
     def _classes(self) -> bool:
         return any(one["kind"] == "DeviceClass" for one in self._cluster.others)

@@ -30,6 +30,7 @@ def trace(seed: int, number: int, minor: int) -> Raw:
     if draw.chance(25):
         pools(cluster)
         in_use(cluster)
+        _ready_at_once(cluster)
     objects = cluster.objects
     autorun = draw.chance(75)
     script = Script(cluster, autorun=autorun)
@@ -44,6 +45,14 @@ def trace(seed: int, number: int, minor: int) -> Raw:
         "objects": objects,
         "ops": [operation for some in operations for operation in some],
     }
+
+
+def _ready_at_once(cluster: Cluster) -> None:
+    """Take away conditions of binding: kube-scheduler waits for them by the real clock."""
+    for one in cluster.others:
+        for device in one.get("spec", {}).get("devices") or () if one["kind"] == "ResourceSlice" else ():
+            device.pop("bindingConditions", None)
+            device.pop("bindingFailureConditions", None)
 
 
 def _gates(cluster: Cluster) -> dict[str, bool]:
