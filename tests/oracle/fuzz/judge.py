@@ -53,7 +53,7 @@ class Judge:
             recorded = Recorded([*kept, *again.kept], {**recorded.left_out, **again.left_out})
             found = self._differences(again.kept)
         ranked = {one["id"] for one in inputs if "prioritizeVerb" in json.dumps(one["config"])}
-        drawn = {name for name, differences in found.items() if name in ranked and _is_drawn(differences)}
+        drawn = {name for name, differences in found.items() if name in ranked and is_drawn(differences)}
         return Judged(
             [one for one in recorded.kept if one["id"] not in drawn],
             {**recorded.left_out, **dict.fromkeys(drawn, DRAWN)},
@@ -95,7 +95,7 @@ def _same_through_actors(record: GoldenRecord) -> bool:
     return not held and not (record.config or {}).get("extenders")
 
 
-def _is_drawn(differences: Sequence[str]) -> bool:
+def is_drawn(differences: Sequence[str]) -> bool:
     """Return whether the only difference is that kschedd has other nodes beside the chosen one among the best.
 
     kube-scheduler draws among equal nodes where an extender scores, and only the drawn one is in the record.
