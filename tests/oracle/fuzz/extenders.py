@@ -41,7 +41,7 @@ def _extender(cluster: Cluster, name: str) -> Raw:
         found |= {"prioritizeVerb": "prioritize", "weight": draw.choice((1, 5, 1000)) if cluster.minor > 34 else 100000}
     if draw.chance(50):
         found["preemptVerb"] = "preempt"
-    if draw.chance(20):
+    if name == _NAMES[0] and draw.chance(40):
         found["managedResources"] = [{"name": EXTENDED, "ignoredByScheduler": draw.chance(50)}]
     return found
 

@@ -48,8 +48,9 @@ def trace(seed: int, number: int, minor: int) -> Raw:
 
 
 def _ready_at_once(cluster: Cluster) -> None:
-    """Take away conditions of binding: kube-scheduler waits for them by the real clock."""
+    """Take away what kube-scheduler waits for by the real clock: conditions of binding, claims that it makes itself."""
     for one in cluster.others:
+        one.get("spec", {}).pop("extendedResourceName", None)
         for device in one.get("spec", {}).get("devices") or () if one["kind"] == "ResourceSlice" else ():
             device.pop("bindingConditions", None)
             device.pop("bindingFailureConditions", None)
