@@ -52,7 +52,8 @@ class KindStrategy:
     on_update: Callable[[Raw, Old], None] | None = None
     on_status: Callable[[Raw, Old, str], None] | None = None
     on_write: Callable[[Raw, str], None] | None = None  # created or updated, with the present time
-    # Its fields of features that may be off are dropped by these (`disabled_fields`): with the object before, if any.
+    # Its fields of features that may be off are dropped by these (`disabled_fields`), or get their defaults where they
+    # are on: with the object before, if any.
     drop: Callable[[Raw, Old | None, frozenset[str]], None] | None = None
     drop_status: Callable[[Raw, Old, frozenset[str]], None] | None = None
 
@@ -276,11 +277,15 @@ def _lease(new: Raw, *_: Any) -> None:
         new["spec"] = {name: value for name, value in spec.items() if name not in ("strategy", "preferredHolder")}
 
 
-def _csi_driver(new: Raw, *old: Any) -> None:
-    before = (old[0].get("spec") or {}) if isinstance(old[0], Mapping) else {}
-    field = "nodeAllocatableUpdatePeriodSeconds"  # MutableCSINodeAllocatableCount is off
-    if field in (new.get("spec") or {}) and field not in before:
-        new["spec"] = {name: value for name, value in new["spec"].items() if name != field}
+def _csi_driver_by_features(new: Raw, old: Old | None, features: frozenset[str]) -> None:
+    """Drop the field of MutableCSINodeAllocatableCount (on in 1.35), and default that of VolumeLimitScaling (1.37)."""
+    spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
+    field = "nodeAllocatableUpdatePeriodSeconds"
+    if field in spec and field not in before and "fields_of_1_35" not in features:
+        spec = {name: value for name, value in spec.items() if name != field}
+    if "volumes_need_driver" in features:
+        spec = {"preventPodSchedulingIfMissing": False, **spec}
+    new["spec"] = spec
 
 
 def _claim_status(new: Raw, old: Old, at: str) -> None:
@@ -444,7 +449,7 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "PriorityClass": KindStrategy(born=True),
     "RuntimeClass": _CONDITIONAL,
     "CSINode": _CONDITIONAL,
-    "CSIDriver": KindStrategy(counts=("spec",), unconditional=False, on_create=_csi_driver, on_update=_csi_driver),
+    "CSIDriver": KindStrategy(counts=("spec",), unconditional=False, drop=_csi_driver_by_features),
     "CSIStorageCapacity": _CONDITIONAL,
     "VolumeAttachment": KindStrategy(status=True, unconditional=False),
     "Lease": KindStrategy(unconditional=False, on_create=_lease, on_update=_lease),

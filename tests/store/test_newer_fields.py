@@ -1,5 +1,6 @@
 """Fields of pods and nodes that 1.36 has and 1.34 has not, or drops: what the scheduler's rules of 1.36 look at."""
 
+import json
 from typing import Any
 
 import pytest
@@ -56,10 +57,35 @@ def test_a_pods_image_volumes_and_restart_rules_are_kept_by_1_36_and_dropped_by_
 
 
 def test_each_field_is_kept_by_its_rule_alone() -> None:
-    one = V1_34.with_rule("image_volumes_scored", V1_36)
+    one = V1_34.with_rule("fields_of_1_35", V1_36)
     spec = store(one).create(pod()).raw["spec"]
     assert "volumes" in spec
-    assert "restartPolicyRules" not in spec["containers"][0]
+    assert "restartPolicyRules" in spec["containers"][0]
+
+
+@pytest.mark.parametrize(
+    ("version", "kept"),
+    [
+        (V1_34, set()),
+        (V1_35, {"hostnameOverride", "fileKeyRef"}),
+        (V1_37, {"hostnameOverride", "fileKeyRef", "clusterTrustBundle"}),
+    ],
+    ids=str,
+)
+def test_fields_of_pods_are_kept_where_their_gates_are_on(version: KubernetesVersion, kept: set[str]) -> None:
+    raw = pod()
+    plain = {"name": "c", "image": "i"}  # 1.34 drops the reference, and rejects what is left
+    source = {"fileKeyRef": {"volumeName": "files", "path": "env", "key": "A"}}
+    raw["spec"] |= {
+        "hostnameOverride": "db.example.com",
+        "containers": [{"name": "c", "image": "i", "env": [{"name": "A", "valueFrom": source}]}] if kept else [plain],
+        "volumes": [
+            {"name": "files", "emptyDir": {}},
+            {"name": "trust", "projected": {"sources": [{"clusterTrustBundle": {"name": "b", "path": "ca.pem"}}]}},
+        ],
+    }
+    text = json.dumps(store(version).create(raw).raw["spec"])
+    assert {field for field in ("hostnameOverride", "fileKeyRef", "clusterTrustBundle") if f'"{field}"' in text} == kept
 
 
 @pytest.mark.parametrize(("raw", "status"), [(node(**NODE_STATUS), NODE_STATUS), (pod(**POD_STATUS), POD_STATUS)])
@@ -135,6 +161,21 @@ def test_a_field_that_came_with_a_release_is_kept_from_then_on(
     known, warnings = known_fields({**raw, "spec": spec}, "Warn", store(version))
     assert [warning.split('"')[1] for warning in warnings] == [f"spec.{name}" for name in warned]
     assert list(known["spec"]) == kept
+
+
+def test_1_37_defaults_whether_pods_need_the_driver() -> None:
+    raw = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "a.b"}, "spec": {}}
+    made = [Store(now=lambda: 0.0, rules=one.default_rules).create(raw).spec for one in (V1_36, V1_37)]
+    assert [spec.get("preventPodSchedulingIfMissing") for spec in made] == [None, False]
+
+
+def test_tokens_in_secrets_need_requests_for_tokens() -> None:
+    raw = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "a.b"}}
+    spec = {"serviceAccountTokenInSecrets": True}
+    with pytest.raises(Invalid, match="is set but no tokenRequests are specified"):
+        store(V1_35).create({**raw, "spec": spec})
+    made = store(V1_35).create({**raw, "spec": {**spec, "tokenRequests": [{"audience": "a"}]}})
+    assert made.spec["serviceAccountTokenInSecrets"] is True
 
 
 @pytest.mark.parametrize(("version", "unknown"), [(V1_36, True), (V1_37, False)], ids=str)
