@@ -166,7 +166,7 @@ def test_a_pod_being_resized_takes_more_room_by_one_rule(tmp_path: Path, capsys:
 def test_a_workload_keeps_the_fields_that_the_newer_version_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """1.34 drops image volumes, 1.36 counts their images."""
+    """1.34 drops image volumes, 1.35 keeps them, 1.36 counts their images."""
     there = [node("a", 8), node("b", 4)]
     there[1]["status"]["images"] = [{"names": ["models:1"], "sizeBytes": 900 * 2**20}]
     wanted = pod("more", "", "100m", "100Mi")
@@ -177,7 +177,9 @@ def test_a_workload_keeps_the_fields_that_the_newer_version_has(
     words = ("--from", str(tmp_path / "dump.json"), "-f", str(tmp_path / "more.json"), "-o", "json")
     assert main([*VERSIONS, *words]) == 1
     [different] = json.loads(capsys.readouterr().out)["different"]
-    assert (different["a"], different["b"], different["rules"]) == ("a", "b", ["image_volumes_scored"])
+    assert (different["a"], different["b"]) == ("a", "b")
+    assert different["rules"] == ["image_volumes_scored", "fields_of_1_35"]
+    assert different["together"]
 
 
 def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
