@@ -214,7 +214,7 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     if remote is None:
         binding_actor = BindingActor(binding_in, store_client.clone(on_write), to_answered, bell, waiting)
     else:
-        there = remote.binding_actor(binding_in, store_client.clone(), to_answered, bell, waiting)
+        there = remote.binding_actor(binding_in, store_client.clone(), to_answered, bell, waiting, parts.config.rules)
         binding_actor, has_room = there, lambda: there.has_room
     scheduling_actor = SchedulingActor(
         driver,

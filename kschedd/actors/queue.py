@@ -210,9 +210,11 @@ class QueueActor:
                 self.operations.step(FlushBackoff(_FLUSHED), now)
                 yield
         if now >= self._next_leftover * SECOND:
-            missed = (now / SECOND - self._next_leftover) // _LEFTOVER_S
-            self._next_leftover += (missed + 1) * _LEFTOVER_S
-            self.operations.step(FlushLeftover(), now)
+            latest = self._next_leftover + (now / SECOND - self._next_leftover) // _LEFTOVER_S * _LEFTOVER_S
+            self._next_leftover = latest + _LEFTOVER_S
+            leftover = self.queue.next_leftover()
+            if leftover is not None and leftover <= latest * SECOND:  # pods that are due since then wait for the next
+                self.operations.step(FlushLeftover(), now)
         for message in messages:
             if isinstance(message, OwnerQuery):
                 message.evaluate(self)

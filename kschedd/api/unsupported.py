@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.schemas.kinds import kind_of
+from kschedd.api.schemas.kinds import group_of, kind_of
 from kschedd.api.simulation.annotations import annotation_faults, pod_settings
 
 Raw = Mapping[str, Any]
@@ -54,9 +54,14 @@ def unsupported(raw: Raw) -> list[Unsupported]:
     meta = raw.get("metadata") or {}
     found = [_KINDS[kind.name]] if kind.name in _KINDS else []
     found += _details(kind.name, raw)
-    if not kind.known and (raw.get("kind"), kind.group) not in _SCHEDULED_BY:
+    if not kind.known and not is_scheduled_by(raw):
         found.append("kept and listed, but nothing acts on it")
     return [Unsupported(kind.name, meta.get("namespace") or "", meta.get("name") or "", why) for why in found]
+
+
+def is_scheduled_by(raw: Raw) -> bool:
+    """Return whether the object is of a kind that is not built in and that the scheduler acts on."""
+    return (raw.get("kind"), group_of(str(raw.get("apiVersion")))) in _SCHEDULED_BY
 
 
 def newly_unsupported(old: Raw, new: Raw) -> list[Unsupported]:
@@ -69,6 +74,8 @@ def _details(kind: str, raw: Raw) -> list[str]:
     spec = raw.get("spec")
     if kind == "Node":
         return annotation_faults(kind, _annotations(raw))
+    if kind == "CSIStorageCapacity" and raw.get("maximumVolumeSize") and not raw.get("capacity"):
+        return ["it has maximumVolumeSize but no capacity, over which kube-scheduler 1.37.0 to 1.37.2 crashes; here 0"]
     if not isinstance(spec, Mapping):
         return []
     if kind == "Pod":

@@ -19,10 +19,10 @@ _NONE: Final[Raw] = {}
 def verb_of(write: Write, before: Object | None) -> str:
     """Return the verb of the request that upstream sends for a write. `before`: the object as it was last.
 
-    Upstream updates a claim that it reserves, of which only the changes are written here.
+    Upstream updates claims, of which only the changes are written here; it patches those that it no longer reserves.
     """
     match write:
-        case MergePatch("ResourceClaim") if _reserves(write.patch, before):
+        case MergePatch("ResourceClaim") if not _gives_up(write.patch, before):
             return "update"
         case Create():
             return "create"
@@ -80,9 +80,11 @@ def _changes(before: Object | None, patch: Raw) -> Iterator[str]:
         yield f"nominatedNodeName {nominated or '-'}"
 
 
-def _reserves(patch: Raw, before: Object | None) -> bool:
+def _gives_up(patch: Raw, before: Object | None) -> bool:
+    """Return whether all that a claim's patch does is to end reservations."""
     known = [] if before is None else before.status.get("reservedFor") or []
-    return any(one not in known for one in (patch.get("status") or _NONE).get("reservedFor") or ())
+    status = patch.get("status") or _NONE
+    return set(status) == {"reservedFor"} and all(one in known for one in status["reservedFor"] or ())
 
 
 def _changed(before: Raw, after: Raw, field: str) -> str:

@@ -15,6 +15,7 @@ import attrs
 
 from kschedd.api.objects import Object, parse, with_fields
 from kschedd.api.pods import Pod
+from kschedd.config.versions.rules import Rules
 from kschedd.conformance.api_writes import target_of, told, verb_of
 from kschedd.conformance.records import UnsupportedRecord
 from kschedd.framework.status import Status, error
@@ -22,7 +23,7 @@ from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, W
 from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, WatchEvent
 from kschedd.store.patches.merging import merge_patch
 from kschedd.store.times import stamp
-from kschedd.store.writes import is_sent_again
+from kschedd.store.writes import is_sent_again, tries_of
 
 Raw = Mapping[str, Any]
 
@@ -44,6 +45,7 @@ def scheduled_condition(obj: Object | None) -> dict[str, str] | None:
 @attrs.define(eq=False)
 class TraceEnvironment:
     graceful_deletion: bool
+    rules: Rules = attrs.field(factory=Rules)
     now_ms: int = 0
     objects: dict[tuple[str, str], Object] = attrs.field(factory=dict)  # (kind, key) -> object
     events: list[WatchEvent] = attrs.field(factory=list)  # not delivered yet
@@ -79,9 +81,10 @@ class TraceEnvironment:
     def write(self, write: Write) -> Status | None:
         """Apply one write of the scheduler; returns an error status if the API refuses it.
 
-        A binding is sent again, as often as it says, while the API answers that it has failed.
+        A binding or a pod's status is sent again while the API answers that it has failed.
         """
-        tries = write.tries if isinstance(write, Bind) else 1
+        tries = tries_of(write)
+        conflicts = self.rules.status_conflicts_retried and isinstance(write, MergePatch)
         before = self._seen_by(write)
         while True:
             tries -= 1
@@ -89,7 +92,7 @@ class TraceEnvironment:
             entry = told(write, before, code)
             if entry is not None:
                 self.writes.append(entry)
-            if tries <= 0 or refusal is None or not is_sent_again(code, refusal.message):
+            if tries <= 0 or refusal is None or not is_sent_again(code, refusal.message, conflicts=conflicts):
                 return refusal
 
     def _answer(self, write: Write, verb: str) -> tuple[Status | None, int]:

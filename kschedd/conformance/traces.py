@@ -90,9 +90,9 @@ class Lockstep:
     ) -> None:
         raw = record.raw
         self.autorun: bool = raw["autorun"]
-        self.environment = TraceEnvironment(raw["graceful_deletion"])
         self._choose = RecordedChoice()
         config = trace_config(config_from_raw(record.config, version=version, feature_gates=raw["feature_gates"]))
+        self.environment = TraceEnvironment(raw["graceful_deletion"], config.rules)
         machine = SchedulingMachine(config, choose=self._choose, remember=remember)
         self.loop = SchedulingLoop(machine, self.environment, recorder=recorder, on_effects=self._applied)
         self.loop.one_by_one = True
@@ -116,7 +116,9 @@ class Lockstep:
         world.now_ms += 1
         match op["op"]:
             case "run":
+                self.loop.held = [] if op.get("hold") else None
                 self._run(op.get("cycles") or 0, op.get("during") or ())
+                self._release()
             case "advance":
                 self._advance(round(op["seconds"] * 1000))
             case _:
@@ -195,8 +197,8 @@ class Lockstep:
         self, entry: QueuedPod, result: ScheduleResult | FitError, made: Actual, best: list[str] | None
     ) -> None:
         deleted = self._deleted_by(lambda: self.loop.complete(entry, result))
-        cycles = self.loop.driver.bindings.cycles
-        assert not cycles, "a cycle of a trace is expected to be complete before anything else happens"
+        idle = self.loop.held is not None or not self.loop.driver.bindings.cycles
+        assert idle, "a cycle of a trace is expected to be complete before anything else happens"
         tell_outcome(made, result, best, self._failures.get(entry.uid), deleted)
 
     def _deleted_by(self, end: Callable[[], object]) -> list[str]:
@@ -235,6 +237,14 @@ class Lockstep:
             made[-1]["deleted"] = deleted
         self._deliver()
         world.now_ms += 1
+
+    def _release(self) -> None:
+        """Let the bindings go on that an operation has held."""
+        if self.loop.held is not None:
+            before, self.environment.deleted = self.environment.deleted, []
+            self.loop.release()
+            self.environment.deleted = before + sorted(self.environment.deleted)
+            self._deliver()
 
     def _applied(self, effects: Effects) -> None:
         for failed in effects.failures:

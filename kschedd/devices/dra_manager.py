@@ -84,7 +84,7 @@ class DRAManager:
     def asked_for(self, claims: tuple[Claim, ...], most_steps: int, rules: DeviceRules) -> AskedFor:
         """Return what is known to be found, in at most `most_steps` steps, for what these claims ask for."""
         mixed = self.inventory(rules).mixes_counters(apart=rules.pool_counters_apart)
-        stamp = self._cluster.versions.latest("ResourceSlice", "DeviceClass", KIND)
+        stamp = (self._cluster.versions.latest("ResourceSlice", "DeviceClass", KIND), rules)
         return self.known.of(claims, most_steps, mixed, stamp, self._in_use.pools)
 
     @property

@@ -4,20 +4,18 @@ The newest kubelet shows the release: kube-scheduler is never older than the API
 kubelet is newer than its API server. Nodes of another cluster provider add to the version what does not matter here.
 """
 
-import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
-from kschedd.config.versions.kube_versions import DEFAULT, KUBE_VERSIONS, KubernetesVersion
-
-_MINOR: Final = re.compile(r"v?1\.(\d+)(?:\D|$)")
-_OLDER: Final[tuple[tuple[int, str], ...]] = (
-    (34, "before 1.34 device claims and pod-level resources do not count by default"),
-    (32, "before 1.32 more events wake unschedulable pods"),
+from kschedd.config.versions.kube_versions import (
+    DEFAULT,
+    KubernetesVersion,
+    difference_from,
+    minor_of,
+    nearest_version,
 )
-"""The most visible differences between the oldest supported release and those before the named one."""
 
 
 @attrs.frozen
@@ -29,35 +27,25 @@ class DumpedRelease:
     @classmethod
     def of(cls, texts: Iterable[str]) -> "DumpedRelease":
         """Return the newest release among versions such as v1.36.3-gke.100."""
-        found = [int(match[1]) for match in map(_MINOR.match, texts) if match]
-        return cls(max(found, default=None))
+        return cls(max((minor for text in texts if (minor := minor_of(text)) is not None), default=None))
 
     @property
     def version(self) -> KubernetesVersion:
         """The supported version that decides most alike."""
-        if self.minor is None:
-            return DEFAULT
-        return _SUPPORTED.get(self.minor) or _SUPPORTED[min(max(self.minor, _OLDEST), _NEWEST)]
+        return DEFAULT if self.minor is None else nearest_version(self.minor)
 
     @property
     def told(self) -> str:
         """The reason for the version, in words; "" where it is the default one anyway."""
-        if self.minor is None or (self.minor in _SUPPORTED and self.version is DEFAULT):
+        differs = "" if self.minor is None else difference_from(self.minor)
+        if differs:
+            return (
+                f"the nodes are of Kubernetes 1.{self.minor}, which is not supported; {differs} "
+                "(--kube-version overrides)"
+            )
+        if self.version is DEFAULT:
             return ""
-        if self.minor in _SUPPORTED:
-            return f"the cluster is decided as by {self.version.name}, which its nodes are (--kube-version overrides)"
-        text = f"the nodes are of Kubernetes 1.{self.minor}, which is not supported; "
-        if self.minor > _NEWEST:
-            return f"{text}{self.version.name} decides, the newest supported release (--kube-version overrides)"
-        differs = "; ".join(what for release, what in _OLDER if self.minor < release)
-        return f"{text}{self.version.name} decides most alike (--kube-version overrides). It differs: {differs}"
-
-
-_SUPPORTED: Final[Mapping[int, KubernetesVersion]] = {
-    int(one.name.partition(".")[2]): one for one in KUBE_VERSIONS.values() if one.name.count(".") == 1
-}
-_OLDEST: Final = min(_SUPPORTED)
-_NEWEST: Final = max(_SUPPORTED)
+        return f"the cluster is decided as by {self.version.name}, which its nodes are (--kube-version overrides)"
 
 
 def kubelet_version(node: Mapping[str, Any]) -> str:

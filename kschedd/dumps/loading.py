@@ -14,8 +14,9 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import nanos, shown
-from kschedd.api.schemas.kinds import lookup
+from kschedd.api.schemas.kinds import group_of, lookup
 from kschedd.api.text.times import seconds
+from kschedd.api.unsupported import is_scheduled_by
 from kschedd.dumps.assumptions import Assumptions, counted
 from kschedd.dumps.completion import Key, completed
 from kschedd.dumps.conversion import current
@@ -253,8 +254,8 @@ def _note_objects(objects: Iterable[Object], options: LoadOptions, assumptions: 
                     _note_amounts("requests", obj, requests, assumptions)
         elif isinstance(obj, Node):
             _note_amounts("allocatable", obj, obj.status.get("allocatable") or {}, assumptions)
-        elif not lookup(obj.kind).known:
-            group = str(obj.raw["apiVersion"]).rpartition("/")[0]
+        elif not lookup(obj.kind).known and not is_scheduled_by(obj.raw):
+            group = group_of(str(obj.raw["apiVersion"]))
             assumptions.note(f"{obj.kind}.{group} is a kind that nothing here acts on: kept as it is")
 
 

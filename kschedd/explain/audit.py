@@ -60,7 +60,8 @@ class MissedWakeUp:
     rejected_by: tuple[str, ...]
     events: tuple[HintAnswers, ...]  # since its last attempt began, oldest first; the last ones if there were many
     events_missing: bool  # there were more than are kept
-    upstream_gap: str = ""  # why kube-scheduler 1.34 misses it as well, where that is known
+    upstream_gap: str = ""  # why kube-scheduler misses it as well, where that is known
+    version: str = ""  # of kube-scheduler
 
     def __str__(self) -> str:
         plugins = ", ".join(self.rejected_by) or "no plugin"
@@ -71,7 +72,7 @@ class MissedWakeUp:
         if self.events_missing:
             lines.insert(1, "  (earlier events are not shown)")
         if self.upstream_gap:
-            lines.append(f"  kube-scheduler 1.34 misses it too: {self.upstream_gap}")
+            lines.append(f"  kube-scheduler {self.version} misses it too: {self.upstream_gap}")
         return "\n".join(lines)
 
     def as_data(self) -> dict[str, Any]:
@@ -268,8 +269,13 @@ class Auditor:
             tuple(sorted(entry.unschedulable_plugins | entry.pending_plugins)),
             heard,
             missing,
-            next((gap for e in since if (gap := gap_for(entry, e.event, e.old, e.new, self.machine.cluster))), ""),
+            next(filter(None, (self._gap(entry, event) for event in since)), ""),
+            self.machine.config.version.name,
         )
+
+    def _gap(self, entry: QueuedPod, event: _Event) -> str:
+        machine = self.machine
+        return gap_for(entry, event.event, event.old, event.new, machine.cluster, machine.handle.rules)
 
 
 def _subject(event: _Event) -> str:

@@ -1,10 +1,11 @@
-"""The wake-ups that kube-scheduler 1.34 itself misses, told apart from those that only we would miss.
+"""The wake-ups that kube-scheduler itself misses, told apart from those that only we would miss.
 
 We answer to events exactly as it does, so its gaps are ours, and the auditor finds them. Each gap here is one event to
 which a plugin that rejected the pod stays silent although it may make the pod fit; the pod then waits for another event
-or for the timeout. A missed wake-up that none of these explains is a bug of ours.
+or for the timeout. A missed wake-up that none of these explains is a bug of ours. Some are gone in a newer release.
 
-Sources: the issues named; the hints of the plugins as of Kubernetes v1.34 (isSchedulableAfter…).
+Rules: affinity_wakes_more, any_anti_affinity_wakes, namespace_selector_kept.
+Sources: the issues named; the hints of the plugins as of Kubernetes v1.34 to v1.37 (isSchedulableAfter…).
 """
 
 from collections.abc import Callable, Iterable
@@ -17,8 +18,9 @@ from kschedd.api.pods import Pod
 from kschedd.api.selecting.selectors import SelectorError
 from kschedd.api.selecting.terms import PodAffinityTerm
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.versions.rules import Rules
 from kschedd.framework.events import ActionType, ClusterEvent, EventResource
-from kschedd.plugins.topology.interpodaffinity import as_asked
+from kschedd.plugins.topology.interpodaffinity import evaluated_by
 from kschedd.queue.entry import QueuedPod
 
 
@@ -31,6 +33,7 @@ class MissedEvent:
     old: Any
     new: Any
     cluster: SchedulerCache
+    rules: Rules
 
     def namespace_labels(self, namespace: str) -> Any:
         found = self.cluster.get("Namespace", namespace)
@@ -38,15 +41,21 @@ class MissedEvent:
 
     def all_match(self, terms: Iterable[PodAffinityTerm], pod: Pod) -> bool:
         """Whether all of these terms of the pod's own speak of the other one."""
-        wanted = list(map(as_asked, terms))
+        wanted = list(map(evaluated_by(self.rules), terms))
         labels = self.namespace_labels(pod.namespace)
         return bool(wanted) and all(term.matches(pod.namespace, pod.labels, labels) for term in wanted)
 
     def kept_away_by(self, other: Pod) -> bool:
         """Whether the other pod's anti-affinity speaks of ours."""
-        labels = self.namespace_labels(self.pod.namespace)
-        terms = other.signature.required_anti_affinity
-        return any(term.matches(self.pod.namespace, self.pod.labels, labels) for term in terms)
+        return any(self._kept_away_by_terms(other))
+
+    def kept_away_by_all(self, other: Pod) -> bool:
+        """Return whether each term of the other pod's anti-affinity selects ours."""
+        return all(self._kept_away_by_terms(other))
+
+    def _kept_away_by_terms(self, other: Pod) -> list[bool]:
+        labels, pod = self.namespace_labels(self.pod.namespace), self.pod
+        return [term.matches(pod.namespace, pod.labels, labels) for term in other.signature.required_anti_affinity]
 
     @property
     def suits_itself(self) -> bool:
@@ -59,7 +68,21 @@ class MissedEvent:
 
 
 def _hostile_pod_went(change: MissedEvent) -> bool:
-    return _is(change, EventResource.ASSIGNED_POD, ActionType.DELETE) and change.kept_away_by(change.old)
+    if not _is(change, EventResource.ASSIGNED_POD, ActionType.DELETE) or change.rules.any_anti_affinity_wakes:
+        return False
+    heard = change.rules.affinity_wakes_more and change.kept_away_by_all(change.old)
+    return change.kept_away_by(change.old) and not heard
+
+
+def _avoided_by_one_term(change: MissedEvent) -> bool:
+    """A pod went, or changed, that one of several anti-affinity terms selects; the hint asks all of them."""
+    if change.event.resource is not EventResource.ASSIGNED_POD or change.rules.any_anti_affinity_wakes:
+        return False
+    if change.old is None:
+        return False
+    terms = change.pod.signature.required_anti_affinity
+    before = [change.all_match([term], change.old) for term in terms]
+    return any(before) and not all(before)
 
 
 def _friend_went(change: MissedEvent) -> bool:
@@ -85,7 +108,7 @@ def _selected_by_namespace(change: MissedEvent) -> bool:
 
 def _own_labels_changed(change: MissedEvent) -> bool:
     """Others' anti-affinity no longer speaks of it, or its own affinity now speaks of it."""
-    own = isinstance(change.new, Pod) and change.new.uid == change.pod.uid
+    own = isinstance(change.new, Pod) and change.new.uid == change.pod.uid and not change.rules.affinity_wakes_more
     return own and change.old is not None and change.old.labels != change.new.labels
 
 
@@ -135,6 +158,11 @@ _AFFINITY, _SPREADING = "InterPodAffinity", "PodTopologySpread"
 
 GAPS: tuple[tuple[str, Callable[[MissedEvent], bool], str], ...] = (
     (_AFFINITY, _hostile_pod_went, "a pod went whose anti-affinity kept this one away (kubernetes#134393)"),
+    (
+        _AFFINITY,
+        _avoided_by_one_term,
+        "InterPodAffinity asks whether all of the pod's anti-affinity terms select a pod",
+    ),
     (_AFFINITY, _friend_went, "the last pod it must be with went, and it suits itself (kubernetes#141354)"),
     (_AFFINITY, _selected_by_namespace, "InterPodAffinity's hint does not know the labels of namespaces"),
     (_AFFINITY, _own_labels_changed, "InterPodAffinity does not look at changes of the pod's own labels"),
@@ -145,10 +173,10 @@ GAPS: tuple[tuple[str, Callable[[MissedEvent], bool], str], ...] = (
 )
 
 
-def gap_for(entry: QueuedPod, event: ClusterEvent, old: Any, new: Any, cluster: SchedulerCache) -> str:
+def gap_for(entry: QueuedPod, event: ClusterEvent, old: Any, new: Any, cluster: SchedulerCache, rules: Rules) -> str:
     """The gap through which this pod slept through this event, in words; "" if it is none that is known."""
     rejecting = entry.unschedulable_plugins | entry.pending_plugins
-    change = MissedEvent(entry.pod, event, old, new, cluster)
+    change = MissedEvent(entry.pod, event, old, new, cluster, rules)
     for plugin, fits, words in GAPS:
         if plugin in rejecting:
             try:

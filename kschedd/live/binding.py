@@ -26,6 +26,7 @@ from kschedd.actors.api_call_metrics import ApiCallMetrics, Outcomes
 from kschedd.actors.binding import Answered, BindingBatch, BindingRequest, refused
 from kschedd.actors.mailbox import Doorbell
 from kschedd.api.pods import Pod
+from kschedd.config.versions.rules import Rules
 from kschedd.framework.status import Status, error
 from kschedd.live.errors import LiveError
 from kschedd.live.write_order import WriteOrder, WriteTurn
@@ -35,7 +36,7 @@ from kschedd.scheduling.binding.cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
 from kschedd.scheduling.preemption.eviction import EvictionOutcome
 from kschedd.store.cluster_api import ClusterApi
-from kschedd.store.writes import Bind, Write, is_sent_again
+from kschedd.store.writes import Patch, Write, is_sent_again, tries_of
 
 log = structlog.get_logger("kschedd.binding")
 
@@ -56,6 +57,7 @@ class RemoteBindingActor:
     _bell: Doorbell
     _limiter: trio.CapacityLimiter  # of plans that wait for what others do
     _writer: RemoteWriter
+    _rules: Rules
     metrics: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
     _order: WriteOrder = attrs.field(factory=WriteOrder, init=False)
     _count: int = attrs.field(default=0, init=False)  # of what is under way
@@ -209,12 +211,12 @@ class RemoteBindingActor:
 
     async def _write_retrying(self, write: Write, written: Written) -> None:
         """Do one write, again after a pause where the server has failed and the write has tries left."""
-        tries = write.tries if isinstance(write, Bind) else 1
-        for pause_s in _PAUSES_S[: tries - 1]:
+        conflicts = self._rules.status_conflicts_retried and isinstance(write, Patch)
+        for pause_s in _PAUSES_S[: tries_of(write) - 1]:
             try:
                 return await self._writer.write(write, written)
             except LiveError as failure:
-                if not is_sent_again(failure.code, str(failure)):
+                if not is_sent_again(failure.code, str(failure), conflicts=conflicts):
                     raise
             await trio.sleep(pause_s)
         await self._writer.write(write, written)

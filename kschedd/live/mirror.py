@@ -10,7 +10,7 @@ The store takes writes from here only. What is asked meanwhile is answered from 
 """
 
 import random
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final
@@ -22,12 +22,13 @@ import trio
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.queue import QueueActor
 from kschedd.api.objects import Object
-from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.api.schemas.kinds import BY_NAME, name_in_group
 from kschedd.live.answers import MirrorAnswer
 from kschedd.live.api_server import PAGE, ApiServer, ServedResource
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
 from kschedd.live.holding import as_held, is_text, new_standing
 from kschedd.store.cluster_api import ClusterApi, ClusterWriter
+from kschedd.store.custom_resources.rule_kinds import definitions_by
 from kschedd.store.errors import Mirrored
 from kschedd.store.standing import Standing
 from kschedd.store.trial import Key, key_of
@@ -46,7 +47,7 @@ DECIDED_BY: Final = frozenset(
     (
         *("Namespace", "Node", "PodDisruptionBudget", "StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity"),
         *("PersistentVolume", "PersistentVolumeClaim", "DeviceClass", "ResourceSlice", "ResourceClaim", "Service"),
-        *("ReplicationController", "ReplicaSet", "StatefulSet", "Pod"),
+        *("ReplicationController", "ReplicaSet", "StatefulSet", "Pod", "DeviceTaintRule"),
     )
 )
 """Kinds that a scheduler looks at: if it may not see one that is served, it decides wrongly, and so does nothing."""
@@ -68,7 +69,8 @@ Raw = dict[str, Any]
 class MirrorActor:
     server: ApiServer
     _store: ClusterApi
-    _own: frozenset[str] = frozenset()  # the schedulers whose pods are scheduled from here
+    _own: frozenset[str]  # the schedulers whose pods are scheduled from here
+    _kinds: Sequence[Sequence[ServedResource]]  # each in all versions it may have, the one that is best known first
     _since: dict[ServedResource, str | None] = attrs.field(factory=dict, init=False)
     heard_at: float | None = attrs.field(default=None, init=False)  # when anything came last, on Trio's clock
     _unreachable: dict[ServedResource, str] = attrs.field(factory=dict, init=False)  # why, for those asked again
@@ -88,33 +90,32 @@ class MirrorActor:
     async def _fill(self) -> None:
         failures: list[LiveError] = []
 
-        async def fill_one(kind: str) -> None:
+        async def fill_one(versions: Sequence[ServedResource]) -> None:
             try:
-                await self._begin(kind)
+                await self._begin(versions)
             except LiveError as failure:
                 failures.append(failure)
                 nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
-            for kind in MIRRORED:
-                nursery.start_soon(fill_one, kind)
+            for versions in self._kinds:
+                nursery.start_soon(fill_one, versions)
         if failures:
             raise failures[0]
 
-    async def _begin(self, kind: str) -> None:
+    async def _begin(self, versions: Sequence[ServedResource]) -> None:
         """List the resource in the first version that the server has of it."""
-        known = BY_NAME[kind]
         absent: NotServed | None = None
-        for api_version in known.api_versions:
-            resource = ServedResource(kind, api_version, known.plural)
+        for resource in versions:
             try:
                 self._since[resource] = await self._list_at_first(resource)
                 return
             except NotServed as failure:
                 absent = absent or failure
+        kind, plural = versions[0].kind, versions[0].plural
         if self._own and absent is not None and absent.code == _FORBIDDEN and kind in DECIDED_BY:
-            raise LiveError(self.server.url, f"{known.plural} cannot be seen, and a scheduler has to: {absent.why}")
-        log.warning("not_mirrored", resource=known.plural, why=absent and absent.why)
+            raise LiveError(self.server.url, f"{plural} cannot be seen, and a scheduler has to: {absent.why}")
+        log.warning("not_mirrored", resource=plural, why=absent and absent.why)
 
     async def _list_at_first(self, resource: ServedResource) -> str:
         """As `_list`; a server that is there and has failed is asked again."""
@@ -231,7 +232,23 @@ async def mirroring(server: ApiServer, cluster: LiveCluster, own: frozenset[str]
     """A mirror that is to be run: the cluster changes by what it hears alone, and nothing is scheduled yet."""
     await cluster.store.do(lambda store: store.refuse_writes(Mirrored(server.url)))
     await cluster.queue.query(_hand_out_nothing)
-    return MirrorActor(server, cluster.store, own)
+    rules = await cluster.scheduler.query(lambda driver: driver.machine.handle.rules)
+    return MirrorActor(server, cluster.store, own, [*_built_in(), *_by_rules(rules.features)])
+
+
+def _built_in() -> Iterator[list[ServedResource]]:
+    for name in MIRRORED:
+        kind = BY_NAME[name]
+        yield [ServedResource(name, version, kind.plural) for version in kind.api_versions]
+
+
+def _by_rules(features: Collection[str]) -> Iterator[list[ServedResource]]:
+    """Yield the kinds that the version has by a rule."""
+    for definition in definitions_by(features):
+        spec = definition.spec
+        group, names = spec["group"], spec["names"]
+        name = name_in_group(names["kind"], group)
+        yield [ServedResource(name, f"{group}/{version['name']}", names["plural"]) for version in spec["versions"]]
 
 
 def _replace(kind: str, objects: Sequence[Object], store: ClusterWriter) -> Generator[None, None, None]:

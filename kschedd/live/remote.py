@@ -14,6 +14,7 @@ from kschedd.actors.binding import Answered, BindingBatch
 from kschedd.actors.clock import Clock
 from kschedd.actors.mailbox import Doorbell
 from kschedd.config.model import ClientConnection, LeaderElection
+from kschedd.config.versions.rules import Rules
 from kschedd.live.api_server import ApiServer
 from kschedd.live.binding import RemoteBindingActor
 from kschedd.live.event_series import EventCorrelator
@@ -38,9 +39,10 @@ class RemoteCluster:
         answers: "trio.MemorySendChannel[Answered]",
         bell: Doorbell,
         limiter: trio.CapacityLimiter,
+        rules: Rules,
     ) -> RemoteBindingActor:
         writer = RemoteWriter(self.server, store, self._rate())
-        return RemoteBindingActor(inbox, store, answers, bell, limiter, writer)
+        return RemoteBindingActor(inbox, store, answers, bell, limiter, writer, rules)
 
     def events_actor(
         self, inbox: trio.MemoryReceiveChannel[Sequence[SchedulerEvent]], clock: Clock

@@ -1,9 +1,10 @@
 """Fields of features that are off by default: dropped from new objects, kept where the old object uses them.
 
-Those of devices are off in 1.34 and on in 1.36, as are image volumes and restart rules of containers.
+Those of devices are off in 1.34 and on in 1.36; image volumes, restart rules of containers, hostname overrides and
+files of environment variables are on in 1.35, certificates as volumes in 1.37.
 
-Source: Kubernetes v1.34, pkg/api/pod/util.go (dropDisabledFields) and pkg/registry/resource/*/strategy.go; the defaults
-of the feature gates in pkg/features/kube_features.go.
+Source: Kubernetes v1.34 to v1.37, pkg/api/pod/util.go (dropDisabledFields), pkg/registry/resource/*/strategy.go; the
+defaults of the feature gates in pkg/features/kube_features.go.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -19,8 +20,11 @@ NO_FEATURES: Final[frozenset[str]] = frozenset()
 
 # What pods use that is on by a rule of a newer version.
 _OF_POD: Final = {
-    "image": "image_volumes_scored",
-    "restartPolicyRules": "declared_features",
+    "image": "fields_of_1_35",
+    "restartPolicyRules": "fields_of_1_35",
+    "hostnameOverride": "fields_of_1_35",
+    "fileKeyRef": "fields_of_1_35",
+    "projected": "fields_of_1_37",
     "schedulingGroup": "pod_groups",
 }
 

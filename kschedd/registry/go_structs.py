@@ -175,7 +175,7 @@ def _internal(raw: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
     name = fields.short_name
     renamed = {**_GO_NAMES, **_RBD_NAMES} if name == "RBDVolumeSource" else _GO_NAMES
     found: dict[str, Any] = {}
-    for field in _ORDER.get(name, fields):
+    for field in _ORDER.get(name) or [each for each in fields if each not in fields.rules]:  # as of 1.34
         if field == "metadata":
             meta = in_go_order(dict(raw.get(field) or {}), fields[field])
             found.update({each: value for each, value in meta.items() if value})

@@ -18,6 +18,7 @@ from kschedd.api.schemas.kinds import BY_NAME
 from kschedd.api.schemas.schema import schema_of, type_named
 from kschedd.api.text.numbers import whole_number
 from kschedd.registry.devices.claim_status import allocated_devices, device_id
+from kschedd.registry.devices.taint_rules import date_taints
 from kschedd.registry.disabled_fields import (
     NO_FEATURES,
     drop_disabled,
@@ -50,7 +51,9 @@ class KindStrategy:
     on_create: Callable[[Raw, str], None] | None = None  # with the present time
     on_update: Callable[[Raw, Old], None] | None = None
     on_status: Callable[[Raw, Old, str], None] | None = None
-    # Its fields of features that may be off are dropped by these (`disabled_fields`): with the object before, if any.
+    on_write: Callable[[Raw, str], None] | None = None  # created or updated, with the present time
+    # Its fields of features that may be off are dropped by these (`disabled_fields`), or get their defaults where they
+    # are on: with the object before, if any.
     drop: Callable[[Raw, Old | None, frozenset[str]], None] | None = None
     drop_status: Callable[[Raw, Old, frozenset[str]], None] | None = None
 
@@ -71,11 +74,16 @@ def prepare_create(kind: str, raw: Raw, at: str, features: frozenset[str] = NO_F
         strategy.drop(new, None, features)
     if strategy.on_create is not None:
         strategy.on_create(new, at)
+    if strategy.on_write is not None:
+        strategy.on_write(new, at)
     return new
 
 
-def prepare_update(kind: str, raw: Raw, old: Old, features: frozenset[str] = NO_FEATURES) -> Raw:
-    """The updated object with what a plain update does not change, and its generation; `features`: rules that hold."""
+def prepare_update(kind: str, raw: Raw, old: Old, at: str, features: frozenset[str] = NO_FEATURES) -> Raw:
+    """The updated object with what a plain update does not change, and its generation.
+
+    `at` is the present time; `features`: the rules that hold.
+    """
     strategy = strategy_of(kind)
     new = dict(raw)
     if strategy.status:
@@ -84,6 +92,8 @@ def prepare_update(kind: str, raw: Raw, old: Old, features: frozenset[str] = NO_
         strategy.drop(new, old, features)
     if strategy.on_update is not None:
         strategy.on_update(new, old)
+    if strategy.on_write is not None:
+        strategy.on_write(new, at)
     counts = strategy.counts if strategy is not _CUSTOM else (new.keys() | old.keys()) - _SAID_OF_ALL
     if any(not _same(kind, new, old, part) for part in counts) or (
         (described := _COUNTED_METADATA.get(kind)) is not None
@@ -267,11 +277,15 @@ def _lease(new: Raw, *_: Any) -> None:
         new["spec"] = {name: value for name, value in spec.items() if name not in ("strategy", "preferredHolder")}
 
 
-def _csi_driver(new: Raw, *old: Any) -> None:
-    before = (old[0].get("spec") or {}) if isinstance(old[0], Mapping) else {}
-    field = "nodeAllocatableUpdatePeriodSeconds"  # MutableCSINodeAllocatableCount is off
-    if field in (new.get("spec") or {}) and field not in before:
-        new["spec"] = {name: value for name, value in new["spec"].items() if name != field}
+def _csi_driver_by_features(new: Raw, old: Old | None, features: frozenset[str]) -> None:
+    """Drop the field of MutableCSINodeAllocatableCount (on in 1.35), and default that of VolumeLimitScaling (1.37)."""
+    spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
+    field = "nodeAllocatableUpdatePeriodSeconds"
+    if field in spec and field not in before and "fields_of_1_35" not in features:
+        spec = {name: value for name, value in spec.items() if name != field}
+    if "volumes_need_driver" in features:
+        spec = {"preventPodSchedulingIfMissing": False, **spec}
+    new["spec"] = spec
 
 
 def _claim_status(new: Raw, old: Old, at: str) -> None:
@@ -435,7 +449,7 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "PriorityClass": KindStrategy(born=True),
     "RuntimeClass": _CONDITIONAL,
     "CSINode": _CONDITIONAL,
-    "CSIDriver": KindStrategy(counts=("spec",), unconditional=False, on_create=_csi_driver, on_update=_csi_driver),
+    "CSIDriver": KindStrategy(counts=("spec",), unconditional=False, drop=_csi_driver_by_features),
     "CSIStorageCapacity": _CONDITIONAL,
     "VolumeAttachment": KindStrategy(status=True, unconditional=False),
     "Lease": KindStrategy(unconditional=False, on_create=_lease, on_update=_lease),
@@ -447,7 +461,8 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
         drop_status=drop_disabled_claim_status,
     ),
     "ResourceClaimTemplate": _DEVICES,
-    "ResourceSlice": attrs.evolve(_DEVICES, counts=("spec",), born=True),
+    "ResourceSlice": attrs.evolve(_DEVICES, counts=("spec",), born=True, on_write=date_taints),
+    "DeviceTaintRule": KindStrategy(status=True, counts=("spec",), born=True, on_write=date_taints),
     "DeviceClass": attrs.evolve(_DEVICES, counts=("spec",), born=True),
     "Ingress": KindStrategy(status=True, counts=("spec",), born=True),
     "NetworkPolicy": KindStrategy(counts=("spec",), born=True),

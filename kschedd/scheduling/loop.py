@@ -25,7 +25,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.queue.operations import PodDone, Pop, PopOthersOfGroup, QueueOperation, TakeNominated
 from kschedd.queue.scheduling_queue import Recorder
 from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
-from kschedd.scheduling.binding.cycle import AssumedPod, CallExtender, CallPlugin
+from kschedd.scheduling.binding.cycle import AssumedPod, CallExtender, CallPlugin, ExecutePlan
 from kschedd.scheduling.debug.breakpoints import StopPoint
 from kschedd.scheduling.debug.work import Work, answered, drive
 from kschedd.scheduling.driver import SchedulingDriver
@@ -96,6 +96,7 @@ class SchedulingLoop:
         machine.handle.evicting, machine.handle.leaving = self.operations.evicting, self.operations.leaving
         self._on_effects = on_effects
         self.one_by_one = False  # each binding of a PodGroup goes as far as it can before the next is executed
+        self.held: list[ExecutePlan] | None = None  # plans that wait for `release`; None: plans are executed at once
 
     def observe(self, event: WatchEvent) -> None:
         """Apply one watch event to the caches, then to the queue."""
@@ -113,7 +114,7 @@ class SchedulingLoop:
         if debugger.engaged and not debugger.lets_begin(self.environment.now_s):
             return None
         popped: QueuedPod | None = self.driver.next_popped(self.environment.now_s)
-        if popped is None:
+        if popped is None and self.driver.attempts_allowed != 0:
             popped = self.operations.step(_POP, self.environment.now_ns)
             if popped is not None and self.driver.in_group(popped):
                 others = self.operations.step(PopOthersOfGroup(popped), self.environment.now_ns)
@@ -215,6 +216,9 @@ class SchedulingLoop:
                 failure = evict(eviction.writes, environment.write, self._uid_of, gone_fails=eviction.gone_fails)
                 if failure is not None:
                     driver.step(EvictionFailed(eviction.pod))
+            if self.held is not None:
+                self.held += effects.plans
+                effects.plans = []
             for wanted in effects.plans:
                 if self.one_by_one:
                     self._resume_before(wanted.uid)
@@ -231,6 +235,14 @@ class SchedulingLoop:
         for cycle in self.driver.bindings.waiting():
             if cycle.number < number and self.driver.step(Resume(cycle), self.environment.now_s):
                 self.apply_effects()
+
+    def release(self) -> None:
+        """Execute the plans that were held, one after the other, each with what follows from it."""
+        held, self.held = self.held or (), None
+        for wanted in held:
+            answer = wanted.uid, self._execute(wanted.plan)
+            self.driver.step(PlansExecuted((answer,)), self.environment.now_s)
+            self.apply_effects()
 
     def _tell_queue(self, *operations: QueueOperation) -> None:
         queue, now = self.operations, self.environment.now_ns

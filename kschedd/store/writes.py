@@ -26,12 +26,16 @@ class Update:
     subresource: Subresource = ""
 
 
+MOST_TRIES = 4
+"""How often kube-scheduler sends a request at most."""
 _FAILED = (500, 503)
+_CONFLICT = 409
 
 
-def is_sent_again(code: int, why: str) -> bool:
-    """Return whether a binding is sent again that was answered with this code (0: it was not answered)."""
-    return code in _FAILED or (not code and "connection refused" in why.lower())
+def is_sent_again(code: int, why: str, *, conflicts: bool = False) -> bool:
+    """Return whether a request is sent again that was answered with this code (0: it was not answered)."""
+    failed = code in _FAILED or (conflicts and code == _CONFLICT)
+    return failed or (not code and "connection refused" in why.lower())
 
 
 @fast_frozen
@@ -91,6 +95,18 @@ class FinalizeNamespace:
 
 
 Write = Create | Update | Bind | Patch | Delete | Evict | FinalizeNamespace
+
+_STATUS_OF = ("Pod", "PodGroup.scheduling.k8s.io")
+
+
+def tries_of(write: Write) -> int:
+    """Return how often at most a write of the scheduler is sent to a real API server that fails to answer it."""
+    match write:
+        case Bind():
+            return write.tries
+        case Patch(kind, subresource="status") if kind in _STATUS_OF:
+            return MOST_TRIES
+    return 1
 
 
 def patch_of(obj: Object, patch: Raw, subresource: Subresource = "", *, exactly: bool = False) -> Patch:

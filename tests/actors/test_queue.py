@@ -251,6 +251,18 @@ async def test_backoffs_end_with_a_second(autojump_clock: Any) -> None:
         assert queue.names() == ["a"]
 
 
+async def test_pods_left_over_are_moved_every_30_seconds_and_not_between(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(come(made("a")), wants=32)
+        [entry] = queue.handed_out()
+        await trio.sleep(2)
+        await queue.tell(AttemptFailed(entry, entry.pod, BOTH, frozenset()))
+        await trio.sleep(318)
+        assert await queue.counts() == {SubQueue.UNSCHEDULABLE: 1}, "for more than five minutes"
+        await trio.sleep(11)
+        assert await queue.counts() == {SubQueue.ACTIVE: 1}
+
+
 async def test_it_ends_when_nobody_can_tell_it_anything(autojump_clock: Any) -> None:
     with trio.fail_after(1):
         async with bench() as queue:

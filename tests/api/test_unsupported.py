@@ -47,3 +47,10 @@ def test_a_conversion_by_a_webhook_is_not_made(strategy: str, told: bool) -> Non
     raw = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "a.b.c"}}
     found = unsupported({**raw, "spec": {"conversion": {"strategy": strategy}}})
     assert ["its webhook is not called" in each.why for each in found] == [True] * told
+
+
+def test_a_storage_capacity_over_which_kube_scheduler_crashes() -> None:
+    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity", "metadata": {"name": "c"}}
+    [found] = unsupported({**kind, "maximumVolumeSize": "1Gi"})
+    assert found.why.startswith("it has maximumVolumeSize but no capacity, over which kube-scheduler 1.37.0 to 1.37.2")
+    assert unsupported({**kind, "maximumVolumeSize": "1Gi", "capacity": "5Gi"}) == unsupported(kind) == []

@@ -36,7 +36,12 @@ async def test_a_version_without_the_rule_does_not_know_the_kind(version: Kubern
 async def test_a_rule_is_stored_and_shown_with_its_taint() -> None:
     async with asking(version=V1_37) as api:
         made = await api.create(RULES, rule())
-        assert made["spec"] == rule()["spec"]
+        taint = rule()["spec"]["taint"]
+        assert made["spec"] == {
+            **rule()["spec"],
+            "taint": {**taint, "timeAdded": made["metadata"]["creationTimestamp"]},
+        }
+        assert made["metadata"]["generation"] == 1
         table = (await api.ask("GET", RULES, accept=TABLE)).json
         names = [column["name"] for column in table["columnDefinitions"]]
         assert names == ["Name", "Key", "Value", "Effect", "TimeAdded", "Age"]
@@ -48,9 +53,12 @@ async def test_a_rule_is_stored_and_shown_with_its_taint() -> None:
     [
         pytest.param({"deviceSelector": {"driver": "UP_"}}, "spec.deviceSelector.driver", id="driver"),
         pytest.param({"deviceSelector": {"pool": ""}}, "spec.deviceSelector.pool", id="pool"),
+        pytest.param({"deviceSelector": {"pool": "-"}}, "spec.deviceSelector.pool", id="part-of-pool"),
         pytest.param({"deviceSelector": {"device": "a.b"}}, "spec.deviceSelector.device", id="device"),
         pytest.param({"taint": {"key": "", "effect": "None"}}, "spec.taint.key", id="key"),
-        pytest.param({"taint": {"key": "k", "effect": "Never"}}, "spec.taint.effect", id="effect"),
+        pytest.param({"taint": {"key": "a/b/c", "effect": "None"}}, "spec.taint.key", id="parts-of-key"),
+        pytest.param({"taint": {"key": "k", "effect": "PreferNoSchedule"}}, "spec.taint.effect", id="effect"),
+        pytest.param({"taint": {"key": "k"}}, "spec.taint.effect", id="no-effect"),
     ],
 )
 async def test_a_rule_with_a_bad_value_is_rejected(spec: dict[str, Any], field: str) -> None:

@@ -63,6 +63,46 @@ def test_versions_that_decide_alike(dump: str, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "1.34.1 -> 1.34: 2 pods, all alike; pending 0 -> 0\n"
 
 
+@pytest.fixture
+def tainted(tmp_path: Path) -> str:
+    """A pending pod that wants a device, and a rule that taints those of the first node."""
+    resources = "resource.k8s.io/v1"
+    items = [node("a", 4), node("b", 4), _device("a"), _device("b")]
+    items.append({"apiVersion": resources, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}})
+    taint = {"key": "example.com/broken", "effect": "NoSchedule"}
+    rule = {"deviceSelector": {"pool": "a"}, "taint": taint}
+    items.append({"apiVersion": resources, "kind": "DeviceTaintRule", "metadata": {"name": "r"}, "spec": rule})
+    asks = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+    meta = {"name": "c", "namespace": "default"}
+    items.append({"apiVersion": resources, "kind": "ResourceClaim", "metadata": meta, "spec": asks})
+    pending = pod("p", "", "1", "1Gi")
+    pending["spec"] |= {"resourceClaims": [{"name": "d", "resourceClaimName": "c"}]}
+    items.append({**pending, "status": {"phase": "Pending"}})
+    file = tmp_path / "tainted.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return str(file)
+
+
+def _device(on: str) -> dict[str, Any]:
+    pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.example.com", "pool": pool, "nodeName": on, "devices": [{"name": "d0"}]}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": on}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("versions", "nodes"), [("1.36,1.37", ("a", "b")), ("1.37,1.36", ("b", "a")), ("1.37,1.34", ("b", "a"))]
+)
+def test_a_pending_pod_is_decided_about_by_each_version_anew(
+    tainted: str, capsys: pytest.CaptureFixture[str], versions: str, nodes: tuple[str, str]
+) -> None:
+    assert main(["compare", "--kube-version", versions, "--from", tainted, "-o", "json"]) == 1
+    printed = capsys.readouterr()
+    [different] = json.loads(printed.out)["different"]
+    assert (different["a"], different["b"]) == nodes
+    assert "device_taint_rules" in different["rules"]
+    assert "nothing here acts on" not in printed.err
+
+
 def _config(file: Path, *without: str) -> str:
     scores = {"disabled": [{"name": name} for name in without]}
     profile = {"schedulerName": "default-scheduler", "plugins": {"score": scores}}
@@ -126,7 +166,7 @@ def test_a_pod_being_resized_takes_more_room_by_one_rule(tmp_path: Path, capsys:
 def test_a_workload_keeps_the_fields_that_the_newer_version_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """1.34 drops image volumes, 1.36 counts their images."""
+    """1.34 drops image volumes, 1.35 keeps them, 1.36 counts their images."""
     there = [node("a", 8), node("b", 4)]
     there[1]["status"]["images"] = [{"names": ["models:1"], "sizeBytes": 900 * 2**20}]
     wanted = pod("more", "", "100m", "100Mi")
@@ -137,7 +177,9 @@ def test_a_workload_keeps_the_fields_that_the_newer_version_has(
     words = ("--from", str(tmp_path / "dump.json"), "-f", str(tmp_path / "more.json"), "-o", "json")
     assert main([*VERSIONS, *words]) == 1
     [different] = json.loads(capsys.readouterr().out)["different"]
-    assert (different["a"], different["b"], different["rules"]) == ("a", "b", ["image_volumes_scored"])
+    assert (different["a"], different["b"]) == ("a", "b")
+    assert different["rules"] == ["image_volumes_scored", "fields_of_1_35"]
+    assert different["together"]
 
 
 def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,7 +238,7 @@ def test_no_daemon_is_no_difference(words: list[str], tmp_path: Path, capsys: py
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--kube-version", "1.34,1.33", "--from", "DUMP"], "'1.33' is no version of Kubernetes"),
+        (["--kube-version", "1.34,1.33", "--from", "DUMP"], 'Kubernetes "1.33" is not supported'),
         (["--kube-version", "1.34", "--from", "DUMP"], "two versions are expected"),
         (["--kube-version", "1.34,1.36", "--from", "gone.yaml"], "gone.yaml"),
         (["--kube-version", "1.34,1.36", "--scenario", "gone.txt"], "gone.txt"),

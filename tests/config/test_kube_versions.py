@@ -34,8 +34,15 @@ def test_a_version_is_named_by_its_release_or_by_its_patch(text: str, version: K
 
 
 def test_a_version_that_there_is_not_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UnknownVersionError, match=r"'1.33' is no version .*: 1.34.1, 1.34, 1.35, 1.36, 1.37"):
-        kube_version("1.33")
+    supported = r"is not supported \(supported: 1.34.1, 1.34, 1.35, 1.36, 1.37\)"
+    for text, why in (
+        ("1.33", "; 1.34 decides most alike: before 1.34 device claims .*; use 1.34"),
+        ("v1.38.1", "; 1.37 is the newest supported release; use 1.37"),
+        ("1.36.9", "; 1.36 stands for 1.36.3; use 1.36"),
+        ("newest", "$"),
+    ):
+        with pytest.raises(UnknownVersionError, match=f'Kubernetes "{text}" {supported}{why}'):
+            kube_version(text)
 
 
 def test_without_a_version_it_is_the_current_patch_of_1_37() -> None:

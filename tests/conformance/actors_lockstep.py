@@ -19,7 +19,7 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.objects import Object
 from kschedd.config.loading.load import config_from_raw
-from kschedd.config.versions.kube_versions import V1_34_1
+from kschedd.config.versions.kube_versions import V1_34_1, KubernetesVersion
 from kschedd.conformance.compare import differences
 from kschedd.conformance.environment import T0_S, TraceEnvironment
 from kschedd.conformance.records import GoldenRecord
@@ -283,12 +283,14 @@ class ActorsLockstep:
 
 
 @asynccontextmanager
-async def actors_lockstep(record: GoldenRecord, mock_clock: MockClock) -> AsyncIterator[ActorsLockstep]:
+async def actors_lockstep(
+    record: GoldenRecord, mock_clock: MockClock, version: KubernetesVersion = V1_34_1
+) -> AsyncIterator[ActorsLockstep]:
     raw = record.raw
-    environment = TraceEnvironment(raw["graceful_deletion"])
-    store = TraceStore(environment)
     choice = RecordedChoice()
-    config = trace_config(config_from_raw(record.config, version=V1_34_1, feature_gates=raw["feature_gates"]))
+    config = trace_config(config_from_raw(record.config, version=version, feature_gates=raw["feature_gates"]))
+    environment = TraceEnvironment(raw["graceful_deletion"], config.rules)
+    store = TraceStore(environment)
     driver = WatchedDriver(SchedulingMachine(config, choose=choice), store)
     environment.load(record.objects)
     for event in environment.take_events():
@@ -299,9 +301,11 @@ async def actors_lockstep(record: GoldenRecord, mock_clock: MockClock) -> AsyncI
         yield ActorsLockstep(raw["autorun"], environment, store, driver, choice, cluster, mock_clock)
 
 
-async def actors_differences(record: GoldenRecord, mock_clock: MockClock) -> list[str]:
+async def actors_differences(
+    record: GoldenRecord, mock_clock: MockClock, version: KubernetesVersion = V1_34_1
+) -> list[str]:
     """Where the first step that differs does; nothing if the whole trace is as recorded."""
-    async with actors_lockstep(record, mock_clock) as run:
+    async with actors_lockstep(record, mock_clock, version) as run:
         for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
             found = list(differences(want, await run.step(op, want["attempts"]), f"steps[{number}]"))
             if found:

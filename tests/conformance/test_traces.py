@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.versions.kube_versions import V1_36, V1_37, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
 from kschedd.conformance.environment import TraceEnvironment
 from kschedd.conformance.records import GoldenRecord
 from kschedd.conformance.traces import Lockstep, trace_differences
@@ -252,6 +252,39 @@ def test_a_binding_that_fails_is_told_and_by_1_37_sent_again(
     bindings = [write for write in run.environment.writes if write["verb"] == "bind"]
     assert [write.get("code", 0) for write in bindings] == requests
     assert made["bound"] == ([["default/p", "a"]] if requests[-1] == 0 else [])
+
+
+def test_a_pod_may_be_preempted_while_its_binding_is_held() -> None:
+    held = {"op": "run", "hold": True, "during": [create(pod("high", priority=10, cpu="2"))]}
+    ops: list[Raw] = [create(pod("low", cpu="2")), held, {"op": "run"}]
+    run = Lockstep(record({**trace(ops, []), "autorun": False}), V1_37)
+    _, during, after = [run.step(op, ()) for op in ops]
+    assert [(each["pod"], each["result"]) for each in during["attempts"]] == [
+        ("default/low", "scheduled"),
+        ("default/high", "unschedulable"),
+        ("default/high", "scheduled"),
+    ]
+    assert during["deleted"] == ["default/low"]
+    assert during["bound"] == [["default/high", "a"]]
+    assert after["attempts"] == []
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "requests"),
+    [
+        (V1_34, 503, [503, 503, 0]),
+        (V1_34, 409, [409]),
+        (V1_36, 409, [409, 409, 0]),
+        (V1_37, 500, [500, 500, 0]),
+        (V1_37, 403, [403]),
+    ],
+)
+def test_a_status_that_is_not_written_is_sent_again(version: KubernetesVersion, code: int, requests: list[int]) -> None:
+    ops: list[Raw] = [{"op": "fail", "verb": "patch", "code": code, "times": 2}, create(pod("p", cpu="64")), RUN]
+    run = Lockstep(record(trace(ops, [])), version)
+    made = [run.step(op, ()) for op in ops][-1]
+    assert [write.get("code", 0) for write in run.environment.writes] == requests
+    assert set(made["conditions"]) == ({"default/p"} if requests[-1] == 0 else set())
 
 
 def test_writes_are_told_as_requests_with_what_they_change() -> None:

@@ -126,8 +126,11 @@ def test_a_version_that_there_is_not_is_refused(tmp_path: Path, capsys: pytest.C
     (tmp_path / "README.md").write_text("kube-scheduler v1.29.0\n")
     assert run(file) == 2
     said = capsys.readouterr().err
-    assert "'1.33' is no version of Kubernetes that there is here: 1.34.1, 1.34, 1.35, 1.36, 1.37" in said
-    assert "README.md: '1.29.0' is no version" in said
+    assert (
+        'Kubernetes "1.33" is not supported (supported: 1.34.1, 1.34, 1.35, 1.36, 1.37); 1.34 decides most alike'
+        in said
+    )
+    assert 'README.md: Kubernetes "1.29.0" is not supported' in said
 
 
 def test_what_is_not_built_is_unsupported_and_not_passed(

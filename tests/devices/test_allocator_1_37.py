@@ -13,7 +13,7 @@ from kschedd.devices.claims import read_claim
 from kschedd.devices.pools.allocated import AllocatedState, held_devices
 from kschedd.devices.pools.capacity import CapacityError, consumed_capacity
 from kschedd.devices.pools.inventory import Inventory
-from kschedd.devices.pools.taint_rules import TaintedSlices
+from kschedd.devices.pools.taint_rules import TaintedSlices, changes_taints
 from kschedd.devices.rules import DeviceRules
 from tests.devices.made import DRIVER, claim_raw, class_raw, device, exact, node, slice_of
 from tests.devices.test_allocator_1_36 import RULES, shared, used
@@ -200,3 +200,14 @@ def test_a_taint_rule_taints_the_devices_it_selects(selector: dict[str, Any], ta
     found = {raw["name"]: [taint["key"] for taint in raw.get("taints") or ()] for raw in read.spec["devices"]}
     assert found == {"a": ["rule"] * ("a" in tainted), "b": ["own", *(["rule"] if "b" in tainted else [])]}
     assert [read] == list(slices.of([one], rules)), "the same object as long as nothing changes"
+    assert changes_taints([one], None, *rules) is bool(tainted)
+    assert changes_taints([one], *rules, None) is bool(tainted)
+
+
+def test_a_rule_that_taints_the_same_devices_alike_changes_nothing() -> None:
+    one = slice_of("n1", device("a"), device("b"))
+    every, of_driver, of_b = taint_rule("rule"), taint_rule("rule", driver=DRIVER), taint_rule("rule", device="b")
+    assert not changes_taints([one], every, of_driver)
+    assert changes_taints([one], every, of_b)
+    assert changes_taints([one], of_b, taint_rule("other", device="b"))
+    assert not changes_taints([], None, every)

@@ -32,7 +32,7 @@ def test_the_newest_kubelet_shows_the_release(versions: list[str], minor: int | 
         pytest.param(int(DEFAULT.name.split(".")[1]), DEFAULT.name, "", id="the-default-one"),
         pytest.param(int(OTHER.name.split(".")[1]), OTHER.name, f"as by {OTHER.name}, which its nodes are", id="other"),
         pytest.param(33, "1.34", "1.33, which is not supported; 1.34 decides most alike", id="older"),
-        pytest.param(99, "1.37", "1.99, which is not supported; 1.37 decides, the newest supported", id="newer"),
+        pytest.param(99, "1.37", "1.99, which is not supported; 1.37 is the newest supported", id="newer"),
     ],
 )
 def test_each_release_has_a_version_and_a_reason(minor: int | None, version: str, words: str) -> None:

@@ -30,7 +30,10 @@ class FakeExtender:
 
 
 @contextmanager
-def serving(verbs: dict[str, Answer], tls: ssl.SSLContext | None = None) -> Iterator[FakeExtender]:
+def serving(
+    verbs: dict[str, Answer], tls: ssl.SSLContext | None = None, *, port: int = 0, keep: bool = True
+) -> Iterator[FakeExtender]:
+    """Serve an extender on loopback. `port` 0: any free one. `keep`: note what is asked."""
     extender = FakeExtender(verbs)
 
     class Handler(BaseHTTPRequestHandler):
@@ -40,8 +43,9 @@ def serving(verbs: dict[str, Answer], tls: ssl.SSLContext | None = None) -> Iter
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             verb = self.path.removeprefix("/")
-            extender.asked.append((verb, body))
-            extender.cookies.append(self.headers["Cookie"])
+            if keep:
+                extender.asked.append((verb, body))
+                extender.cookies.append(self.headers["Cookie"])
             if tls is not None:
                 extender.certificates.append(self.connection.getpeercert())
             answer = extender.verbs.get(verb)
@@ -57,11 +61,12 @@ def serving(verbs: dict[str, Answer], tls: ssl.SSLContext | None = None) -> Iter
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
+        allow_reuse_port = port > 0  # several processes may serve the same answers
 
         def handle_error(self, request: Any, client_address: Any) -> None:
             """A client that refuses the certificate, or goes, is no fault of the test."""
 
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", port), Handler)
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     extender.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"

@@ -225,7 +225,27 @@ async def test_a_resource_that_is_not_served_is_left_out(tmp_path: Path, monkeyp
     monkeypatch.setattr(ApiServer, "page", without_jobs)
     async with origin() as real, mirror_of(tmp_path, real) as (cluster, mirror):
         assert await same(real.cluster, cluster)
-        assert {resource.kind for resource in mirror.followed} == {*MIRRORED} - {"Job"}
+        assert {resource.kind for resource in mirror.followed} == {*MIRRORED, "DeviceTaintRule"} - {"Job"}
+
+
+async def test_kinds_that_the_version_has_by_a_rule_are_mirrored(tmp_path: Path) -> None:
+    taint = {"key": "example.com/broken", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}
+    spec = {"deviceSelector": {"driver": "gpu.example.com"}, "taint": taint}
+    rule = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "r"}, "spec": spec}
+    async with origin() as real, mirror_of(tmp_path, real) as (cluster, _):
+
+        async def holds() -> bool:
+            found = await cluster.store.find("DeviceTaintRule", "", "r")
+            return found is not None and found.spec == spec
+
+        await real.cluster.store.create(rule)
+        await until(holds)
+        await real.cluster.store.delete("DeviceTaintRule", "", "r")
+        await until(lambda: _is_gone(cluster, "DeviceTaintRule", "r"))
+
+
+async def _is_gone(cluster: LiveCluster, kind: str, name: str) -> bool:
+    return await cluster.store.find(kind, "", name) is None
 
 
 async def _connected(folder: Path, origin: Origin) -> ApiServer:

@@ -33,6 +33,8 @@ class OnePod:
     """
 
     answers: list[Answer]
+    status_refusals: list[int] = attrs.field(factory=list)
+    """The codes of the first answers to patches of the pod's status."""
     asked: list[tuple[str, str, Any]] = attrs.field(factory=list, init=False)
     bound_to: list[str] = attrs.field(factory=list, init=False)
     statuses: list[Raw] = attrs.field(factory=list, init=False)
@@ -45,7 +47,10 @@ class OnePod:
             await (self.answers.pop(0) if self.answers else bind)(self, asked)
         elif asked.method == "PATCH":
             self.statuses.append(asked.body)
-            await asked.answer(self.pod())
+            if self.status_refusals:
+                await asked.refuse(self.status_refusals.pop(0), "not now")
+            else:
+                await asked.answer(self.pod())
         elif asked.method != "GET":
             await asked.answer(asked.body, 201)
         elif asked.plural == "nodes" and not asked.watches:
@@ -161,6 +166,22 @@ async def test_the_servers_words_are_told_at_the_pod(tmp_path: Path) -> None:
         assert [(each["reason"], each["message"]) for each in said] == [
             ("SchedulerError", 'running Bind plugin "DefaultBinder": pods "a" is forbidden: no')
         ]
+
+
+@pytest.mark.parametrize(
+    ("refusals", "sent"),
+    [
+        pytest.param([], 1, id="done"),
+        pytest.param([500, 503, 409], 4, id="sent-again"),
+        pytest.param([503] * 4, 4, id="given-up"),
+        pytest.param([403], 1, id="refused-for-good"),
+    ],
+)
+async def test_a_status_that_is_not_written_is_sent_again(tmp_path: Path, refusals: list[int], sent: int) -> None:
+    async with scheduled(tmp_path, refuse(403, "no")) as (cluster, scheduler):
+        cluster.status_refusals += refusals
+        await until(is_held_as_bound(scheduler.cluster))
+        assert len(cluster.statuses) == sent
 
 
 async def test_credentials_that_were_refused_are_read_again_and_the_binding_is_done_at_once(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Golden records from inputs: `python -m tests.oracle.record ORACLE <inputs.jsonl >records.jsonl`.
 
 An input is kept only if kube-scheduler's answer does not depend on chance. Cases are run nine times or more, with one
-worker and with sixteen (`oracle case -plan`); traces are run three times. The reasons for leaving inputs out are
+worker and with sixteen (`oracle case -plan`); traces are run nine times. The reasons for leaving inputs out are
 counted on standard error.
 """
 
@@ -16,7 +16,7 @@ import attrs
 from tests.oracle.answers import CASE, TRACE, Raw, ask, mode_of
 
 CHUNK = 100
-RUNS_OF_A_TRACE = 3
+RUNS_OF_A_TRACE = 9
 _INPUT = ("id", "family", "config", "objects", "pod")
 
 UNDETERMINED = "differs between runs"
@@ -35,19 +35,22 @@ class Recorded:
         self.left_out |= other.left_out
 
 
-def record(oracle: str, inputs: Sequence[Raw], *flags: str) -> Recorded:
-    """Return records of the inputs, which are all cases or all traces."""
+def record(oracle: str, inputs: Sequence[Raw], *flags: str, once: bool = False) -> Recorded:
+    """Return records of the inputs, which are all cases or all traces. `once`: take the answer of one run for each."""
     found = Recorded()
     for start in range(0, len(inputs), CHUNK):
         chunk = inputs[start : start + CHUNK]
         mode = mode_of(chunk[0])
-        found.extend((_cases if mode == CASE else _traces)(oracle, chunk, flags))
+        if mode == CASE:
+            found.extend(_cases(oracle, chunk, (("-cycle=false", *flags) if once else ("-plan", *flags))))
+        else:
+            found.extend(_traces(oracle, chunk, flags, 1 if once else RUNS_OF_A_TRACE))
     return found
 
 
 def _cases(oracle: str, inputs: Sequence[Raw], flags: Sequence[str]) -> Recorded:
     found = Recorded()
-    answers = ask(oracle, CASE, inputs, "-plan", *flags)
+    answers = ask(oracle, CASE, inputs, *flags)
     for one in inputs:
         answer = answers.get(one["id"])
         why = CRASHED if answer is None else _undetermined(answer)
@@ -72,9 +75,9 @@ def _undetermined(answer: Raw) -> str:
     return ""
 
 
-def _traces(oracle: str, inputs: Sequence[Raw], flags: Sequence[str]) -> Recorded:
+def _traces(oracle: str, inputs: Sequence[Raw], flags: Sequence[str], count: int) -> Recorded:
     found = Recorded()
-    runs = [ask(oracle, TRACE, inputs, *flags) for _ in range(RUNS_OF_A_TRACE)]
+    runs = [ask(oracle, TRACE, inputs, *flags) for _ in range(count)]
     for one in inputs:
         answers = [run.get(one["id"]) for run in runs]
         first = answers[0]

@@ -13,7 +13,8 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.versions.feature_gates import defaults
-from kschedd.config.versions.kube_versions import V1_34
+from kschedd.config.versions.kube_versions import V1_34, V1_37
+from kschedd.config.versions.rules import Rules
 from kschedd.devices.allocation.allocator import Allocator
 from kschedd.devices.allocation.known_allocations import KnownAllocations
 from kschedd.devices.allocation.solution import Allocation
@@ -70,12 +71,12 @@ def claim(name: str, *requests: Any, meta: Any = None, **more: Any) -> Object:
 class ScenarioCluster:
     """A cluster of two nodes with two GPUs each, the plugin on it, and a watch that is delivered by hand."""
 
-    def __init__(self, *objects: Object, **gates: bool) -> None:
+    def __init__(self, *objects: Object, rules: Rules = V1_34.default_rules, **gates: bool) -> None:
         self.cluster = SchedulerCache()
         self.cluster.load([node("n1"), node("n2"), parse(GPU_CLASS)])
         self.cluster.load(slice_of(name, device("g0", model="a"), device("g1", model="b")) for name in ("n1", "n2"))
         self.cluster.load(objects)
-        self.handle = Handle(self.cluster, {**defaults(V1_34.gates), **gates}, rules=V1_34.default_rules)
+        self.handle = Handle(self.cluster, {**defaults(V1_34.gates), **gates}, rules=rules)
         self.plugin = DynamicResources.from_args(DynamicResourcesArgs(), self.handle)
 
     def start(self, of: Pod) -> tuple[CycleState, Status | None]:
@@ -523,6 +524,22 @@ def test_any_claim_that_gives_devices_back_wakes_all_who_wait() -> None:
     after = hint(ScenarioCluster(mine, free), EventResource.RESOURCE_CLAIM)
     assert after(pod("c"), held, free) is QUEUE
     assert after(pod("c"), free, held) is QUEUE_SKIP
+
+
+def test_a_claim_that_ends_with_its_devices_wakes_pods_by_1_37() -> None:
+    free, held = claim("other"), claim("other", status=allocated("g0", on_node="n1"))
+    by_1_34, by_1_37 = (ScenarioCluster(claim("c"), rules=one.default_rules) for one in (V1_34, V1_37))
+    after = hint(by_1_37, EventResource.RESOURCE_CLAIM)
+    assert after(pod("c"), held, None) is QUEUE
+    assert after(pod("c"), free, None) is QUEUE_SKIP
+    [registered, of_1_34] = [
+        next(one for one in world.plugin.events_to_register() if one.event.resource is EventResource.RESOURCE_CLAIM)
+        for world in (by_1_37, by_1_34)
+    ]
+    assert registered.concerns is not None
+    assert registered.concerns(pod("c").signature, held, None) is None
+    assert registered.concerns(pod("c").signature, free, None) == ()
+    assert not of_1_34.event.action & ActionType.DELETE
 
 
 def test_only_a_changed_status_of_the_own_claim_matters() -> None:

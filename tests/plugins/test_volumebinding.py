@@ -279,9 +279,11 @@ def test_no_score_unless_its_gate_is_on() -> None:
     assert off.plugin.pre_score(off.state, pod(), off.cluster, None) is SKIP
 
 
-@pytest.mark.parametrize(("capacity", "score"), [("5Gi", 0), ("10Gi", 50), ("50Gi", 90), ("1Gi", 0)])
-def test_the_less_of_the_room_a_volume_takes_the_better(capacity: str, score: int) -> None:
-    room = {"storageClassName": "local", "capacity": capacity, "maximumVolumeSize": "90Gi", "nodeTopology": {}}
+@pytest.mark.parametrize(("capacity", "score"), [("5Gi", 0), ("10Gi", 50), ("50Gi", 90), ("1Gi", 0), (None, 0)])
+def test_the_less_of_the_room_a_volume_takes_the_better(capacity: str | None, score: int) -> None:
+    room = {"storageClassName": "local", "maximumVolumeSize": "90Gi", "nodeTopology": {}}
+    if capacity is not None:  # where kube-scheduler 1.37.2 crashes
+        room["capacity"] = capacity
     trial = Trial(
         node("a"),
         storage_class(provisioner="csi.example.com"),

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from kschedd.config.versions.rules import RULES
 from kschedd.registry.strategy import prepare_create, prepare_status, prepare_update
 
+ALL = frozenset(RULES)
 NOW = "2025-01-01T00:00:00Z"
 Raw = dict[str, Any]
 
@@ -27,7 +29,7 @@ def test_a_generation_is_for_kinds_whose_changes_are_counted(kind: str, born: in
 
 def test_a_change_of_the_spec_is_counted_one_of_the_status_is_not() -> None:
     old = made("Deployment", spec={"replicas": 1})
-    changed = prepare_update("Deployment", {**old, "spec": {"replicas": 2}}, old)
+    changed = prepare_update("Deployment", {**old, "spec": {"replicas": 2}}, old, NOW)
     assert changed["metadata"]["generation"] == 2
     assert prepare_status("Deployment", {**old, "status": {"replicas": 1}}, old, NOW)["metadata"]["generation"] == 1
 
@@ -35,10 +37,10 @@ def test_a_change_of_the_spec_is_counted_one_of_the_status_is_not() -> None:
 def test_annotations_of_a_deployment_count_as_they_are_copied_to_its_replica_sets() -> None:
     old = made("Deployment", spec={})
     noted = {**old, "metadata": {**old["metadata"], "annotations": {"a": "b"}}}
-    assert prepare_update("Deployment", noted, old)["metadata"]["generation"] == 2
+    assert prepare_update("Deployment", noted, old, NOW)["metadata"]["generation"] == 2
     old = made("ReplicaSet", spec={})
     noted = {**old, "metadata": {**old["metadata"], "annotations": {"a": "b"}}}
-    assert prepare_update("ReplicaSet", noted, old)["metadata"]["generation"] == 1
+    assert prepare_update("ReplicaSet", noted, old, NOW)["metadata"]["generation"] == 1
 
 
 GENERATION = "deprecated.daemonset.template.generation"
@@ -53,7 +55,7 @@ def test_the_template_of_a_daemon_set_is_the_first_where_no_number_is_stated(sta
 
 def test_a_change_of_the_template_counts_from_nothing_where_no_number_was_kept() -> None:
     old = {"kind": "DaemonSet", "metadata": {"name": "x", "annotations": {GENERATION: "x"}}, "spec": {}}
-    changed = prepare_update("DaemonSet", {**old, "spec": {"template": {"spec": {"hostIPC": True}}}}, old)
+    changed = prepare_update("DaemonSet", {**old, "spec": {"template": {"spec": {"hostIPC": True}}}}, old, NOW)
     assert changed["metadata"]["annotations"][GENERATION] == "1"
 
 
@@ -64,7 +66,7 @@ def test_a_volume_is_pending_since_its_birth() -> None:
 def test_a_namespace_keeps_its_finalizers_through_an_update() -> None:
     old = made("Namespace")
     assert old["spec"] == {"finalizers": ["kubernetes"]}
-    assert prepare_update("Namespace", {**old, "spec": {}}, old)["spec"] == {"finalizers": ["kubernetes"]}
+    assert prepare_update("Namespace", {**old, "spec": {}}, old, NOW)["spec"] == {"finalizers": ["kubernetes"]}
 
 
 def test_fields_of_features_that_are_off_are_dropped_unless_the_old_object_has_them() -> None:
@@ -72,7 +74,7 @@ def test_fields_of_features_that_are_off_are_dropped_unless_the_old_object_has_t
     new = made("ReplicaSet", spec={"template": {"spec": pod}})
     assert new["spec"]["template"]["spec"] == {"containers": [{"name": "c"}]}
     old = {"kind": "ReplicaSet", "metadata": {"name": "x"}, "spec": {"template": {"spec": pod}}}
-    assert prepare_update("ReplicaSet", dict(old), old)["spec"]["template"]["spec"] == pod
+    assert prepare_update("ReplicaSet", dict(old), old, NOW)["spec"]["template"]["spec"] == pod
 
 
 def test_labels_of_a_deployment_are_not_for_an_update_of_its_status() -> None:
@@ -103,6 +105,18 @@ def test_an_update_of_the_status_leaves_what_describes_the_object(kind: str) -> 
 def test_labels_of_an_endpoint_slice_count_as_a_change() -> None:
     old: Raw = {"kind": "EndpointSlice", "metadata": {"name": "a", "generation": 1}, "endpoints": []}
     plain = {"name": "a", "annotations": {"a": "b"}, "labels": {}}
-    assert "generation" not in prepare_update("EndpointSlice", {**old, "metadata": plain}, old)["metadata"]
+    assert "generation" not in prepare_update("EndpointSlice", {**old, "metadata": plain}, old, NOW)["metadata"]
     labeled = {**plain, "labels": {"a": "b"}}
-    assert prepare_update("EndpointSlice", {**old, "metadata": labeled}, old)["metadata"]["generation"] == 2
+    assert prepare_update("EndpointSlice", {**old, "metadata": labeled}, old, NOW)["metadata"]["generation"] == 2
+
+
+def test_taints_of_devices_have_the_time_at_which_they_were_written() -> None:
+    dated = {"key": "old", "effect": "NoSchedule", "timeAdded": "2024-01-01T00:00:00Z"}
+    fresh = {"key": "new", "effect": "NoSchedule"}
+    devices = [{"name": "a"}, {"name": "b", "taints": [dated, fresh]}]
+    spec = prepare_create("ResourceSlice", {"metadata": {"name": "s"}, "spec": {"devices": devices}}, NOW, ALL)["spec"]
+    assert spec["devices"] == [{"name": "a"}, {"name": "b", "taints": [dated, {**fresh, "timeAdded": NOW}]}]
+    old = {"metadata": {"name": "r", "generation": 1}, "spec": {"taint": dated}}
+    changed = prepare_update("DeviceTaintRule", {**old, "spec": {"taint": fresh}}, old, NOW, ALL)
+    assert changed["spec"] == {"taint": {**fresh, "timeAdded": NOW}}
+    assert changed["metadata"]["generation"] == 2

@@ -130,6 +130,13 @@ def test_time_passes_only_when_it_is_told_to(tmp_path: Path) -> None:
     assert scenario.do("rest 3m", "") == "+2m20s at rest\n"
 
 
+def test_a_rejected_pod_whose_nomination_is_cleared_is_tried_again_at_once(scenario: ScenarioCluster) -> None:
+    # Since 1.35 a waiting pod's status has its node; a plugin that registers no events hears of every update.
+    assert scenario.do("reject held", "") == "pod/default/held rejected\n"
+    assert scenario.do("advance 2s", "") == ""
+    assert "58s" in scenario.do("waiting", "")
+
+
 def test_a_weight_counts_from_the_next_attempt_on(scenario: ScenarioCluster) -> None:
     assert "1 -> 7" in scenario.do("set weight ImageLocality 7", "")
     assert "ImageLocality                     7" in scenario.do("weights", "")

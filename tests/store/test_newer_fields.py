@@ -1,12 +1,13 @@
 """Fields of pods and nodes that 1.36 has and 1.34 has not, or drops: what the scheduler's rules of 1.36 look at."""
 
+import json
 from typing import Any
 
 import pytest
 
 from kschedd.api.schemas.decoding import decode
 from kschedd.api.schemas.schema import ALL_RULES, type_named
-from kschedd.config.versions.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_35, V1_36, V1_37, KubernetesVersion
 from kschedd.config.versions.rules import RULES
 from kschedd.store.errors import Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
@@ -56,10 +57,35 @@ def test_a_pods_image_volumes_and_restart_rules_are_kept_by_1_36_and_dropped_by_
 
 
 def test_each_field_is_kept_by_its_rule_alone() -> None:
-    one = V1_34.with_rule("image_volumes_scored", V1_36)
+    one = V1_34.with_rule("fields_of_1_35", V1_36)
     spec = store(one).create(pod()).raw["spec"]
     assert "volumes" in spec
-    assert "restartPolicyRules" not in spec["containers"][0]
+    assert "restartPolicyRules" in spec["containers"][0]
+
+
+@pytest.mark.parametrize(
+    ("version", "kept"),
+    [
+        (V1_34, set()),
+        (V1_35, {"hostnameOverride", "fileKeyRef"}),
+        (V1_37, {"hostnameOverride", "fileKeyRef", "clusterTrustBundle"}),
+    ],
+    ids=str,
+)
+def test_fields_of_pods_are_kept_where_their_gates_are_on(version: KubernetesVersion, kept: set[str]) -> None:
+    raw = pod()
+    plain = {"name": "c", "image": "i"}  # 1.34 drops the reference, and rejects what is left
+    source = {"fileKeyRef": {"volumeName": "files", "path": "env", "key": "A"}}
+    raw["spec"] |= {
+        "hostnameOverride": "db.example.com",
+        "containers": [{"name": "c", "image": "i", "env": [{"name": "A", "valueFrom": source}]}] if kept else [plain],
+        "volumes": [
+            {"name": "files", "emptyDir": {}},
+            {"name": "trust", "projected": {"sources": [{"clusterTrustBundle": {"name": "b", "path": "ca.pem"}}]}},
+        ],
+    }
+    text = json.dumps(store(version).create(raw).raw["spec"])
+    assert {field for field in ("hostnameOverride", "fileKeyRef", "clusterTrustBundle") if f'"{field}"' in text} == kept
 
 
 @pytest.mark.parametrize(("raw", "status"), [(node(**NODE_STATUS), NODE_STATUS), (pod(**POD_STATUS), POD_STATUS)])
@@ -120,7 +146,51 @@ def test_a_csi_driver_may_ask_for_nodes_that_have_it_by_1_37(version: Kubernetes
     assert known["spec"] == (driver["spec"] if kept else {})
 
 
+@pytest.mark.parametrize(
+    ("version", "warned", "kept"),
+    [
+        pytest.param(V1_34, ["serviceAccountTokenInSecrets"], [], id="1.34"),
+        pytest.param(V1_35, [], ["serviceAccountTokenInSecrets"], id="1.35"),
+    ],
+)
+def test_a_field_that_came_with_a_release_is_kept_from_then_on(
+    version: KubernetesVersion, warned: list[str], kept: list[str]
+) -> None:
+    raw = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "a.b"}}
+    spec = {"serviceAccountTokenInSecrets": True}
+    known, warnings = known_fields({**raw, "spec": spec}, "Warn", store(version))
+    assert [warning.split('"')[1] for warning in warnings] == [f"spec.{name}" for name in warned]
+    assert list(known["spec"]) == kept
+
+
+def test_1_37_defaults_whether_pods_need_the_driver() -> None:
+    raw = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "a.b"}, "spec": {}}
+    made = [Store(now=lambda: 0.0, rules=one.default_rules).create(raw).spec for one in (V1_36, V1_37)]
+    assert [spec.get("preventPodSchedulingIfMissing") for spec in made] == [None, False]
+
+
+def test_tokens_in_secrets_need_requests_for_tokens() -> None:
+    raw = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "a.b"}}
+    spec = {"serviceAccountTokenInSecrets": True}
+    with pytest.raises(Invalid, match="is set but no tokenRequests are specified"):
+        store(V1_35).create({**raw, "spec": spec})
+    made = store(V1_35).create({**raw, "spec": {**spec, "tokenRequests": [{"audience": "a"}]}})
+    assert made.spec["serviceAccountTokenInSecrets"] is True
+
+
+@pytest.mark.parametrize(("version", "unknown"), [(V1_36, True), (V1_37, False)], ids=str)
+def test_a_field_whose_gate_is_off_is_known_and_dropped(version: KubernetesVersion, unknown: bool) -> None:
+    raw = pod()
+    raw["spec"]["evictionResponders"] = [{"name": "example.com/mover", "priority": 1}]
+    raw["spec"]["containers"][0]["volumeMounts"][0]["bindMountOptions"] = ["noexec"]
+    known, warnings = known_fields(raw, "Warn", store(version))
+    assert len(warnings) == (2 if unknown else 0)
+    assert "evictionResponders" not in known["spec"]
+    assert known["spec"]["containers"][0]["volumeMounts"] == [{"name": "data", "mountPath": "/data"}]
+
+
 def test_the_schema_names_rules_that_there_are() -> None:
-    types = [type_named(name) for name in ("NodeStatus", "PodStatus", "storage.v1.CSIDriverSpec")]
+    named = ("NodeStatus", "PodStatus", "storage.v1.CSIDriverSpec")
+    types = [type_named(name) for name in named]
     assert {rule for fields in types for rule in fields.rules.values()} == ALL_RULES
     assert set(RULES) >= ALL_RULES

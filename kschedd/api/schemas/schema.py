@@ -16,7 +16,8 @@ are told apart by these fields), `set` (by their value), `atomic` (a list or map
 value of a key field that an item leaves out, `default=` the empty one.
 
 `rule=pod_level_resize` is a field that 1.34 does not have: there where that rule (`kschedd.config.versions.rules`)
-holds. A version that has the rule behind a gate that is off (`gated_off`) knows the field and drops it.
+holds. A version that has the rule behind a gate that is off (`gated_off`) knows the field and drops it. With the suffix
+`off` the field's own gate is off by default and cannot be turned on: a version with the rule knows it and drops it.
 
 Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch, -list and -map extensions; the JSON
 tags in staging/src/k8s.io/api for pointers and for what is always there.
@@ -97,6 +98,7 @@ class Fields(dict[str, Schema]):
         self.always: dict[str, None] = {}  # never left out, in this order
         self.nested: list[str] = []  # those that are no leaves
         self.rules: dict[str, str] = {}  # of fields newer than 1.34: the rule by which each is there
+        self.off: set[str] = set()  # of those, the ones whose gate is off
         self.atomic = False  # one owner has all of it
         self.key_defaults: dict[str, Any] = {}  # of fields that tell items of a list apart
         self.others: Schema | None = None  # of fields that are not named; None: there are none
@@ -108,10 +110,12 @@ class Fields(dict[str, Schema]):
 
     def has(self, field: str, rules: frozenset[str]) -> bool:
         """Whether the field is there in a version in which these rules hold."""
-        return field in self and (field not in self.rules or self.rules[field] in rules)
+        return field in self and (field not in self.rules or (self.rules[field] in rules and field not in self.off))
 
     def drops(self, field: str, rules: frozenset[str]) -> bool:
         """Return whether the field is known and has no effect, since its feature gate is off."""
+        if field in self.off:
+            return self.rules[field] in rules
         return field in self.rules and gated_off(self.rules[field]) in rules
 
     def as_granular(self) -> "Fields":
@@ -120,7 +124,7 @@ class Fields(dict[str, Schema]):
         twin.update(self)
         twin.strategies, twin.pointers, twin.always = self.strategies, self.pointers, self.always
         twin.nested, twin.key_defaults, twin.others = self.nested, self.key_defaults, self.others
-        twin.rules = self.rules
+        twin.rules, twin.off = self.rules, self.off
         return twin
 
 
@@ -141,7 +145,12 @@ class MapOf:
 
 NO_RULES: Final[frozenset[str]] = frozenset()
 """Fields as 1.34 has them."""
-ALL_RULES: Final = frozenset(("declared_features", "pod_level_resize", "volumes_need_driver"))
+ALL_RULES: Final = frozenset(
+    (
+        *("declared_features", "pod_level_resize", "volumes_need_driver"),
+        *("fields_of_1_35", "fields_of_1_36", "fields_of_1_37"),
+    )
+)
 """All by which there are newer fields."""
 
 
@@ -190,6 +199,8 @@ def type_named(name: str) -> Fields:
             ownership = {word.partition("=")[0]: word.partition("=")[2] for word in words}
             if "rule" in ownership:
                 known.rules[field] = ownership["rule"]
+                if "off" in ownership:
+                    known.off.add(field)
             strategy = [word for word in words if word.partition("=")[0] not in _OWNERSHIP]
             if strategy:
                 known.strategies[field] = _strategy(strategy[0])
@@ -203,7 +214,7 @@ def type_named(name: str) -> Fields:
     return known
 
 
-_OWNERSHIP: Final = frozenset(("keys", "set", "atomic", "granular", "default", "rule"))
+_OWNERSHIP: Final = frozenset(("keys", "set", "atomic", "granular", "default", "rule", "off"))
 _ZERO_KEYS: Final[Mapping[Schema, Any]] = {STR: "", INT: 0, INT32: 0}
 
 

@@ -76,7 +76,7 @@ class _Components:
             self.schemas[name] = made
             properties = {}
             for field, typed in sorted(fields.items()):
-                if not fields.has(field, self._rules):
+                if not fields.has(field, self._rules) and not fields.drops(field, self._rules):
                     continue
                 shown = self._of(typed)
                 strategy = fields.strategies.get(field)

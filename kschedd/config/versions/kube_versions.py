@@ -6,7 +6,7 @@ weights follow from the rules (`in_tree`).
 
 from __future__ import annotations
 
-import difflib
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -66,9 +66,17 @@ class KubernetesVersion:
         """This version, but for one rule, and the gate that it takes, as in the other."""
         own = [gate for gate in RULES[name].gates if gate in other.gates]
         taken = [one for gate in own for one in (gate, *other.gates[gate].needs)]
-        gates = {**self.gates, **{one: other.gates[one] for one in taken}}
+        gates = _without_dependents_of_disabled({**self.gates, **{one: other.gates[one] for one in taken}})
         rules = attrs.evolve(self.rules, **{name: getattr(other.rules, name)})
         return KubernetesVersion(f"{self.name} with {name}", self.patch, gates, rules)
+
+
+def _without_dependents_of_disabled(gates: Gates) -> Gates:
+    """Return the gates, with those off by default that need one which is off."""
+    off = [name for name, gate in gates.items() if gate.default and not all(gates[need].default for need in gate.needs)]
+    if not off:
+        return gates
+    return _without_dependents_of_disabled({**gates, **{one: attrs.evolve(gates[one], default=False) for one in off}})
 
 
 def _version(name: str, patch: str) -> KubernetesVersion:
@@ -85,6 +93,35 @@ V1_37: Final = _version("1.37", "1.37.2")
 
 DEFAULT: Final = V1_37
 KUBE_VERSIONS: Final[Mapping[str, KubernetesVersion]] = {one.name: one for one in (V1_34_1, V1_34, V1_35, V1_36, V1_37)}
+_OF_MINOR: Final = {int(one.name.partition(".")[2]): one for one in KUBE_VERSIONS.values() if one.name.count(".") == 1}
+_OLDER: Final[tuple[tuple[int, str], ...]] = (
+    (34, "before 1.34 device claims and pod-level resources do not count by default"),
+    (32, "before 1.32 more events wake unschedulable pods"),
+)
+"""The most visible differences between the oldest supported release and those before the named one."""
+_MINOR: Final = re.compile(r"v?1\.(\d+)(?:\D|$)")
+
+
+def minor_of(text: str) -> int | None:
+    """Return 36 of versions such as v1.36.3-gke.100; None if the text does not begin with one."""
+    found = _MINOR.match(text)
+    return None if found is None else int(found[1])
+
+
+def nearest_version(minor: int) -> KubernetesVersion:
+    """Return the supported version that decides most like the release 1.`minor`."""
+    return _OF_MINOR[min(max(minor, min(_OF_MINOR)), max(_OF_MINOR))]
+
+
+def difference_from(minor: int) -> str:
+    """Return how the release 1.`minor` is decided here and what differs; "" if it is supported."""
+    if minor in _OF_MINOR:
+        return ""
+    name = nearest_version(minor).name
+    if minor > max(_OF_MINOR):
+        return f"{name} is the newest supported release"
+    differs = "; ".join(what for release, what in _OLDER if minor < release)
+    return f"{name} decides most alike: {differs}"
 
 
 @attrs.define(eq=False)
@@ -92,9 +129,13 @@ class UnknownVersionError(KscheddError, rpc_code="invalid"):
     given: str
 
     def __str__(self) -> str:
-        close = difflib.get_close_matches(self.given.removeprefix("v"), KUBE_VERSIONS, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        return f"{self.given[:40]!r} is no version of Kubernetes that there is here: {', '.join(KUBE_VERSIONS)}{hint}"
+        why = f'Kubernetes "{self.given[:40]}" is not supported (supported: {", ".join(KUBE_VERSIONS)})'
+        minor = minor_of(self.given)
+        if minor is None:
+            return why
+        nearest = nearest_version(minor)
+        differs = difference_from(minor) or f"{nearest.name} stands for {nearest.patch}"
+        return f"{why}; {differs}; use {nearest.name}"
 
 
 def kube_version(text: str) -> KubernetesVersion:

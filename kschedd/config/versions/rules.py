@@ -345,6 +345,11 @@ class Rules:
         "1.37",
         "a node's changed taints wake only pods that TaintToleration held back",
     )
+    deleted_claims_wake: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "the end of a device claim that is still allocated wakes pods",
+    )
     gated_pods_flushed: bool = rule(
         "scheduling queue",
         "1.37",
@@ -361,6 +366,11 @@ class Rules:
         "DefaultBinder",
         "1.37",
         "a binding that the API server fails to answer is sent up to four times",
+    )
+    status_conflicts_retried: bool = rule(
+        "scheduler",
+        "1.36",
+        "a patch of a pod's status is sent up to four times also where the API server answers with a conflict",
     )
 
     resizes_preempt: bool = rule(
@@ -421,6 +431,11 @@ class Rules:
         "a PodGroup's condition is called PodGroupInitiallyScheduled",
         gates=("GenericWorkload",),
     )
+
+    # -- API fields that no decision reads
+    fields_of_1_35: bool = rule("API server", "1.35", "objects may have the fields that came with 1.35")
+    fields_of_1_36: bool = rule("API server", "1.36", "objects may have the fields that came with 1.36")
+    fields_of_1_37: bool = rule("API server", "1.37", "objects may have the fields that came with 1.37")
 
     off: frozenset[str] = frozenset()
     """The names of the version's rules whose feature gate is off."""

@@ -7,11 +7,12 @@ same share these. Kept is what was found, and that nothing was, and what the nex
 the candidates (`known_candidates`); a search that failed is made again.
 
 Invalidated: what was found in a pool, and about its devices, by a change of what is held there (`InUse.pools`); all by
-a change of slices or classes. Nothing is kept where counters of pools are mixed up (`Inventory.mixes_counters`).
+a change of slices or classes, and by other rules. Nothing is kept where counters of pools are mixed up
+(`Inventory.mixes_counters`).
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Final
 
 import attrs
@@ -106,16 +107,16 @@ class AskedFor:
 
 class KnownAllocations:
     def __init__(self) -> None:
-        self._stamp = -1
+        self._stamp: Hashable = -1
         self._known: dict[tuple[str, int], AskedFor] = {}
 
     def of(
-        self, claims: tuple[Claim, ...], most_steps: int, mixed: bool, stamp: int, held: ChangeLog[PoolKey]
+        self, claims: tuple[Claim, ...], most_steps: int, mixed: bool, stamp: Hashable, held: ChangeLog[PoolKey]
     ) -> AskedFor:
         """Return what is known of claims that ask for what these do, searched for with as many steps at most.
 
-        `mixed`: counters of pools are mixed up; `stamp`: of slices and classes; `held`: the pools where what is held
-        changed.
+        `mixed`: counters of pools are mixed up; `stamp`: of slices, classes and rules; `held`: the pools where what is
+        held changed.
         """
         if stamp != self._stamp or mixed or len(self._known) >= _MOST:
             self._known.clear()

@@ -38,6 +38,30 @@ class TaintedSlices:
             yield known[2]
 
 
+def changes_taints(slices: Iterable[Object], old: Object | None, new: Object | None) -> bool:
+    """Return whether some device's taints change when a rule becomes another; None: there is no such rule."""
+    for one in slices:
+        before, after = (_rule_for(one, rule) for rule in (old, new))
+        if before is None and after is None:
+            continue
+        for device in one.spec.get("devices") or ():
+            if _given(before, device) != _given(after, device):
+                return True
+    return False
+
+
+def _rule_for(one: Object, rule: Object | None) -> Object | None:
+    return rule if rule is not None and _concerns(rule, one) else None
+
+
+def _given(rule: Object | None, device: Raw) -> Raw | None:
+    """Return the taint that a rule which concerns the slice gives to its device."""
+    if rule is None or rule.spec["deviceSelector"].get("device") not in (None, device.get("name")):
+        return None
+    taint: Raw | None = rule.spec.get("taint")
+    return taint or None
+
+
 def _concerns(rule: Object, one: Object) -> bool:
     """Return whether the rule may select devices of the slice."""
     selector = rule.spec.get("deviceSelector")
@@ -53,9 +77,5 @@ def _tainted(one: Object, rules: Sequence[Object]) -> Object:
 
 
 def _device(device: Raw, rules: Sequence[Object]) -> dict[str, Any]:
-    given = [
-        rule.spec["taint"]
-        for rule in rules
-        if rule.spec["deviceSelector"].get("device") in (None, device.get("name")) and rule.spec.get("taint")
-    ]
+    given = [taint for rule in rules if (taint := _given(rule, device)) is not None]
     return {**device, "taints": [*(device.get("taints") or ()), *given]} if given else dict(device)

@@ -15,7 +15,8 @@ consumable_capacity, device_taints, device_taint_rules, binding_conditions, coun
 capacity_requests_ignored, all_needs_capacity, distinct_by_device, pool_counters_apart, counter_slices_have_nodes,
 counters_charged_once, capacity_representable, capacity_formatted_by_step, fractional_capacity,
 claim_limit_by_request, selector_errors_name_device, config_requests_collapsed (those of `DeviceRules`);
-extended_resources, devices_scored, claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter.
+extended_resources, devices_scored, claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter,
+deleted_claims_wake.
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go, dra_manager.go,
 extendeddynamicresources.go. Upstream picks the claim to deallocate at random; here it is the first.
 """
@@ -61,6 +62,7 @@ from kschedd.devices.extended_resources import (
     node_claim,
 )
 from kschedd.devices.pools.taint_rules import KIND as TAINT_RULE
+from kschedd.devices.pools.taint_rules import changes_taints
 from kschedd.devices.rules import DeviceRules
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -488,9 +490,10 @@ class DynamicResources:
             return []
         changed = ActionType.ADD | ActionType.UPDATE
         of_nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+        of_claims = changed | ActionType.DELETE if self._handle.rules.deleted_claims_wake else changed
         return [
             on(EventResource.NODE, of_nodes),
-            on(EventResource.RESOURCE_CLAIM, changed, self._after_claim, concerns=_users),
+            on(EventResource.RESOURCE_CLAIM, of_claims, self._after_claim, concerns=_users),
             on(EventResource.POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._after_pod),
             on(EventResource.DEVICE_CLASS, changed),
             on(EventResource.RESOURCE_SLICE, changed),
@@ -498,11 +501,18 @@ class DynamicResources:
         ]
 
     def _events_of_taint_rules(self) -> list[ClusterEventWithHint]:
-        """A changed rule changes slices: upstream tells of those."""
         any_change = ActionType.ADD | ActionType.UPDATE | ActionType.DELETE
-        return [on(CustomResource(TAINT_RULE), any_change)] if self._rules.device_taint_rules else []
+        registered = on(CustomResource(TAINT_RULE), any_change, self._after_taint_rule, by_signature=True)
+        return [registered] if self._rules.device_taint_rules else []
 
-    def _after_claim(self, pod: Pod, old: Object | None, new: Object) -> QueueingHint:
+    def _after_taint_rule(self, pod: Pod, old: Object | None, new: Object | None) -> QueueingHint:
+        """Wake pods where a rule changes slices: upstream hears of those only."""
+        slices = self._handle.cluster.of_kind("ResourceSlice").values()
+        return QUEUE if changes_taints(slices, old, new) else QUEUE_SKIP
+
+    def _after_claim(self, pod: Pod, old: Object | None, new: Object | None) -> QueueingHint:
+        if new is None:
+            return QUEUE if _freed(old, new) else QUEUE_SKIP
         try:
             used = self._user_claims(pod, self._handle.cluster)
         except ClaimError:
@@ -532,16 +542,16 @@ class DynamicResources:
         return remedies_of.on_a_node(context, row, status, allocator)
 
 
-def _freed(old: Object | None, new: Object) -> bool:
-    """Whether devices of a claim became free."""
-    return old is not None and allocation(old) is not None and allocation(new) is None
+def _freed(old: Object | None, new: Object | None) -> bool:
+    """Return whether devices of a claim became free."""
+    return old is not None and allocation(old) is not None and (new is None or allocation(new) is None)
 
 
-def _users(signature: PodSignature, old: Object | None, new: Object) -> Collection[str] | None:
+def _users(signature: PodSignature, old: Object | None, new: Object | None) -> Collection[str] | None:
     """The pods that a change of a claim is about: those that name it, or the one that it was made for."""
     if _freed(old, new):
         return None
-    if signature.namespace != new.namespace:
+    if new is None or signature.namespace != new.namespace:
         return ()
     if any(entry.get("resourceClaimName") == new.name for entry in signature.spec.raw.get("resourceClaims") or ()):
         return None

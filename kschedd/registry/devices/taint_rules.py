@@ -1,6 +1,6 @@
-"""Validation of DeviceTaintRules, worded as by the API server of 1.37.
+"""Taints of devices: validation of DeviceTaintRules, worded as by the API server of 1.37, and the time of taints.
 
-Source: Kubernetes v1.37, pkg/apis/resource/validation/validation.go (validateDeviceTaintRuleSpec).
+Source: Kubernetes v1.37, pkg/apis/resource/validation/validation.go (validateDeviceTaintRuleSpec), v1/defaults.go.
 """
 
 from typing import Any
@@ -24,3 +24,21 @@ def validate_device_taint_rule(spec: dict[str, Any]) -> list[FieldError]:
         faults += [invalid(f"{path}.device", device, why) for why in dns_label(device)]
     validate_device_taint(spec.get("taint") or {}, "spec.taint", faults)
     return faults
+
+
+def date_taints(new: dict[str, Any], at: str) -> None:
+    """Give the taints of a ResourceSlice's devices, or of a DeviceTaintRule, the present time where they have none."""
+    spec = new.get("spec") or {}
+    if spec.get("taint"):
+        new["spec"] = {**spec, "taint": _dated(spec["taint"], at)}
+    if any(device.get("taints") for device in spec.get("devices") or ()):
+        new["spec"] = {**spec, "devices": [_with_dated_taints(device, at) for device in spec["devices"]]}
+
+
+def _with_dated_taints(device: dict[str, Any], at: str) -> dict[str, Any]:
+    taints = device.get("taints")
+    return {**device, "taints": [_dated(taint, at) for taint in taints]} if taints else device
+
+
+def _dated(taint: dict[str, Any], at: str) -> dict[str, Any]:
+    return taint if taint.get("timeAdded") else {**taint, "timeAdded": at}

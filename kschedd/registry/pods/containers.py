@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, not_found, required, unsupported
-from kschedd.api.selecting.names import between, dns_subdomain, does_not_match, port_name, without_last_dash
+from kschedd.api.selecting.names import between, dns_label, dns_subdomain, does_not_match, port_name, without_last_dash
 from kschedd.registry.pods.downward_api import validate_field_ref, validate_resource_ref
-from kschedd.registry.storage.paths import validate_descending, with_backsteps
+from kschedd.registry.storage.paths import validate_descending, validate_no_backsteps, with_backsteps
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 
 Raw = dict[str, Any]
@@ -187,6 +187,9 @@ def _validate_value_from(source: Raw, value: str, path: str, faults: Faults) -> 
                 faults.append(required(f"{path}.{kind}.key"))
             else:
                 faults += [invalid(f"{path}.{kind}.key", key, why) for why in config_key_faults(key)]
+    if (reference := source.get("fileKeyRef")) is not None:
+        stated += 1
+        _validate_file_key(reference, f"{path}.fileKeyRef", faults)
     if not stated:
         why = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
         faults.append(invalid(path, "", why))
@@ -194,6 +197,22 @@ def _validate_value_from(source: Raw, value: str, path: str, faults: Faults) -> 
         faults.append(invalid(path, "", "may not be specified when `value` is not empty"))
     elif stated > 1:
         faults.append(invalid(path, "", "may not have more than one field specified at a time"))
+
+
+def _validate_file_key(reference: Raw, path: str, faults: Faults) -> None:
+    key, volume = reference.get("key") or "", reference.get("volumeName") or ""
+    if not key:
+        faults.append(required(f"{path}.key"))
+    elif not _PRINTABLE.fullmatch(key):
+        faults.append(invalid(f"{path}.key", key, _BAD_VARIABLE))
+    if not volume:
+        faults.append(required(f"{path}.volumeName"))
+    else:
+        faults += [invalid(f"{path}.volumeName", volume, why) for why in dns_label(volume)]
+    if not reference.get("path"):
+        faults.append(required(f"{path}.path"))
+    else:
+        validate_no_backsteps(reference["path"], f"{path}.path", faults)
 
 
 # --- mounts --------------------------------------------------------------------------------------------------------

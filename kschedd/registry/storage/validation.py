@@ -334,9 +334,14 @@ def validate_csi_driver(driver: Raw, faults: Faults) -> None:
 
 
 def _validate_token_requests(driver: Raw, faults: Faults) -> None:
-    """The tokens that a CSIDriver asks for."""
+    """The tokens that a CSIDriver asks for, and where it gets them (`serviceAccountTokenInSecrets`, since 1.35)."""
     audiences: set[str] = set()
-    for index, request in enumerate((driver.get("spec") or {}).get("tokenRequests") or ()):
+    spec = driver.get("spec") or {}
+    in_secrets, requests = spec.get("serviceAccountTokenInSecrets"), spec.get("tokenRequests") or ()
+    if in_secrets is not None and not requests:
+        why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        faults.append(invalid("spec.serviceAccountTokenInSecrets", in_secrets, why))
+    for index, request in enumerate(requests):
         here, audience = f"spec.tokenRequests[{index}]", request.get("audience") or ""
         if audience in audiences:
             faults.append(duplicate(f"{here}.audience", audience))

@@ -1,9 +1,9 @@
 """Writes of preemption: clear nominations, set the victims' DisruptionTarget condition and delete the victims.
 
-The cluster may change meanwhile: a pod that is already deleted counts as evicted. A victim whose condition is
-refused, be it because it is gone, is not deleted. If every victim was gone before, there is no deletion event to wake
-the preemptor; up to 1.34 it is then requeued at once, as after a refused write (rule gone_victims_evicted: it is
-not).
+The cluster may change meanwhile: a pod that is already deleted counts as evicted. Once a victim's condition or
+deletion is refused, the other victims stay: kube-scheduler cancels what is left, and tries the preemptor again. If
+every victim was gone before, there is no deletion event to wake the preemptor; up to 1.34 it is then requeued at once,
+as after a refused write (rule gone_victims_evicted: it is not).
 
 Source: Kubernetes v1.34.1, scheduler/framework/preemption/preemption.go (prepareCandidateAsync); v1.35 (PreemptPod).
 Does no I/O itself: the caller passes the write function and the pod lookup. Owns nothing.
@@ -62,11 +62,14 @@ class EvictionOutcome:
     _refusal: Status | None = None
     _victims: int = 0
     _evicted: int = 0
-    _kept: set[tuple[str, str]] = attrs.field(factory=set)  # victims whose condition was refused
+    _gone: set[tuple[str, str]] = attrs.field(factory=set)  # victims that were gone before their condition was written
+    _cancelled: bool = False
 
     def wants(self, write: Write) -> bool:
-        """Return whether a write is to be done: no deletion of a victim whose condition was refused."""
-        if not isinstance(write, Delete) or (write.namespace, write.name) not in self._kept:
+        """Return whether a write is to be done: none after a refusal, and no deletion of a victim that is gone."""
+        if self._cancelled:
+            return False
+        if not isinstance(write, Delete) or (write.namespace, write.name) not in self._gone:
             return True
         self._victims += 1
         return False
@@ -87,10 +90,13 @@ class EvictionOutcome:
         if isinstance(write, Delete):
             self._victims += 1
             self._evicted += not gone
-        if isinstance(write, MergePatch) and why is not None:
-            self._kept.add((write.namespace, write.name))
-        if why is not None and not gone and self._refusal is None:
-            self._refusal = why
+        if why is None:
+            return
+        if isinstance(write, MergePatch) and gone:
+            self._gone.add((write.namespace, write.name))
+        if not gone:
+            self._refusal = self._refusal or why
+            self._cancelled = self._cancelled or _of_victim(write)
 
     @property
     def failure(self) -> Status | None:
@@ -98,3 +104,8 @@ class EvictionOutcome:
         if self._refusal is not None:
             return self._refusal
         return error(ALL_GONE) if self.gone_fails and self._victims and not self._evicted else None
+
+
+def _of_victim(write: Write) -> bool:
+    """Return whether the write is a victim's, and not one that clears the nomination of another pod."""
+    return isinstance(write, Delete) or (isinstance(write, MergePatch) and "conditions" in write.patch["status"])

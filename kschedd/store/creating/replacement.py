@@ -142,7 +142,7 @@ class Replacement:
             requested.append(new)
             if subresource == "finalize":
                 return prepare_finalize(new, before)
-            prepared = prepare_update(old.kind, new, before, cluster.features)
+            prepared = prepare_update(old.kind, new, before, stamp(cluster.now), cluster.features)
             if old.kind == custom.DEFINITION:
                 return with_names(cluster, prepared)
             return with_addresses(cluster, prepared, old, dry_run) if old.kind == "Service" else prepared

@@ -1,7 +1,5 @@
 """DeviceTaintRule of resource.k8s.io/v1: a kind that is served where the rule `device_taint_rules` holds.
 
-A taint's `timeAdded` is kept as it is given; upstream sets it to the present time if it is missing.
-
 Source: Kubernetes v1.37, api/resource/v1/types.go; printers/internalversion/printers.go (printDeviceTaint).
 """
 

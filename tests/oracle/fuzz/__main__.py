@@ -15,6 +15,7 @@ from pathlib import Path
 from kschedd.config.versions.kube_versions import kube_version
 from tests.oracle.fuzz.cases import case
 from tests.oracle.fuzz.draws import Raw
+from tests.oracle.fuzz.extenders import answered
 from tests.oracle.fuzz.groups import group_trace
 from tests.oracle.fuzz.judge import Judge, kind_of
 from tests.oracle.fuzz.resizes import resize_trace
@@ -48,9 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = (options.cases, options.traces, options.groups, options.resizes)
     numbers = [range(options.first, options.first + many) for many in wanted]
     results = Results(judge, options.shrink)
-    for make, own in zip((case, trace, group_trace, resize_trace), numbers, strict=True):
-        for start in range(0, len(own), CHUNK):
-            results.add([make(options.seed, number, minor) for number in own[start : start + CHUNK]])
+    with answered():
+        for make, own in zip((case, trace, group_trace, resize_trace), numbers, strict=True):
+            for start in range(0, len(own), CHUNK):
+                results.add([make(options.seed, number, minor) for number in own[start : start + CHUNK]])
     print(results.table())
     if options.out is not None:
         results.write(options.out)

@@ -1,11 +1,12 @@
 """Devices of a pod: classes, pools of slices, claims in all modes, and devices in use."""
 
 from tests.oracle.fuzz.cluster import Cluster
-from tests.oracle.fuzz.draws import ZONE, Raw
+from tests.oracle.fuzz.draws import ZONE, Draw, Raw
 
 GROUP = "resource.k8s.io/v1"
 GPU = "gpu.example.com"
 NET = "net.example.com"
+EXTENDED_GPU = "gpu.example.com/any"
 MODELS = ("t4", "a100", "h100")
 
 _LARGE = f'device.capacity["{GPU}"].memory.compareTo(quantity("40Gi")) >= 0'
@@ -19,9 +20,20 @@ _EXPRESSIONS = (
 
 def devices(cluster: Cluster, pod: Raw) -> None:
     """Give the pod one or two claims for devices; some devices are in use by running pods."""
-    draw = cluster.draw
     pools(cluster)
     in_use(cluster)
+    claims(cluster, pod)
+
+
+def claims(cluster: Cluster, pod: Raw) -> None:
+    """Give the pod one or two claims, or a request for an extended resource that devices stand behind."""
+    draw = cluster.draw
+    if draw.chance(10):
+        resources = pod["spec"]["containers"][0]["resources"]
+        resources["limits"] = resources.setdefault("limits", {}) | {EXTENDED_GPU: "1"}
+        resources["requests"][EXTENDED_GPU] = "1"
+        if draw.chance(70):
+            return
     for place in range(draw.choice((1, 1, 2))):
         name = f"claim-{cluster.number()}"
         namespace = pod["metadata"]["namespace"]
@@ -40,8 +52,10 @@ def pools(cluster: Cluster) -> None:
     """Add the classes and, for most nodes, a slice of their own; some devices are reachable from several nodes."""
     draw = cluster.draw
     for name, driver in (("gpu", GPU), ("net", NET)):
-        selector = {"cel": {"expression": f'device.driver == "{driver}"'}}
-        cluster.add("DeviceClass", GROUP, name, spec={"selectors": [selector]})
+        spec: Raw = {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}
+        if name == "gpu" and draw.chance(30):
+            spec["extendedResourceName"] = EXTENDED_GPU
+        cluster.add("DeviceClass", GROUP, name, spec=spec)
     for node in cluster.node_names:
         if draw.chance(75):
             _slice(cluster, GPU, node, {"nodeName": node})
@@ -49,6 +63,18 @@ def pools(cluster: Cluster) -> None:
         zone = {"key": ZONE, "operator": "In", "values": draw.some(("zone-a", "zone-b"), 1, 2)}
         nodes: Raw = {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}
         _slice(cluster, NET, "net-pool", {"nodeSelector": nodes} if draw.chance(60) else {"allNodes": True})
+    if cluster.minor >= 37 and draw.chance(25):
+        taint_rule(cluster)
+
+
+def taint_rule(cluster: Cluster) -> Raw:
+    """Add a rule that taints the devices of one node, or single ones of all nodes."""
+    draw = cluster.draw
+    taint = {"key": "broken", "value": "yes", "effect": draw.choice(("NoSchedule", "NoExecute", "None"))}
+    spec: Raw = {"taint": taint | {"timeAdded": "2025-01-01T00:00:00Z"}}
+    where = draw.choice(({"driver": GPU}, {"pool": draw.choice(cluster.node_names)}, {"device": "dev-0"}))
+    spec["deviceSelector"] = where
+    return cluster.add("DeviceTaintRule", GROUP, f"rule-{cluster.number()}", spec=spec)
 
 
 def _slice(cluster: Cluster, driver: str, pool: str, where: Raw) -> None:
@@ -64,27 +90,56 @@ def _slice(cluster: Cluster, driver: str, pool: str, where: Raw) -> None:
         device: Raw = {"name": f"dev-{place}", "attributes": attributes}
         device["capacity"] = {"memory": {"value": draw.choice(("16Gi", "40Gi", "80Gi"))}}
         found.append(device)
-    if cluster.minor >= 36:
-        _newer(cluster, found)
-    about = {"name": pool, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": driver, "pool": about, **where, "devices": found}
-    cluster.add("ResourceSlice", GROUP, f"slice-{pool}", spec=spec)
+    counters = _newer(cluster, found) if cluster.minor >= 36 or draw.chance(15) else None
+    slices = [{"devices": found}]
+    if len(found) > 1 and draw.chance(15):
+        middle = draw.randint(1, len(found) - 1)
+        slices = [{"devices": found[:middle]}, {"devices": found[middle:]}]
+    if counters is not None:
+        slices.append({"sharedCounters": [counters]})
+    missing = 1 if draw.chance(3) else 0
+    for place, parts in enumerate(slices):
+        generation = 2 if draw.chance(2) else 1
+        about = {"name": pool, "generation": generation, "resourceSliceCount": len(slices) + missing}
+        spec = {"driver": driver, "pool": about, **where, **parts}
+        cluster.add("ResourceSlice", GROUP, f"slice-{pool}-{place}", spec=spec)
 
 
-def _newer(cluster: Cluster, devices: list[Raw]) -> None:
-    """Add what releases since 1.36 look at: taints of devices, and devices that several claims share."""
+def _newer(cluster: Cluster, devices: list[Raw]) -> Raw | None:
+    """Add what releases since 1.36 look at by default; return the counters that the devices share, if any.
+
+    These are taints, devices that several claims share, conditions of binding, and counters.
+    """
     draw = cluster.draw
     for device in devices:
         if draw.chance(15):
             device["taints"] = [{"key": "broken", "value": "yes", "effect": draw.choice(("NoSchedule", "NoExecute"))}]
         if draw.chance(15):
             device["allowMultipleAllocations"] = True
+            if draw.chance(60):
+                device["capacity"]["memory"]["requestPolicy"] = _policy(draw)
+        if draw.chance(5):
+            device["bindingConditions"] = ["example.com/attached"]
+            device["bindingFailureConditions"] = ["example.com/failed"]
+    if not draw.chance(20):
+        return None
+    for device in devices:
+        amount = {"units": {"value": str(draw.randint(1, 2))}}
+        device["consumesCounters"] = [{"counterSet": "shared", "counters": amount}]
+    return {"name": "shared", "counters": {"units": {"value": str(draw.randint(1, 4))}}}
+
+
+def _policy(draw: Draw) -> Raw:
+    if draw.chance(50):
+        return {"default": "1Gi", "validValues": ["1Gi", "2Gi", "8Gi"]}
+    return {"default": "2Gi", "validRange": {"min": "2Gi", "max": "16Gi", "step": "2Gi"}}
 
 
 def in_use(cluster: Cluster) -> None:
     """Allocate devices of some slices to running pods."""
     draw = cluster.draw
-    slices = [one["spec"] for one in cluster.others if one["kind"] == "ResourceSlice" and "nodeName" in one["spec"]]
+    found = [one["spec"] for one in cluster.others if one["kind"] == "ResourceSlice"]
+    slices = [spec for spec in found if "nodeName" in spec and spec.get("devices")]
     by_node: dict[str, Raw] = {}
     for one in cluster.pods:
         by_node.setdefault(one["spec"]["nodeName"], one)
@@ -127,7 +182,8 @@ def _claim(cluster: Cluster) -> Raw:
     found: Raw = {"requests": requests}
     if draw.chance(25):
         attribute = f"{GPU}/{draw.choice(('model', 'numa'))}"
-        found["constraints"] = [{"requests": [one["name"] for one in requests], "matchAttribute": attribute}]
+        kind = "distinctAttribute" if cluster.minor >= 36 and draw.chance(30) else "matchAttribute"
+        found["constraints"] = [{"requests": [one["name"] for one in requests], kind: attribute}]
     return found
 
 
@@ -143,4 +199,6 @@ def _request(cluster: Cluster) -> Raw:
         request["selectors"] = [{"cel": {"expression": draw.choice(_EXPRESSIONS)}}]
     if cluster.minor >= 36 and draw.chance(20):
         request["tolerations"] = [{"key": "broken", "operator": "Exists"}]
+    if cluster.minor >= 36 and draw.chance(20):
+        request["capacity"] = {"requests": {"memory": draw.choice(("1Gi", "3Gi", "8Gi", "40Gi"))}}
     return request

@@ -2,7 +2,7 @@
 
 from tests.oracle.fuzz.cluster import Cluster, cluster_of, pod, running
 from tests.oracle.fuzz.draws import NAMESPACES, PRIORITIES, Draw, Raw
-from tests.oracle.fuzz.traces import OPERATIONS, Script
+from tests.oracle.fuzz.script import OPERATIONS, Script
 
 _OPERATIONS = (*OPERATIONS, *("group",) * 8, *("member",) * 5, *("smaller", "ungroup", "regroup", "run", "advance"))
 

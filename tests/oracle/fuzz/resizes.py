@@ -2,7 +2,7 @@
 
 from tests.oracle.fuzz.cluster import Cluster, cluster_of
 from tests.oracle.fuzz.draws import Draw, Raw
-from tests.oracle.fuzz.traces import OPERATIONS, Script
+from tests.oracle.fuzz.script import OPERATIONS, Script
 
 _OPERATIONS = (*OPERATIONS, *("grow",) * 10, *("settle",) * 3, *("forbid", "run", "advance") * 2)
 

@@ -8,8 +8,9 @@ import pytest
 
 from kschedd.conformance.records import read_records
 from tests.oracle.fuzz.cases import FAMILIES, case
+from tests.oracle.fuzz.extenders import VERBS
 from tests.oracle.fuzz.groups import group_trace
-from tests.oracle.fuzz.judge import kind_of
+from tests.oracle.fuzz.judge import is_drawn, kind_of
 from tests.oracle.fuzz.resizes import resize_trace
 from tests.oracle.fuzz.shrink import shrunk, without
 from tests.oracle.fuzz.traces import trace
@@ -102,3 +103,40 @@ def test_removals_do_not_move_each_other() -> None:
 )
 def test_differences_at_one_place_are_of_one_kind(difference: str, kind: str) -> None:
     assert kind_of(difference) == kind
+
+
+def test_an_extender_judges_each_node_once_and_the_same_way_again() -> None:
+    names = [f"node-{number:03}" for number in range(40)]
+    body = {"Pod": {"metadata": {"name": "p001"}}, "Nodes": None, "NodeNames": names}
+    answers = [VERBS["first/filter"](body) for _ in range(2)]
+    assert answers[0] == answers[1]
+    judged = [*answers[0]["NodeNames"], *answers[0]["FailedNodes"], *answers[0]["FailedAndUnresolvableNodes"]]
+    assert sorted(judged) == names
+    whole = {**body, "NodeNames": None, "Nodes": {"items": [{"metadata": {"name": name}} for name in names]}}
+    passed = [one["metadata"]["name"] for one in VERBS["first/filter"](whole)["Nodes"]["items"]]
+    assert passed == answers[0]["NodeNames"]
+    assert {one["Host"] for one in VERBS["second/prioritize"](body)} == set(names)
+
+
+@pytest.mark.parametrize(
+    ("differences", "drawn"),
+    [
+        (["steps[3].attempts[0].best: want ['node-002'], got ['node-001', 'node-002']"], True),
+        (["steps[3].attempts[0].best: want ['node-002'], got ['node-001']"], False),
+        (["steps[3].attempts[0].node: want 'node-002', got 'node-001'"], False),
+    ],
+)
+def test_one_of_several_equal_nodes_is_no_difference(differences: list[str], drawn: bool) -> None:
+    assert is_drawn(differences) is drawn
+
+
+def test_traces_ask_for_what_records_leave_out() -> None:
+    made = [trace(9, number, 37) for number in range(60)]
+    operations = [operation for one in made for operation in one["ops"]]
+    assert {"fail", "run"} <= {one["op"] for one in operations}
+    assert any(one.get("hold") for one in operations)
+    assert any(one.get("during") for one in operations)
+    assert any("extenders" in (one["config"] or {}) for one in made)
+    assert any(one["feature_gates"] for one in made)
+    assert {"ResourceClaim", "ResourceSlice"} <= {obj["kind"] for one in made for obj in _created(one)}
+    assert any(sum(obj["kind"] == "Node" for obj in one["objects"]) >= 20 for one in made)
