@@ -25,14 +25,12 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.controllers import ControllerActor
 from kschedd.actors.courtesy import Courtesy
-from kschedd.actors.decisions import DecisionRecord, DecisionsActor
-from kschedd.actors.decisions import Message as DecisionsMessage
 from kschedd.actors.durable_log import JournalProcess, JournalThread
-from kschedd.actors.events import EventRecord, EventsActor
-from kschedd.actors.events import Message as EventsMessage
 from kschedd.actors.extenders import ExtenderClients
 from kschedd.actors.filter_workers import FilterWorkers
 from kschedd.actors.journal import MOST_COMMITS, Commit, JournalActor, Outcome
+from kschedd.actors.log import LogActor
+from kschedd.actors.log import Message as LogMessage
 from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, rung_from_threads
 from kschedd.actors.permit import Expired
 from kschedd.actors.plugin_calls import Called, PluginThreads, run_async
@@ -53,6 +51,8 @@ from kschedd.framework.registry import Registry
 from kschedd.limits import DaemonLimits
 from kschedd.live.binding import RemoteBindingActor
 from kschedd.live.remote import RemoteCluster
+from kschedd.log.events import SchedulerEvent
+from kschedd.log.log import Log
 from kschedd.recording.inputs import DriverNotes, QueueNotes
 from kschedd.recording.plugins import RecordedRegistry
 from kschedd.recording.recorder import RunRecorder
@@ -60,7 +60,6 @@ from kschedd.recording.wiring import RecordOptions, as_driver, header_of
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.profiles.metrics import SchedulingMetrics
-from kschedd.scheduling.records import SchedulerEvent
 from kschedd.startup.state import StateOptions, open_store
 from kschedd.store.journal.journal import Journal
 from kschedd.store.store import Store
@@ -198,9 +197,8 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     to_queue, queue_in = trio.open_memory_channel[QueueUpdate | OwnerQuery[QueueActor, Any]](8)
     # To the binding actor: a few slices of placements; when the store is slower than that, scheduling waits.
     to_binding, binding_in = trio.open_memory_channel[BindingBatch](8)
-    # To the event and decision records, which only append.
-    to_events, events_in = trio.open_memory_channel[EventsMessage](16)
-    to_decisions, decisions_in = trio.open_memory_channel[DecisionsMessage](16)
+    # To the log, which only appends.
+    to_log, log_in = trio.open_memory_channel[LogMessage](16)
 
     stops, courtesy = Bulletin(), Courtesy()
     # Taken only where out-of-tree plugins are called.
@@ -226,8 +224,7 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
         Outboxes(
             to_queue,
             to_binding,
-            to_events.clone(),
-            to_decisions.clone(),
+            to_log.clone(),
             workers,
             ExtenderClients(driver.machine.registry.costs),
         ),
@@ -244,11 +241,11 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
         driver.queue_configuration(),
         queue_in,
         to_popped,
+        to_log.clone(),
         bell,
         clock,
         lock,
         log_moves=parts.verbosity >= MOVES_LOGGED,
-        moves_kept=limits["queue-moves"],
         courtesy=courtesy,
     )
     if parts.recorder is not None:
@@ -265,8 +262,7 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
         store_client,
         scheduler,
         ActorRef("queue", to_queue.clone()),
-        ActorRef("events", to_events),
-        ActorRef("decisions", to_decisions),
+        ActorRef("log", to_log),
         clock,
         parts.seed,
         parts.state.journal,
@@ -291,14 +287,12 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
         journal_actor = JournalActor(durable, journal_in, to_kept, parts.state.compact_after, parts.mark_time)
         actors.start_soon(journal_actor.run, name="journal")
     actors.start_soon(store_actor.run, name="store")
-    events, decisions = EventRecord(limits["event-series"], uuid.uuid4().hex), DecisionRecord(limits["decisions"])
     to_remote = None
     if remote is not None:
         # To who writes events to a real cluster: it keeps them in a list of its own, and always receives.
         to_remote, remote_in = trio.open_memory_channel[Sequence[SchedulerEvent]](0)
         actors.start_soon(remote.events_actor(remote_in, clock).run, name="remote events")
-    actors.start_soon(EventsActor(events, events_in, to_remote).run, name="events")
-    actors.start_soon(DecisionsActor(decisions, decisions_in).run, name="decisions")
+    actors.start_soon(LogActor(Log(limits["log"], uuid.uuid4().hex), log_in, to_remote).run, name="log")
     actors.start_soon(binding_actor.run, name="binding")
     actors.start_soon(queue_actor.run, name="queue")
     actors.start_soon(scheduling_actor.run, name="scheduling")

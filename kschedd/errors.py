@@ -9,10 +9,15 @@ class KscheddError(Exception):
     """An error caused by input or environment; never raised for a bug.
 
     One that has only its reason to tell has it in `why`. `request_warnings` are those of the request that it
-    refuses.
+    refuses. A subclass names its code in the socket's protocol: `class Missing(KscheddError, rpc_code="not_found")`;
+    without one it is that of the class above, or `invalid`.
     """
 
     request_warnings: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, rpc_code: str = "") -> None:
+        if rpc_code:
+            type.__setattr__(cls, "rpc_code", rpc_code)  # which RpcError has as a property
 
     def __str__(self) -> str:
         return self.why if hasattr(self, "why") else super().__str__()

@@ -110,9 +110,12 @@ BOUNDS: Final[Mapping[str, Bound]] = {
             "bytes",
             _MIB,
         ),
-        Bound("event-series", 10_000, "events of the scheduler", "the least recently repeated one is dropped"),
-        Bound("decisions", 20_000, "attempts that are told of", _DROPPED),
-        Bound("queue-moves", 100_000, "moves of pods in the queue", _DROPPED),
+        Bound(
+            "log",
+            100_000,
+            "attempts, moves in the queue, bindings and preemptions that are told of",
+            _DROPPED,
+        ),
         Bound(
             "label-columns", 256, "keys of nodes' labels that pods ask for", "all are forgotten, and asked for again"
         ),

@@ -231,8 +231,8 @@ class GpuShare:
             return unresolvable(f"{GPU_MILLI} {total}: more than one card must be whole cards, a multiple of {CARD}")
         return None
 
-    def never_rejects(self, pod: Pod) -> bool:
-        return GPU_MILLI not in pod.requests
+    def idle_for(self, pod: Pod) -> tuple[str, ...]:
+        return () if GPU_MILLI in pod.requests else ("pre_filter", "filter")
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
         demand = Demand.of(pod)

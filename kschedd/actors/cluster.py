@@ -15,8 +15,6 @@ from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import Clock
 from kschedd.actors.controllers import ControllerActor
 from kschedd.actors.courtesy import Courtesy
-from kschedd.actors.decisions import DecisionRecord
-from kschedd.actors.events import EventRecord
 from kschedd.actors.in_turn import ask_in_turn
 from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
@@ -24,6 +22,7 @@ from kschedd.actors.recording import RunRecording
 from kschedd.actors.time_control import TimeControl
 from kschedd.controllers.running.controller import Controller
 from kschedd.garbage_collection import collection_postponed
+from kschedd.log.log import Log
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
 from kschedd.recording.recorder import RecordingState
@@ -47,8 +46,7 @@ class LiveCluster:
     store: ClusterApi
     scheduler: ActorRef[SchedulingDriver]
     queue: ActorRef[QueueActor]
-    events: ActorRef[EventRecord]
-    decisions: ActorRef[DecisionRecord]
+    log: ActorRef[Log]
     clock: Clock
     seed: int
     journal: Path | None
@@ -105,12 +103,12 @@ class LiveCluster:
         self,
         of_queue: Callable[[QueueActor], Any],
         of_scheduler: Callable[[SchedulingDriver], Any],
-        of_decisions: Callable[[DecisionRecord], Any],
+        of_log: Callable[[Log], Any],
     ) -> tuple[Any, Any, Any]:
         """Each is asked after the one before has answered: no answer is older than the one before it."""
-        asked = ((self.queue, of_queue), (self.scheduler, of_scheduler), (self.decisions, of_decisions))
-        queue, scheduler, decisions = await ask_in_turn(*asked)
-        return queue, scheduler, decisions
+        asked = ((self.queue, of_queue), (self.scheduler, of_scheduler), (self.log, of_log))
+        queue, scheduler, log = await ask_in_turn(*asked)
+        return queue, scheduler, log
 
     async def snapshot(self) -> ClusterSnapshot:
         """What a fork goes on from. Each owner's part takes a few milliseconds of the loop at a time.
@@ -135,7 +133,7 @@ class LiveCluster:
     async def end(self) -> None:
         """Shut the actors down in order, each after it has finished its accepted work."""
         await self.store.end_watches()
-        ways: tuple[Any, ...] = (self.scheduler, self.queue, self.events, self.decisions, self.store)
+        ways: tuple[Any, ...] = (self.scheduler, self.queue, self.log, self.store)
         for way in ways:
             way.close()
 

@@ -8,7 +8,7 @@ steps of its own work, so that other tasks can read the state without sharing it
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 import trio
@@ -21,11 +21,10 @@ S = TypeVar("S")
 
 
 @attrs.define(eq=False)
-class Ending(KscheddError):
+class Ending(KscheddError, rpc_code="shutting_down"):
     """The actor that was queried is ending, or has ended."""
 
     whom: str
-    rpc_code: ClassVar[str] = "shutting_down"
 
     def __str__(self) -> str:
         return f"the daemon is ending: its {self.whom} takes no more requests"

@@ -2,8 +2,9 @@
 
 Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and the number of pods
 requested), and `OwnerQuery` over this actor.  Sends: `Popped`: one for each request for pods, as soon as a pod is
-active; and, unrequested, pods that sort before some that were popped and may not have been tried yet, and nominations.
-Owns: the SchedulingQueue, and the record of its latest moves.  Ends: when its last sender closes.
+active; and, unrequested, pods that sort before some that were popped and may not have been tried yet, and nominations;
+to the log the moves of pods, before anybody is answered.
+Owns: the SchedulingQueue.  Ends: when its last sender closes.
 Fails: a plugin's fault in PreEnqueue or in a queueing hint is contained in the queue and logged.
 
 A thin shell: `kschedd.queue.operations` implements the operations, and the scheduling driver decides which to apply.
@@ -13,7 +14,6 @@ Several pods are popped in one message while many are active, or back off, since
 
 import math
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
@@ -29,11 +29,11 @@ from kschedd.actors.threads import in_actor_thread
 from kschedd.api.pods import Pod
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.status import fault_text
+from kschedd.log.log import Entry
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import FaultLedger
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
-from kschedd.queue.history import both
-from kschedd.queue.move_record import MoveRecord
+from kschedd.queue.metrics import queue_metrics
 from kschedd.queue.operations import (
     EventsObserved,
     FlushBackoff,
@@ -53,7 +53,6 @@ log = structlog.get_logger("kschedd.queue")
 
 _MOST_EARLY = 32  # pods popped from the backoff queue at a time
 _FLUSHED = 500  # pods whose backoff has expired that are moved at a time: 1 to 2 ms
-MOVES_KEPT = 100_000
 ANSWERS = 4  # capacity of the channel to the scheduling actor
 _SLICE_S = 0.004
 _EVENTS = 50  # events applied between two yields to other tasks
@@ -84,17 +83,17 @@ class QueueActor:
     run_by: Reconfigured
     _inbox: "trio.MemoryReceiveChannel[QueueUpdate | OwnerQuery[QueueActor, Any]]"
     _popped: "trio.MemorySendChannel[Popped]"
+    _to_log: "trio.MemorySendChannel[Sequence[Entry]]"
     _bell: Doorbell  # the scheduling actor's
     _clock: Clock
     _lock: SchedulerLock = attrs.field(factory=SchedulerLock)
     _log_moves: bool = False
-    moves_kept: int = MOVES_KEPT
     courtesy: Courtesy = attrs.field(factory=Courtesy)
     held: bool = False  # no pod is handed out
     idle: bool = False  # nor will one be until told otherwise: another scheduler has them
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
-    _record: MoveRecord = attrs.field(init=False)
+    _moves: list[Move] = attrs.field(factory=list, init=False)  # in this turn
     _times: QueueTimes = attrs.field(factory=lambda: QueueTimes(time.perf_counter), init=False)
     _out_of_tree: bool = attrs.field(init=False)
     _wanted: int | None = attrs.field(default=None, init=False)
@@ -106,8 +105,7 @@ class QueueActor:
         self._out_of_tree = self.run_by.out_of_tree
         self.queue = self.run_by.new_queue()
         self.operations = self.run_by.new_operations(self.queue)
-        self._record = MoveRecord(self.moves_kept)
-        self.queue.recorder = both(_log_move, self._record) if self._log_moves else self._record
+        self.queue.recorder = self._moves.append
         self.operations.handlers.times = self._times
         self.queue.time(self._times)
         self.queue.on_fault = _log_fault
@@ -115,14 +113,9 @@ class QueueActor:
         self._next_flush = now // 1 + _FLUSH_S
         self._next_leftover = now + _LEFTOVER_S
 
-    @property
-    def moves(self) -> deque[Move]:
-        """The latest moves, the newest last."""
-        return self._record.latest
-
     def metrics(self) -> list[MetricFamily]:
-        """What was counted of the queue, as it is now."""
-        return [*self._record.families(self.queue), *self._times.families()]
+        """What is in the queue now, and what its steps took."""
+        return [*queue_metrics(self.queue), *self._times.families()]
 
     @property
     def faults(self) -> FaultLedger[None]:
@@ -135,7 +128,7 @@ class QueueActor:
         return self._next_leftover
 
     async def run(self) -> None:
-        async with self._inbox, self._popped:
+        async with self._inbox, self._popped, self._to_log:
             try:
                 while True:
                     messages = await self._messages()
@@ -146,12 +139,26 @@ class QueueActor:
                     else:
                         await self._take_in_slices(messages, now)
                         answers = list(self._hand_out(room, now))
+                    await self._tell_moves()
                     for message in messages:
                         if isinstance(message, OwnerQuery):
                             message.reply.publish()
                     self._send(answers)
             except trio.EndOfChannel:
                 self.queue.close()
+
+    async def _tell_moves(self) -> None:
+        moves = self._moves.copy()
+        if not moves:
+            return
+        self._moves.clear()
+        if self._log_moves:
+            for move in moves:
+                _log_move(move)
+        try:
+            self._to_log.send_nowait(moves)
+        except trio.WouldBlock:
+            await self._to_log.send(moves)
 
     async def _messages(self) -> "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]":
         """What has been sent; nothing, when a flush is due."""
@@ -293,7 +300,7 @@ def _parts(operation: QueueOperation) -> Iterator[QueueOperation]:
 
 
 def _log_move(move: Move) -> None:
-    log.debug("pod_moved", pod=move.key, source=move.source, target=move.target, cause=move.event, plugin=move.plugin)
+    log.debug("pod_moved", pod=move.pod, source=move.source, target=move.target, cause=move.event, plugin=move.plugin)
 
 
 def _log_fault(plugin: str, pod: str, fault: Exception) -> None:

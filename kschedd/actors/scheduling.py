@@ -2,7 +2,7 @@
 
 Receives: rings of the store's watch; `Popped` from the queue; `Answered` from the binding actor; `Called` from calls of
 plugins; `Expired` from permit waiters; `OwnerQuery` over its driver.  Sends: `QueueUpdate` to the queue, `BindingBatch`
-to the binding actor, jobs to the filter workers, events and attempt records to their actors.
+to the binding actor, jobs to the filter workers, what happened to the log.
 Owns: the SchedulingDriver (cache, profiles, nominations, binding cycles).  Ends: when the store closes its watch;
 then its channels close.  Fails: a fault of an out-of-tree plugin fails the pod's attempt; anything else is a bug.
 
@@ -45,6 +45,7 @@ from kschedd.actors.queue import Popped, QueueUpdate
 from kschedd.actors.threads import in_actor_thread
 from kschedd.extenders.calls import ExtenderCall
 from kschedd.framework.status import fault_text
+from kschedd.log.log import Entry
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.binding.cycle import BindingCycle, ExecutePlan, PlanWait
@@ -70,7 +71,6 @@ from kschedd.scheduling.inputs import (
     ResumeStopped,
     Tick,
 )
-from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch
 from kschedd.telemetry.exporter import TelemetryExporter
 
@@ -104,13 +104,12 @@ class Inboxes:
 class Outboxes:
     queue: "trio.MemorySendChannel[QueueUpdate]"
     binding: "trio.MemorySendChannel[BindingBatch]"
-    events: "trio.MemorySendChannel[list[SchedulerEvent]]"
-    records: "trio.MemorySendChannel[list[AttemptRecord]]"
+    log: "trio.MemorySendChannel[Sequence[Entry]]"
     workers: FilterWorkers
     extenders: ExtenderClients
 
     def close(self) -> None:
-        for way in (self.queue, self.binding, self.events, self.records, self.workers):
+        for way in (self.queue, self.binding, self.log, self.workers):
             way.close()
 
 
@@ -485,10 +484,8 @@ class SchedulingActor:
             plans = [one for one in effects.plans if one.plan.ready is None]
             requests = [self._request(one) for one in effects.plans if one.plan.ready is not None]
             await _send(outboxes.binding, BindingBatch(effects.writes, effects.evictions, plans, requests))
-        if effects.events:
-            await _send(outboxes.events, effects.events)
-        if effects.records:
-            await _send(outboxes.records, effects.records)
+        if effects.happened:
+            await _send(outboxes.log, effects.happened)
 
     def _request(self, wanted: ExecutePlan) -> BindingRequest:
         # Nothing is ever sent: closing the channel is the signal.
@@ -508,8 +505,8 @@ class SchedulingActor:
         async for answered in self._inboxes.answered:
             await self._answered(answered)
         effects = self._driver.take_effects()
-        if effects.events:
-            await _send(self._outboxes.events, effects.events)
+        if effects.happened:
+            await _send(self._outboxes.log, effects.happened)
         for question in waiting_in(self._inboxes.questions, _MOST):
             question.reply.refuse(Ending("scheduler"))
 

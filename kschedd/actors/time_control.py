@@ -11,7 +11,6 @@ Errors: NotVirtual.
 import math
 from collections.abc import Awaitable, Callable
 from enum import Enum
-from typing import ClassVar
 
 import attrs
 import trio
@@ -24,11 +23,10 @@ _BUSY_S = 0.001  # between two looks while threads are at work
 
 
 @attrs.define(eq=False)
-class NotVirtual(KscheddError):
+class NotVirtual(KscheddError, rpc_code="conflict"):
     """Time passes by itself, so that nobody may move it."""
 
     speed: float
-    rpc_code: ClassVar[str] = "conflict"
 
     def __str__(self) -> str:
         return f"time passes by itself, at {self.speed:g}x: make it virtual first, by `time virtual`"

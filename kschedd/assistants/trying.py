@@ -16,9 +16,9 @@ from kschedd.printing.reports import checking
 from kschedd.printing.reports.forks import diff_text, without_place
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import render
-from kschedd.rpc.checking import check
 from kschedd.service.params import Param
 from kschedd.verbs.scheduler.capacity import fits_table
+from kschedd.verbs.scheduler.checking import check
 
 Raw = Mapping[str, Any]
 

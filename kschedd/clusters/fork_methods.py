@@ -11,7 +11,7 @@ import attrs
 
 from kschedd.api.text.times import LAST_S
 from kschedd.clusters.answers import AdvanceAnswer, ForkAnswer
-from kschedd.clusters.forks import Forks, NamedFork, NotOwnForkError, fork_of
+from kschedd.clusters.forks import Forks, NamedFork, fork_of
 from kschedd.clusters.virtual import MethodsOf
 from kschedd.config.versions.kube_versions import kube_version
 from kschedd.printing import documents
@@ -21,7 +21,6 @@ from kschedd.service.errors import ReadOnlyError, RpcError
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
 from kschedd.service.workers import GivenUp
-from kschedd.simulate.changes import changes
 from kschedd.simulate.export import exported
 from kschedd.store.times import stamp
 
@@ -202,19 +201,21 @@ class ForkMethods:
         )
 
     def _own(self, call: Call) -> NamedFork:
-        """The fork that a call changes. Raises NotOwnForkError where a user who may only read has not made it."""
+        """The fork that a call changes. Raises RpcError where a user who may only read has not made it."""
         fork, reader = self._forks.find(call["fork"], self._now), _reader(call)
         if reader and fork.owner != reader:
-            raise NotOwnForkError(call.method, fork.name, reader)
+            why = f'{reader} may only read here, and did not make the fork "{fork.name}": make one'
+            data = {"method": call.method, "name": fork.name, "user": reader}
+            raise RpcError("forbidden", f"{call.method}: {why}", data)
         return fork
 
     async def diff(self, call: Call) -> Any:
-        return await self._use(call, lambda fork: changes(fork.cluster.engine, fork.log))
+        return await self._use(call, NamedFork.changes)
 
     async def export(self, call: Call) -> Any:
         def export(fork: NamedFork) -> Any:
             engine = fork.cluster.engine
-            found = exported(engine.store, fork.log.version, fork.daemon.written)
+            found = exported(engine.store, fork.start.version, fork.daemon.written)
             return {
                 "manifests": "---\n".join(documents.as_yaml(manifest) for manifest in found.manifests),
                 "deleted": list(found.deleted),

@@ -10,8 +10,8 @@ What may take long (time that passes) ends when the fork is discarded, or when n
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -19,12 +19,12 @@ from kschedd.clusters.answers import ForkAnswer
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.config.versions.feature_gates import parse_flag
 from kschedd.config.versions.kube_versions import KubernetesVersion
-from kschedd.errors import KscheddError
 from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
+from kschedd.service.errors import RpcError
 from kschedd.service.params import similar_names
 from kschedd.service.workers import GivenUp
-from kschedd.simulate.changes import ForkLog
+from kschedd.simulate.changes import ForkStart, changes
 from kschedd.simulate.versions import config_by
 
 T = TypeVar("T")
@@ -34,77 +34,10 @@ _LOOK_S: Final = 0.1  # between two looks at whether what waits for a fork is st
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 
-@attrs.define(eq=False)
-class ForkNotFoundError(KscheddError):
-    """There is no fork of that name."""
-
-    name: str
-    similar: Sequence[str]
-    rpc_code: ClassVar[str] = "not_found"
-
-    def __str__(self) -> str:
-        hint = f'; did you mean "{self.similar[0]}"?' if self.similar else "; `forks` lists those there are"
-        return f'there is no fork "{self.name}"{hint}'
-
-
-@attrs.define(eq=False)
-class ForkExistsError(KscheddError):
-    name: str
-    rpc_code: ClassVar[str] = "already_exists"
-
-    def __str__(self) -> str:
-        return f'there is a fork "{self.name}" already: discard it, or take another name'
-
-
-@attrs.define(eq=False)
-class ForkNameError(KscheddError):
-    name: str
-    rpc_code: ClassVar[str] = "invalid"
-
-    def __str__(self) -> str:
-        return f'"{self.name}" is no name of a fork: small letters, digits, "-" and ".", 63 at most'
-
-
-@attrs.define(eq=False)
-class TooManyReadersForksError(KscheddError):
-    """Users who may only read have as many as they may."""
-
-    most: int
-    whose: str  # "" for all such users together
-    rpc_code: ClassVar[str] = "too_many"
-
-    def __str__(self) -> str:
-        has = f"{self.whose} has" if self.whose else "users who may only read have"
-        return f"{has} {self.most} forks, which is the limit: discard one, or wait until somebody does"
-
-
-@attrs.define(eq=False)
-class NotOwnForkError(KscheddError):
-    """A user who may only read would change a fork of somebody else."""
-
-    method: str
-    name: str
-    user: str
-    rpc_code: ClassVar[str] = "forbidden"
-
-    def __str__(self) -> str:
-        return f'{self.method}: {self.user} may only read here, and did not make the fork "{self.name}": make one'
-
-
-@attrs.define(eq=False)
-class TooManyForksError(KscheddError):
-    """All places are taken. `oldest`: the one not used for the longest time."""
-
-    most: int
-    oldest: str
-    idle_s: float
-    rpc_code: ClassVar[str] = "too_many"
-
-    def __str__(self) -> str:
-        return (
-            f'there are {self.most} forks, which is the limit: discard one (`forks` lists them; "{self.oldest}" '
-            f"has not been used for {self.idle_s:.0f} s)"
-        )
+def _not_found(name: str, names: Iterable[str]) -> RpcError:
+    similar = similar_names(name, names)
+    hint = f'; did you mean "{similar[0]}"?' if similar else "; `forks` lists those there are"
+    return RpcError("not_found", f'there is no fork "{name}"{hint}', {"name": name, "similar": similar})
 
 
 @attrs.define(eq=False)
@@ -117,14 +50,14 @@ class NamedFork:
     used_s: float
     cluster: VirtualCluster
     daemon: VirtualDaemon
-    log: ForkLog
+    start: ForkStart
     owner: str  # the user who made it, if that is one who may only read; else ""
     begins_again: str  # the pod whose attempt was stopped where the fork was made of; "" if none was
     busy: threading.Lock = attrs.field(factory=threading.Lock)
     discarded: bool = False
 
     def use(self, work: Callable[["NamedFork"], T], given_up: GivenUp) -> T:
-        """Run this as the fork's owner, in a thread that may block. Raises ForkNotFoundError if it was discarded."""
+        """Run this as the fork's owner, in a thread that may block. Raises RpcError if it was discarded."""
         while not self.busy.acquire(timeout=_LOOK_S):
             self.check(given_up)
         try:
@@ -134,16 +67,20 @@ class NamedFork:
             self.busy.release()
 
     def check(self, given_up: GivenUp) -> None:
-        """Raises ForkNotFoundError once it is discarded, GivenUpError once nobody waits for what is done in it."""
+        """Raises RpcError once it is discarded, GivenUpError once nobody waits for what is done in it."""
         given_up.check()
         if self.discarded:
-            raise ForkNotFoundError(self.name, ())
+            raise _not_found(self.name, ())
 
     def close(self) -> None:
         """Forget the cluster, once what runs in it has ended. Takes long for a large one."""
         self.discarded = True
         with self.busy:
             self.cluster.engine.close()
+
+    def changes(self) -> dict[str, Any]:
+        """Everything that is different from when the fork was made."""
+        return changes(self.cluster.engine, self.start, self.cluster.log.owned)
 
     def told(self, now: float) -> ForkAnswer:
         engine = self.cluster.engine
@@ -157,9 +94,16 @@ class NamedFork:
             cluster.table.node_count,
             cluster.pod_count,
             len(engine.driver.pending.pods),
-            engine.store.version - self.log.version,
+            engine.store.version - self.start.version,
             self.begins_again,
         )
+
+
+def _too_many_of_readers(most: int, whose: str) -> RpcError:
+    """`whose` "": all users who may only read together."""
+    has = f"{whose} has" if whose else "users who may only read have"
+    why = f"{has} {most} forks, which is the limit: discard one, or wait until somebody does"
+    return RpcError("too_many", why, {"most": most, "whose": whose})
 
 
 def fork_of(
@@ -176,9 +120,8 @@ def fork_of(
 
     `feature_gates`: as the flag has them, for that version. Raises PluginLoadError, ConfigErrors.
     """
-    log = ForkLog()
-    cluster = VirtualCluster(resumed=snapshot, on_result=log.note)
-    log.begin(cluster.engine)
+    cluster = VirtualCluster(resumed=snapshot)
+    start = ForkStart(cluster.engine)
     if version is not None or feature_gates:
         engine = cluster.engine
         before = engine.machine.config
@@ -189,7 +132,7 @@ def fork_of(
         engine.driver.step(ChangeConfig(config, what), engine.now)
         engine.store.stand_for(config.rules)
     begins_again = snapshot.driver.begins_again
-    return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), log, owner, begins_again)
+    return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), start, owner, begins_again)
 
 
 class Forks:
@@ -207,10 +150,10 @@ class Forks:
         return iter(self._forks.values())
 
     def find(self, name: str, now: float) -> NamedFork:
-        """The fork of that name, which is used now. Raises ForkNotFoundError."""
+        """The fork of that name, which is used now. Raises RpcError."""
         fork = self._forks.get(name)
         if fork is None:
-            raise ForkNotFoundError(name, similar_names(name, self._forks))
+            raise _not_found(name, self._forks)
         fork.used_s = now
         return fork
 
@@ -225,18 +168,23 @@ class Forks:
                 self._count += 1
                 name = f"fork-{self._count}"
         if not _NAME.fullmatch(name):
-            raise ForkNameError(name[:100])
+            why = f'"{name[:100]}" is no name of a fork: small letters, digits, "-" and ".", 63 at most'
+            raise RpcError("invalid", why, {"name": name[:100]})
         if name in self._forks or name in self._making:
-            raise ForkExistsError(name)
+            why = f'there is a fork "{name}" already: discard it, or take another name'
+            raise RpcError("already_exists", why, {"name": name})
         if len(self._forks) + len(self._making) >= self._most:
             idle = min(self._forks.values(), key=lambda fork: fork.used_s, default=None)
-            raise TooManyForksError(self._most, *("", 0.0) if idle is None else (idle.name, now - idle.used_s))
+            oldest, idle_s = ("", 0.0) if idle is None else (idle.name, now - idle.used_s)
+            why = f'discard one (`forks` lists them; "{oldest}" has not been used for {idle_s:.0f} s)'
+            data = {"most": self._most, "oldest": oldest, "idle_s": idle_s}
+            raise RpcError("too_many", f"there are {self._most} forks, which is the limit: {why}", data)
         if owner:
             counts = self._by_readers() + Counter(filter(None, self._making.values()))
             if counts[owner] >= self._most_of_one_reader:
-                raise TooManyReadersForksError(self._most_of_one_reader, owner)
+                raise _too_many_of_readers(self._most_of_one_reader, owner)
             if counts.total() >= self._most_of_readers:
-                raise TooManyReadersForksError(self._most_of_readers, "")
+                raise _too_many_of_readers(self._most_of_readers, "")
         self._making[name] = owner
         return name
 
@@ -263,8 +211,8 @@ class Forks:
         self._making.pop(name, None)
 
     def discard(self, name: str) -> NamedFork:
-        """Raises ForkNotFoundError."""
+        """Raises RpcError."""
         fork = self._forks.pop(name, None)
         if fork is None:
-            raise ForkNotFoundError(name, similar_names(name, self._forks))
+            raise _not_found(name, self._forks)
         return fork

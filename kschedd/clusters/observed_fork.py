@@ -6,7 +6,6 @@ from typing import Any
 from kschedd.answers import plain
 from kschedd.clusters.forks import NamedFork, fork_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
-from kschedd.simulate.changes import changes
 from kschedd.simulate.engine import Engine
 
 
@@ -41,6 +40,6 @@ class ObservedFork:
         if method == "fork.advance":
             return {"at_rest": engine.run_to_rest(params["limit_s"])}
         if method == "fork.diff":
-            return changes(engine, self._fork.log)
+            return self._fork.changes()
         assert method == "fork.discard", f"{method} is not expected"
         return None

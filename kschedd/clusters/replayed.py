@@ -16,22 +16,18 @@ import attrs
 import trio
 
 from kschedd.actors.bulletin import Bulletin
-from kschedd.actors.decisions import DecisionRecord
-from kschedd.actors.events import EventRecord
-from kschedd.actors.queue import MOVES_KEPT
 from kschedd.actors.time_control import Moved
 from kschedd.api.objects import Object
 from kschedd.clusters.virtual import AtHand, ClockAtHand, OwnersAtHand, QueueAtHand
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.running.controller import Controller
 from kschedd.errors import KscheddError
+from kschedd.log.log import Log
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
-from kschedd.queue.move_record import MoveRecord
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.recorder import RecordingState
 from kschedd.recording.wiring import controllers_of
-from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.errors import RpcError
 from kschedd.service.table import Call, Method
@@ -48,11 +44,10 @@ _CHANGING: Final = frozenset(("debug.force", "debug.veto", "debug.score", "debug
 
 
 @attrs.define(eq=False)
-class PastError(KscheddError):
+class PastError(KscheddError, rpc_code="conflict"):
     """Somebody wants to change what has happened."""
 
     what: str
-    rpc_code = "conflict"
 
     def __str__(self) -> str:
         return f"{self.what}: this is a replay, and the past cannot be changed; `fork NAME` goes on from here"
@@ -139,19 +134,16 @@ class ReplayCluster(OwnersAtHand):
     """See the module. It is stopped before the first attempt."""
 
     def __init__(self, recording: RecordingFile) -> None:
-        moves = MoveRecord(MOVES_KEPT)
-        self.player = player = Player(recording, move_recorder=moves)
+        log = Log()
+        self.player = player = Player(recording, move_recorder=log.append)
         header = recording.header
         self._objects = ReplayedObjects(player)
-        self._events, self._decisions = EventRecord(), DecisionRecord()
         self._options = controllers_of(header, recording.path)
-        player.on_effects(self._take)
-        player.on_records(lambda record: self._decisions.extend((record,)))
+        player.on_happened(lambda entry: log.extend((entry,)))
         self.store = _ReplayStore(self._objects)
         self.scheduler = AtHand(player.driver)
-        self.queue = AtHand(QueueAtHand(player.operations, moves))
-        self.events = AtHand(self._events)
-        self.decisions = AtHand(self._decisions)
+        self.queue = AtHand(QueueAtHand(player.operations))
+        self.log = AtHand(log)
         self.clock = ClockAtHand(lambda: player.now_s, player.next_s)
         self.stops = Bulletin()
         self.time = _ReplayTime(player, self.stops)
@@ -182,6 +174,3 @@ class ReplayCluster(OwnersAtHand):
 
     async def run_controllers(self) -> None:
         """There are none: what they wrote is in the recording."""
-
-    def _take(self, effects: Effects) -> None:
-        self._events.extend(effects.events)

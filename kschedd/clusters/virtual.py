@@ -7,7 +7,7 @@ that the socket serves, checks the parameters as the socket does, and processes 
 Owns the engine and the records. Time advances only through `engine.advance` and `engine.run_to_rest`.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,6 @@ import trio
 
 from kschedd.access.users import Caller
 from kschedd.actors.bulletin import Bulletin
-from kschedd.actors.decisions import DecisionRecord
-from kschedd.actors.events import EventRecord
-from kschedd.actors.queue import MOVES_KEPT
 from kschedd.api.objects import Object
 from kschedd.config.model import Config
 from kschedd.controllers.embedded import embedded_controllers
@@ -28,10 +25,11 @@ from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.running.controller import Controller
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
+from kschedd.log.log import Log
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
-from kschedd.queue.entry import SECOND, Move, QueuedPod
-from kschedd.queue.move_record import MoveRecord
+from kschedd.queue.entry import SECOND, QueuedPod
+from kschedd.queue.metrics import queue_metrics
 from kschedd.queue.operations import QueueOperations
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
@@ -44,7 +42,6 @@ from kschedd.rpc.sessions.built_in import method_table
 from kschedd.rpc.sessions.large_results import encode_large
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.cluster import ClusterBackend, Queue
 from kschedd.service.daemon.process import DaemonState
@@ -69,27 +66,22 @@ MethodsOf = Callable[[ClusterBackend, DaemonState], Iterable[Method]]
 class AtHand(Generic[S]):
     """State that is queried by a direct call, in place of an actor's."""
 
-    _owned: S
+    owned: S
 
     async def query(self, question: Callable[[S], T], *, long: bool = False) -> T:
-        return question(self._owned)
+        return question(self.owned)
 
 
 @attrs.frozen(eq=False)
 class QueueAtHand:
     operations: QueueOperations
-    _record: MoveRecord
 
     @property
     def queue(self) -> SchedulingQueue:
         return self.operations.queue
 
-    @property
-    def moves(self) -> Collection[Move]:
-        return self._record.latest
-
     def metrics(self) -> list[MetricFamily]:
-        return self._record.families(self.queue)
+        return queue_metrics(self.queue)
 
 
 @attrs.frozen(eq=False)
@@ -143,15 +135,15 @@ class OwnersAtHand:
 
     queue: AtHand[QueueAtHand]
     scheduler: AtHand[SchedulingDriver]
-    _decisions: DecisionRecord
+    log: AtHand[Log]
 
     async def ask_in_turn(
         self,
         of_queue: Callable[[Queue], Any],
         of_scheduler: Callable[[SchedulingDriver], Any],
-        of_decisions: Callable[[DecisionRecord], Any],
+        of_log: Callable[[Log], Any],
     ) -> tuple[Any, Any, Any]:
-        return await self.queue.query(of_queue), await self.scheduler.query(of_scheduler), of_decisions(self._decisions)
+        return await self.queue.query(of_queue), await self.scheduler.query(of_scheduler), await self.log.query(of_log)
 
 
 class VirtualCluster(OwnersAtHand):
@@ -175,8 +167,7 @@ class VirtualCluster(OwnersAtHand):
         start_s: float | None = None,
         controlled: bool = True,
     ) -> None:
-        moves = MoveRecord(MOVES_KEPT)
-        self._events, self._decisions = EventRecord(), DecisionRecord()
+        log = Log()
         self._controllers: Sequence[Controller]
         if resumed is None:
             self._controllers = embedded_controllers(options=options) if controlled else ()
@@ -190,17 +181,16 @@ class VirtualCluster(OwnersAtHand):
             registry=registry,
             controllers=self._controllers,
             on_decision=on_decision,
-            on_effects=partial(_keep, self._events, self._decisions),
+            on_happened=log.extend,
             on_result=on_result,
-            recorder=moves,
+            recorder=log.append,
             resumed=resumed,
             start_s=EPOCH if start_s is None else start_s,
         )
         self.store = StoreAtHand(self.engine.store)
         self.scheduler = AtHand(self.engine.driver)
-        self.queue = AtHand(QueueAtHand(self.engine.loop.operations, moves))
-        self.events = AtHand(self._events)
-        self.decisions = AtHand(self._decisions)
+        self.queue = AtHand(QueueAtHand(self.engine.loop.operations))
+        self.log = AtHand(log)
         engine = self.engine  # and not the cluster, which has the clock
         self.clock = ClockAtHand(lambda: engine.now, engine.next_moment)
         self.time, self.stops = TimeAtHand(), Bulletin()
@@ -234,11 +224,6 @@ class VirtualCluster(OwnersAtHand):
 
     async def run_controllers(self) -> None:
         self.engine.run_controllers()
-
-
-def _keep(events: EventRecord, decisions: DecisionRecord, effects: Effects) -> None:
-    decisions.extend(effects.records)
-    events.extend(effects.events)
 
 
 class VirtualDaemon:

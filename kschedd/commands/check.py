@@ -54,8 +54,8 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.methods import cluster_methods, daemon_methods
     from kschedd.printing.reports import checking
     from kschedd.printing.terminal.safe import exact, safe
-    from kschedd.rpc.checking import check
     from kschedd.values import run_steps
+    from kschedd.verbs.scheduler.checking import check
 
     if wants_gates(options):
         return FITS

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 
@@ -25,9 +25,8 @@ from kschedd.values import run_steps
 
 
 @attrs.define(eq=False)
-class EmptyDumpError(KscheddError):
+class EmptyDumpError(KscheddError, rpc_code="invalid"):
     why: str
-    rpc_code: ClassVar[str] = "invalid"
 
     def __str__(self) -> str:
         return f"--from: {self.why}"

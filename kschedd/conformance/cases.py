@@ -28,9 +28,10 @@ from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
 from kschedd.plugins.devices.dynamicresources import DynamicResources
 from kschedd.plugins.devices.dynamicresources_state import DeviceAttempt
+from kschedd.scheduling.attempt.node_search import StartNode
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.ranking import Scores
-from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.scheduler import Scheduler
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.binding.pre_bind import has_pre_bind_work
 from kschedd.scheduling.debug.work import drive

@@ -27,11 +27,11 @@ from kschedd.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Clus
 from kschedd.framework.interface import PERMIT, PRE_ENQUEUE, PRE_FILTER
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.queue.hints import Strategy
-from kschedd.queue.history import both
 from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.scheduling.attempt.node_search import StartNode
 from kschedd.scheduling.attempt.outcome import ScheduleResult
-from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.scheduler import Scheduler
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import SchedulingDriver
@@ -123,7 +123,8 @@ class Auditor:
         self._fits_nowhere: set[Hashable] = set()  # kinds that fit nowhere in the state `_seen_at`
         self._reported: set[tuple[str, int]] = set()  # uid, attempts
         queue.event_listener = self._listen
-        queue.recorder = both(queue.recorder, self._record)
+        self._before = queue.recorder
+        queue.recorder = self._record
 
     # -- listening --------------------------------------------------------------------------------------------
 
@@ -132,6 +133,8 @@ class Auditor:
         self._events.append(_Event(self._heard, now, event, old, new))
 
     def _record(self, move: Move) -> None:
+        if self._before is not None:
+            self._before(move)
         self.wakeups(move)
         if move.target is SubQueue.IN_FLIGHT:
             self._popped[move.uid] = self._heard

@@ -21,7 +21,8 @@ from kschedd.explain.past import Past
 from kschedd.extenders.extender import extenders_of
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
-from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.node_search import StartNode
+from kschedd.scheduling.attempt.scheduler import Scheduler
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.counted import Nominated

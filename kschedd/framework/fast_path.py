@@ -3,22 +3,23 @@
 None of them changes a decision: with the attribute and without it every attempt has the same result, and
 `kschedd.testing.rules` checks that. A broken rule causes no error but wrong verdicts, so
 omit the attribute when in doubt. In-tree and out-of-tree plugins may have the same attributes, except `constant_score`,
-`filter_key`, `filter_state_key`, `repeats_while_unchanged`, `skips_binding_cycle` and those of
+`verdict_key`, `repeats_while_unchanged` and those of
 `MissingCycleStateMessages` and `IdlePoints`, which are read from in-tree plugins only.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
 """
 
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import ClassVar, Final, Literal, Protocol
 
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import Plugin
 
 PRE_POINTS: Final = ("pre_filter", "pre_score")
+IDLE_POINTS: Final = ("pre_filter", "filter", "binding")
 Dependency = Literal["node", "requested", "pods"]
 DEPENDENCIES: Final[frozenset[str]] = frozenset(("node", "requested", "pods"))
 
@@ -46,28 +47,34 @@ class CacheKey(Plugin, Protocol):
         """
 
 
-class FilterKey(Plugin, Protocol):
-    """Of a filter whose `depends_on` is "node" alone."""
+class VerdictKey(Plugin, Protocol):
+    """Of a filter that reads the Node object alone, or that counts the pods on the nodes."""
 
-    def filter_key(self, pod: Pod, /) -> Hashable:
-        """Rule: pods with equal keys get the same codes from the filter on every node. In-tree plugins only."""
+    def verdict_key(self, pod: Pod, state: CycleState, /) -> Hashable:
+        """Return what the codes depend on beside the nodes; None if that is not short.
 
+        Rule: equal keys mean equal codes on every node
 
-class FilterStateKey(Plugin, Protocol):
-    """Of a filter that counts the pods on the nodes."""
+        * where `depends_on` is "node" alone: for all pods, as long as the Node objects are unchanged. `state` is empty;
+        * otherwise: for pods of one signature, until some part changes that `Versions.at` dates. Called after
+          `pre_filter`, if it did not return Skip.
 
-    def filter_state_key(self, state: CycleState, /) -> Hashable:
-        """Return what its codes depend on that changes with every pod; None if that is not short.
-
-        Rule: in attempts for pods of one signature, until some part changes that `Versions.at` dates, equal keys mean
-        equal codes on every node. Called after `pre_filter`, if it did not return Skip. In-tree plugins only.
+        In-tree plugins only.
         """
 
 
-class SkipsPreFilter(Plugin, Protocol):
-    def skips_pre_filter(self, signature: PodSignature, /) -> bool:
-        """Rule: where this is true `pre_filter` returns Skip for every pod of the signature, in any cluster, and
-        leaves nothing in `state`."""
+class IdleFor(Plugin, Protocol):
+    def idle_for(self, pod: Pod, /) -> Collection[str]:
+        """Return what the plugin has nothing to do at for this pod, of `IDLE_POINTS`.
+
+        Rule: in any cluster, for every pod of the signature that has no node,
+
+        * "pre_filter": `pre_filter` returns Skip and leaves nothing in `state`;
+        * "filter": the filter passes every node;
+        * "binding": `reserve`, `unreserve`, `permit`, `pre_bind` and `post_bind` do nothing and return None, and
+          `pre_bind_pre_flight` returns Skip, likewise for pods that are pinned to different nodes. Read from in-tree
+          plugins only.
+        """
 
 
 class RepeatsWhileUnchanged(Plugin, Protocol):
@@ -80,18 +87,6 @@ class RepeatsWhileUnchanged(Plugin, Protocol):
         different nodes count as of one signature, but for the node to which `pre_filter` narrows. Called after an
         attempt for such a pod that has found a node. In-tree plugins only.
         """
-
-
-class SkipsBindingCycle(Plugin, Protocol):
-    def skips_binding_cycle(self, signature: PodSignature, /) -> bool:
-        """Rule: where this is true `reserve`, `unreserve`, `permit`, `pre_bind` and `post_bind` do nothing for pods of
-        the signature, in any cluster, and return None; `pre_bind_pre_flight` returns Skip. It is the same for pods that
-        are pinned to different nodes. In-tree plugins only."""
-
-
-class NeverRejects(Plugin, Protocol):
-    def never_rejects(self, pod: Pod, /) -> bool:
-        """Rule: where this is true the filter passes the pod on every node, in any cluster."""
 
 
 class ConstantScore(Plugin, Protocol):
@@ -119,5 +114,16 @@ class IdlePoints(Plugin, Protocol):
     idle_points: ClassVar[frozenset[str]]
 
 
-METHODS: Final[tuple[type[Plugin], ...]] = (CacheKey, SkipsPreFilter, NeverRejects)
+METHODS: Final[tuple[type[Plugin], ...]] = (CacheKey, IdleFor)
 """The Protocols of this module with methods that are called on out-of-tree plugins, too."""
+
+
+def idle_for(plugin: Plugin) -> Callable[[Pod], Collection[str]]:
+    """Return the plugin's `idle_for`, or a function that returns nothing."""
+    found: Callable[[Pod], Collection[str]] = getattr(plugin, "idle_for", never_idle)
+    return found
+
+
+def never_idle(pod: Pod) -> tuple[str, ...]:
+    """Return that a plugin has something to do everywhere."""
+    return ()

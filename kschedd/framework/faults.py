@@ -5,7 +5,7 @@ A plugin's exceptions, strings and `repr`s are untrusted code or input: they are
 """
 
 import re
-from typing import ClassVar, Final
+from typing import Final
 
 import attrs
 
@@ -16,23 +16,20 @@ _LONGEST_SHOWN: Final = 200
 
 
 @attrs.define(eq=False)
-class PluginError(KscheddError):
+class PluginError(KscheddError, rpc_code="plugin"):
     """An out-of-tree plugin raised, returned an invalid value, or did not return."""
 
     plugin: str
     method: str
     why: str
-    rpc_code: ClassVar[str] = "plugin"
 
     def __str__(self) -> str:
         return f"plugin {self.plugin}: {self.why}" if self.plugin else self.why
 
 
 @attrs.define(eq=False)
-class PluginTimeout(PluginError):
+class PluginTimeout(PluginError, rpc_code="timeout"):
     """A call was abandoned at the time limit, or not made because an abandoned one still runs."""
-
-    rpc_code: ClassVar[str] = "timeout"
 
 
 class BadAnswer(Exception):

@@ -16,7 +16,7 @@ from kschedd.api.text.times import SECOND, micro_stamp
 from kschedd.live.api_server import ServedResource
 from kschedd.live.connection import ServerRequest
 from kschedd.live.write_requests import MERGE
-from kschedd.scheduling.records import SchedulerEvent
+from kschedd.log.events import SchedulerEvent
 
 SWEEP_S: Final = 360.0  # between two looks for series that have ended, and how long one rests until it has
 _REFRESH_S: Final = 1800.0
@@ -56,7 +56,7 @@ class EventCorrelator:
 
     def take(self, event: SchedulerEvent) -> WrittenEvent | None:
         """What is to be written of it now."""
-        key = (event.reason, event.uid, event.about, event.scheduler)
+        key = (event.reason, event.uid, event.message, event.scheduler)
         series = self._series.get(key)
         if series is None:
             made = self._event(event)

@@ -1,6 +1,6 @@
 """RemoteEventsActor: writes what the scheduler reports of pods as Events of a real cluster.
 
-Receives: batches of `SchedulerEvent` from the EventsActor, always at once.  Sends: Events to the API server, one after
+Receives: batches of `SchedulerEvent` from the log's actor, always at once.  Sends: Events to the API server, one after
 the other.  Owns: those that wait, and the series.  Ends: some seconds after its sender has closed at the latest.
 Fails: Events hold nothing up. One that the server refuses is dropped; while the server cannot be reached they wait, and
 the oldest are dropped beyond a bound. Either is logged once.
@@ -23,7 +23,7 @@ from kschedd.live.errors import LiveError
 from kschedd.live.event_series import SWEEP_S, EventCorrelator, WrittenEvent
 from kschedd.live.paced import ask_at_pace
 from kschedd.live.rate_limit import RateLimit
-from kschedd.scheduling.records import SchedulerEvent
+from kschedd.log.events import SchedulerEvent
 
 log = structlog.get_logger("kschedd.events")
 

@@ -21,7 +21,7 @@ from kschedd.live.events import RemoteEventsActor
 from kschedd.live.leader_actor import LeaderActor
 from kschedd.live.rate_limit import RateLimit
 from kschedd.live.writer import RemoteWriter
-from kschedd.scheduling.records import SchedulerEvent
+from kschedd.log.events import SchedulerEvent
 from kschedd.store.cluster_api import ClusterApi
 
 

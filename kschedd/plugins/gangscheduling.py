@@ -10,12 +10,13 @@ Units: seconds.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Self
 
 import attrs
 
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import KIND, PodGroups, min_count
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -49,8 +50,8 @@ class GangScheduling:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle, handle.shared(PodGroups))
 
-    def skips_binding_cycle(self, signature: PodSignature) -> bool:
-        return not signature.spec.pod_group_name
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        return () if pod.signature.spec.pod_group_name else ("binding",)
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         key = pod.pod_group

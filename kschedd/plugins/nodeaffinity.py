@@ -5,14 +5,14 @@ Codes: 1, the pod's own selector or affinity; 2, the configuration's addedAffini
 Shapes: one weight (int64) a row; weights of matching preferred terms are summed.
 """
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
 import attrs
 import numpy as np
 
 from kschedd.api.node_fit import node_matches
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod
 from kschedd.api.selecting.selectors import (
     DOES_NOT_EXIST,
     EXISTS,
@@ -85,11 +85,11 @@ class NodeAffinity:
             bool(added.get("preferredDuringSchedulingIgnoredDuringExecution")),
         )
 
-    def skips_pre_filter(self, signature: PodSignature) -> bool:
-        spec = signature.spec
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        spec = pod.signature.spec
         if spec.required_node is not None or self.added_required is not None or spec.node_selector:
-            return False
-        return spec.required_node_affinity is None
+            return ()
+        return ("pre_filter",) if spec.required_node_affinity is None else ()
 
     def repeats_while_unchanged(self, pod: Pod, cluster: Any) -> Collection[str]:
         return PRE_POINTS
@@ -109,7 +109,7 @@ class NodeAffinity:
             return None
         return PreFilterResult(named) if named else unresolvable("pod affinity terms conflict")
 
-    def filter_key(self, pod: Pod) -> Hashable:
+    def verdict_key(self, pod: Pod, state: CycleState) -> Hashable:
         spec = pod.pod_spec
         return tuple(spec.node_selector.items()), spec.required_node_affinity
 

@@ -38,8 +38,8 @@ class NodeName:
     def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Sequence[str]:
         return () if pod.node_name else ("pre_filter",)
 
-    def never_rejects(self, pod: Pod) -> bool:
-        return not pod.node_name
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        return () if pod.node_name else ("filter",)
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
         if not pod.node_name:

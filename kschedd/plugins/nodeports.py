@@ -4,14 +4,14 @@ Source: Kubernetes v1.34, plugins/nodeports/node_ports.go; conflicts as HostPort
 Codes: 1, a wanted port is taken.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Self
 
 import attrs
 import numpy as np
 
 from kschedd.api.node_fit import ports_conflict
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.changes import delete_pods
 from kschedd.framework.cycle_state import CycleState
@@ -40,8 +40,8 @@ class NodePorts:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
-    def skips_pre_filter(self, signature: PodSignature) -> bool:
-        return not signature.spec.host_ports
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        return () if pod.signature.spec.host_ports else ("pre_filter",)
 
     def repeats_while_unchanged(self, pod: Pod, cluster: Any) -> Collection[str]:
         return PRE_POINTS

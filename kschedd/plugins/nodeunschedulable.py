@@ -43,7 +43,7 @@ class NodeUnschedulable:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
-    def filter_key(self, pod: Pod) -> bool:
+    def verdict_key(self, pod: Pod, state: CycleState) -> bool:
         return _tolerates(pod)
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:

@@ -99,7 +99,7 @@ class TaintToleration:
             self._renumbered += 1
         return self._renumbered
 
-    def filter_key(self, pod: Pod) -> tuple[Toleration, ...]:
+    def verdict_key(self, pod: Pod, state: CycleState) -> tuple[Toleration, ...]:
         return pod.pod_spec.tolerations
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:

@@ -62,7 +62,7 @@ class QueuedPod:
 
 @fast_frozen
 class Move:
-    """One move between sub-queues, for the history of a pod.
+    """One move between sub-queues, an entry of the log.
 
     `event` is upstream's label of the cause (`NodeAdd`, `ScheduleAttemptFailure`, `BackoffComplete`). `plugin` is the
     plugin whose queueing hint returned Queue ("" if no hint was needed), or the gating plugin. `seen` is the event
@@ -70,7 +70,7 @@ class Move:
     """
 
     when: int
-    key: str
+    pod: str  # "namespace/name"
     uid: str
     source: SubQueue
     target: SubQueue

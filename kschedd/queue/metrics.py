@@ -1,7 +1,7 @@
 """Metrics of the scheduling queue: kube-scheduler's, by its names and labels, and some more.
 
-Told of moves, of many at once; the owner of the queue owns them. Those named `kschedd_…`
-upstream has not.
+`MoveMetrics` counts moves, many at once; the log owns it. `queue_metrics` is the queue as it is now. Those named
+`kschedd_…` upstream has not.
 Source: Kubernetes v1.34, scheduler/metrics/metrics.go.
 """
 
@@ -29,8 +29,8 @@ _APART: Final = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 _kind = attrgetter("source", "target", "event")
 
 
-class QueueMetrics:
-    """See the module."""
+class MoveMetrics:
+    """Counts of all moves ever made."""
 
     def __init__(self) -> None:
         self._incoming = Counter(catalogue.INCOMING_PODS)
@@ -38,7 +38,7 @@ class QueueMetrics:
         self._requeues = RequeueStats()
 
     def moved(self, moves: Sequence[Move]) -> None:
-        """Pods have moved."""
+        """Count these moves."""
         kinds = Tally(map(_kind, moves))
         self._requeues.observe(moves, {(source, event) for source, _, event in kinds})
         for place in {source for source, _, _ in kinds}.difference(_NOT_ENTERED):
@@ -49,27 +49,28 @@ class QueueMetrics:
             if target not in _NOT_ENTERED and not (source in _APART and target in _APART):
                 self._incoming.add("unschedulable" if target in _APART else _QUEUES[target], event, amount=amount)
 
-    def families(self, queue: SchedulingQueue) -> list[MetricFamily]:
-        """All of them; `queue` is the one whose moves were told."""
-        pending: Tally[tuple[str, ...]] = Tally({(name,): 0 for name in _QUEUES.values()})
-        for place, count in queue.counts().items():
-            if place in _QUEUES:
-                pending[_QUEUES[place],] += count
-        rejected: Tally[tuple[str, ...]] = Tally()
-        for kind in queue.unschedulable_kinds():
-            entry = next(iter(kind))
-            for plugin in entry.unschedulable_plugins | entry.pending_plugins:
-                rejected[plugin, entry.pod.scheduler_name] += len(kind)
-        held: dict[tuple[str, ...], float] = {(event,): count for event, count in queue.in_flight_events().items()}
+    def families(self) -> list[MetricFamily]:
         requeued: dict[tuple[str, ...], float] = {}
         for (plugin, event), outcome in self._requeues.counts.items():
             requeued[plugin, event, "scheduled"] = outcome.helped
             requeued[plugin, event, "unschedulable"] = outcome.in_vain
-        return [
-            MetricFamily(catalogue.PENDING_PODS, dict(pending)),
-            MetricFamily(catalogue.UNSCHEDULABLE_PODS, dict(rejected)),
-            MetricFamily(catalogue.IN_FLIGHT_EVENTS, held),
-            MetricFamily(catalogue.REQUEUED, requeued),
-            self._incoming.family(),
-            self._waited.family(),
-        ]
+        return [MetricFamily(catalogue.REQUEUED, requeued), self._incoming.family(), self._waited.family()]
+
+
+def queue_metrics(queue: SchedulingQueue) -> list[MetricFamily]:
+    """The metrics of what is in the queue now."""
+    pending: Tally[tuple[str, ...]] = Tally({(name,): 0 for name in _QUEUES.values()})
+    for place, count in queue.counts().items():
+        if place in _QUEUES:
+            pending[_QUEUES[place],] += count
+    rejected: Tally[tuple[str, ...]] = Tally()
+    for kind in queue.unschedulable_kinds():
+        entry = next(iter(kind))
+        for plugin in entry.unschedulable_plugins | entry.pending_plugins:
+            rejected[plugin, entry.pod.scheduler_name] += len(kind)
+    held: dict[tuple[str, ...], float] = {(event,): count for event, count in queue.in_flight_events().items()}
+    return [
+        MetricFamily(catalogue.PENDING_PODS, dict(pending)),
+        MetricFamily(catalogue.UNSCHEDULABLE_PODS, dict(rejected)),
+        MetricFamily(catalogue.IN_FLIGHT_EVENTS, held),
+    ]

@@ -58,6 +58,7 @@ from kschedd.scheduling.inputs import (
     Tick,
     UndoConfigChange,
 )
+from kschedd.scheduling.records import AttemptRecord
 
 T = TypeVar("T")
 Step = Callable[[Any, float], Any]
@@ -122,7 +123,8 @@ class DriverNotes:
         return outcome
 
     def taken(self, effects: Effects) -> None:
-        self._recorder.note((NoteKind.TAKE, [line_of(record) for record in effects.records]))
+        attempts = [line_of(entry) for entry in effects.happened if isinstance(entry, AttemptRecord)]
+        self._recorder.note((NoteKind.TAKE, attempts))
         self._recorder.wake()
 
     def _noted(self, note: Note, given: Any, now: float, step: Callable[[Any, float], T]) -> T:

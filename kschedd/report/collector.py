@@ -28,9 +28,8 @@ from kschedd.report.reasons import reasons_of
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.ranking import Ranking, Scores
 from kschedd.scheduling.debug.work import drive
-from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.filtering.node_local_plugins import PluginFault
-from kschedd.scheduling.records import AttemptRecord
+from kschedd.scheduling.records import AttemptRecord, Happened, PodPreempted
 from kschedd.simulate.engine import Engine
 
 MOST_REASONS: Final = 48
@@ -198,7 +197,7 @@ class ReportCollector:
     # -- pending pods -------------------------------------------------------------------------------------------
 
     def moved(self, move: Move) -> None:
-        self._place(move.uid, move.key, move.target, move.plugin)
+        self._place(move.uid, move.pod, move.target, move.plugin)
 
     def _place(self, uid: str, key: str, place: SubQueue, plugin: str) -> None:
         if place is SubQueue.OUTSIDE:
@@ -382,16 +381,21 @@ class ReportCollector:
         self.scores.samples += 1
         return scores
 
-    def applied(self, effects: Effects) -> None:
-        now = self.now_s
-        for failed in effects.failures:
-            uid = failed.entry.uid
-            before = self._failed.get(uid)
-            reason = self._failed[uid] = self._reason(reasons_of(failed.message))
-            if uid in self._counted and before is not reason and failed.entry.place in _TRIED_LATER:
-                self._count(uid, reason, failed.entry.key)  # a binding that failed after its attempt had not
-            if failed.victims:
-                self.counts.add(PREEMPTED, now, len(failed.victims))
+    def happened(self, entries: Sequence[Happened]) -> None:
+        for entry in entries:
+            if isinstance(entry, PodPreempted):
+                self.preempted()
+            elif isinstance(entry, AttemptRecord) and not entry.node:
+                uid, before = entry.uid, self._failed.get(entry.uid)
+                reason = self._failed[uid] = self._reason(reasons_of(entry.message))
+                if uid in self._counted and before is not reason:
+                    queued = self.engine.queue.entry(entry.pod)
+                    if queued is not None and queued.uid == uid and queued.place in _TRIED_LATER:
+                        self._count(uid, reason, entry.pod)  # a binding that failed after its attempt had not
+
+    def preempted(self) -> None:
+        """Count a pod that was preempted."""
+        self.counts.add(PREEMPTED, self.now_s)
 
 
 def _of_record(record: AttemptRecord, number: int, time_s: float, waited: float | None) -> Decision:

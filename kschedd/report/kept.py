@@ -1,4 +1,4 @@
-"""A report on what a daemon has kept: its latest attempts, the latest moves in its queue, and its pods.
+"""A report on what a daemon has kept: its log of what happened, and its pods.
 
 A daemon that nobody asks for a report notes nothing for one. So the engine that is given here, a fork of the daemon's
 cluster and used for nothing else, has its node table wound back to where what is kept begins: pods that got their node
@@ -16,11 +16,12 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.api.text.times import seconds
+from kschedd.log.log import Entry
 from kschedd.queue.entry import SECOND, Move
 from kschedd.report.collector import ReportCollector
 from kschedd.report.decisions import funnel_of
 from kschedd.scheduling.debug.work import drive
-from kschedd.scheduling.records import AttemptRecord
+from kschedd.scheduling.records import AttemptRecord, PodPreempted
 from kschedd.simulate.engine import Engine
 from kschedd.simulate.why_pending import pending_pods
 from kschedd.store.objects.log import DELETED, WatchEvent
@@ -35,13 +36,15 @@ Change = tuple[int, Pod, int]  # row, pod, 1 where it comes and -1 where it goes
 class KeptHistory:
     """`written`: the store's latest events, as far as its log reaches."""
 
-    records: Sequence[AttemptRecord]
-    moves: Sequence[Move]
+    entries: Sequence[Entry]
     written: Sequence[WatchEvent] = ()
 
     def begins(self, now_s: float) -> float:
-        firsts = [record.at_s for record in self.records[:1]] + [move.when / SECOND for move in self.moves[:1]]
-        return min((*firsts, now_s))
+        return min(map(_time_of, self.entries), default=now_s)
+
+
+def _time_of(entry: Entry) -> float:
+    return entry.when / SECOND if isinstance(entry, Move) else entry.at_s
 
 
 def of_kept(engine: Engine, kept: KeptHistory) -> ReportCollector:
@@ -51,10 +54,10 @@ def of_kept(engine: Engine, kept: KeptHistory) -> ReportCollector:
     changes = _wound_back(engine, kept, start_s)
     collector.moment_s = start_s
     collector.idle()
-    happened: list[tuple[float, int, int, Change | AttemptRecord | Move]] = []
+    happened: list[tuple[float, int, int, Change | Entry]] = []
     happened += [(at_s, _POD, n, change) for n, (at_s, change) in enumerate(changes)]
-    happened += [(record.at_s, _ATTEMPT, n, record) for n, record in enumerate(kept.records)]
-    happened += [(move.when / SECOND, _MOVE, n, move) for n, move in enumerate(kept.moves)]
+    for n, entry in enumerate(kept.entries):
+        happened.append((_time_of(entry), _MOVE if isinstance(entry, Move) else _ATTEMPT, n, entry))
     happened.sort(key=lambda each: each[:3])
     table = engine.machine.cluster.table
     for at_s, of_moment in groupby(happened, key=lambda each: each[0]):
@@ -64,7 +67,9 @@ def of_kept(engine: Engine, kept: KeptHistory) -> ReportCollector:
                 collector.recorded(what)
             elif isinstance(what, Move):
                 collector.moved(what)
-            else:
+            elif isinstance(what, PodPreempted):
+                collector.preempted()
+            elif isinstance(what, tuple):
                 row, pod, sign = what
                 (table.add_pod if sign > 0 else table.remove_pod)(row, pod)
         collector.idle()
@@ -90,7 +95,7 @@ def _try_pending(engine: Engine, collector: ReportCollector) -> None:
 def _wound_back(engine: Engine, kept: KeptHistory, start_s: float) -> list[tuple[float, Change]]:
     """Have the table as it was; what is to be done to it since then."""
     table = engine.machine.cluster.table
-    placed = {record.uid: record.at_s for record in kept.records if record.node}
+    placed = {entry.uid: entry.at_s for entry in kept.entries if isinstance(entry, AttemptRecord) and entry.node}
     changes: list[tuple[float, Change]] = []
     for row in sorted(table):
         for pod in list(table.pods[row]):
@@ -140,7 +145,7 @@ def _changed_s(pod: Pod, now_s: float) -> float:
 
 
 NOTES: Final = (
-    "A daemon's report reaches back as far as the daemon keeps its attempts (the latest 20,000) and the moves in its "
-    "queue (the latest 100,000). Nodes are those of now. How nodes were filtered and scored is not kept: "
+    "A daemon's report reaches back as far as its log: the latest 100,000 attempts, bindings, and moves in its queue. "
+    "Nodes are those of now. How nodes were filtered and scored is not kept: "
     "the funnels are those of pending pods as they would be tried now, and there are no scores.",
 )

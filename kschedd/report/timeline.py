@@ -8,7 +8,7 @@ and a nanosecond for each node it was asked about. How long a slice is says how 
 Units: integer nanoseconds since the start of the run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kschedd.framework.events import ClusterEvent
@@ -17,7 +17,7 @@ from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.report.decisions import funnel_of
 from kschedd.report.timeline_files import TimelineFile
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
-from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.records import AttemptRecord, Happened, PodBound
 from kschedd.simulate.engine import Engine
 
 _PLUGIN_NS: Final = 1_000
@@ -134,11 +134,12 @@ class Timeline:
 
     # -- what follows -------------------------------------------------------------------------------------------
 
-    def applied(self, effects: Effects) -> None:
-        for pod in effects.bound:
-            self._bound(pod.uid, pod.key, "")
-        for failed in effects.failures:
-            self._bound(failed.entry.uid, failed.entry.key, failed.message)
+    def happened(self, entries: Sequence[Happened]) -> None:
+        for entry in entries:
+            if isinstance(entry, PodBound):
+                self._bound(entry.uid, entry.pod, "")
+            elif isinstance(entry, AttemptRecord) and not entry.node:
+                self._bound(entry.uid, entry.pod, entry.message)
 
     def _bound(self, uid: str, key: str, failure: str) -> None:
         begun = self._begun.pop(uid, None)
@@ -165,7 +166,7 @@ class Timeline:
         self._woken[move.uid] = self._arrows
         at = max(self._now, self._events_free)
         self._events_free = at + _PLUGIN_NS
-        self._file.begin(self._events, at, cause, {"wakes": move.key, "plugin": move.plugin}, starts=self._arrows)
+        self._file.begin(self._events, at, cause, {"wakes": move.pod, "plugin": move.plugin}, starts=self._arrows)
         self._file.end(self._events, self._events_free)
 
     def idle(self) -> None:

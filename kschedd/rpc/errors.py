@@ -11,7 +11,7 @@ import datetime
 import enum
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 
@@ -41,11 +41,10 @@ class SocketPathError(KscheddError):
 
 
 @attrs.define(eq=False)
-class DaemonRunningError(KscheddError):
+class DaemonRunningError(KscheddError, rpc_code="conflict"):
     """Another daemon already listens on the socket path."""
 
     path: str
-    rpc_code: ClassVar[str] = "conflict"
 
     def __str__(self) -> str:
         return (

@@ -37,7 +37,7 @@ from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.pending import PendingPods
 from kschedd.scheduling.profiles.metrics import SUCCESS
-from kschedd.scheduling.records import NORMAL, SchedulerEvent
+from kschedd.scheduling.records import PodBound
 
 
 class BindingCycles:
@@ -335,17 +335,13 @@ class BindingCycles:
             self._failed(cycle.assumed, failure, now)
 
     def _bound(self, cycle: BindingCycle, now: float) -> None:
-        entry, pod, effects = cycle.assumed.entry, cycle.assumed.pod, self._effects
+        entry, pod = cycle.assumed.entry, cycle.assumed.pod
         if self._machine.metrics is not None:
             since_s = (entry.initial_attempt or entry.timestamp) / SECOND
             attempt_s = cycle.attempt_s + now - cycle.began_s
             self._machine.metrics.bound(pod.scheduler_name, attempt_s, entry.attempts, now - since_s)
-        effects.bound.append(pod)
         self.pods_bound += 1
-        node_name, scheduler = pod.node_name, pod.scheduler_name
-        effects.events.append(
-            SchedulerEvent(now, NORMAL, "Scheduled", pod.namespace, pod.name, node_name, pod.uid, scheduler)
-        )
+        self._effects.happened.append(PodBound(now, entry.key, pod.uid, pod.node_name, pod.scheduler_name))
 
 
 def _plan_again(cycle: BindingCycle) -> Plan | Status | None:

@@ -44,10 +44,8 @@ class ConfigChange:
 
 
 @attrs.define(eq=False)
-class NothingToUndo(KscheddError):
+class NothingToUndo(KscheddError, rpc_code="conflict"):
     """No change of the configuration is left that could be undone."""
-
-    rpc_code = "conflict"
 
     def __str__(self) -> str:
         return "the configuration is as at the start: there is no change to undo"

@@ -125,7 +125,7 @@ from kschedd.scheduling.inputs import (
 )
 from kschedd.scheduling.machine import Choices, SchedulingMachine
 from kschedd.scheduling.nominations.pending import PendingPods
-from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
+from kschedd.scheduling.records import Happened, PodPreempted
 from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.store.objects.log import ADDED, DELETED, EventType, WatchEvent
 from kschedd.store.times import stamp
@@ -207,9 +207,13 @@ class SchedulingDriver:
         return bool(self._to_activate or self._effects)
 
     @property
-    def untaken_records(self) -> Sequence[AttemptRecord]:
-        """Of the attempts whose effects nobody has taken yet."""
-        return self._effects.records
+    def happened(self) -> Sequence[Happened]:
+        """The entries of the log among the effects that nobody has taken yet."""
+        return self._effects.happened
+
+    def record_leads(self) -> None:
+        """Have the records of attempts say by how much the chosen node was ahead from now on."""
+        self._records.table = self.machine.cluster.table
 
     def take_effects(self) -> Effects:
         """The effects since the last call, be it in the middle of another one that waits for a plugin."""
@@ -638,19 +642,11 @@ class SchedulingDriver:
             gone_fails = not self.machine.handle.rules.gone_victims_evicted
             effects.evictions.append(Eviction(pod, failed.writes, gone_fails))
         effects.failures.append(failed)
-        namespace, name, scheduler = pod.namespace, pod.name, pod.scheduler_name
-        effects.events.append(
-            SchedulerEvent(now, WARNING, "FailedScheduling", namespace, name, failed.message, pod.uid, scheduler)
-        )
         for victim in failed.victims:
-            text = f"Preempted by pod {pod.uid} on node {victim.node_name}"
-            if victim.uid in failed.in_memory:
-                text += " (in kube-scheduler memory)."
+            in_memory = victim.uid in failed.in_memory
+            if in_memory:
                 self.bindings.cancel(victim.uid)
-            namespace, name = victim.namespace, victim.name
-            effects.events.append(
-                SchedulerEvent(now, NORMAL, "Preempted", namespace, name, text, victim.uid, scheduler, pod)
-            )
+            effects.happened.append(PodPreempted(now, victim.key, victim.uid, victim.node_name, pod, in_memory))
 
     def _eviction_failed(self, given: EvictionFailed, now: float) -> None:
         self._to_activate.append(given.pod)

@@ -9,7 +9,7 @@ from kschedd.framework.writes import Write
 from kschedd.queue.operations import QueueOperation
 from kschedd.scheduling.binding.cycle import BindingCycle, CallExtender, CallPlugin, ExecutePlan
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
+from kschedd.scheduling.records import Happened
 from kschedd.values import FrozenList, fast_frozen
 
 
@@ -35,10 +35,8 @@ class Effects:
     calls: list[CallPlugin | CallExtender] = attrs.field(factory=list)  # answered by `PluginCalled`
     permit_waits: list[BindingCycle] = attrs.field(factory=list)  # started to wait at Permit
     resumed: list[str] = attrs.field(factory=list)  # uids whose wait, at Permit or for a plan, is over
-    events: list[SchedulerEvent] = attrs.field(factory=list)
-    records: list[AttemptRecord] = attrs.field(factory=list)
-    failures: list[FailedAttempt] = attrs.field(factory=list)  # for readers who need more than records hold
-    bound: list[Pod] = attrs.field(factory=list)
+    happened: list[Happened] = attrs.field(factory=list)  # entries of the log
+    failures: list[FailedAttempt] = attrs.field(factory=list)  # for readers who need more than the log has
 
     def __bool__(self) -> bool:
         return bool(
@@ -46,11 +44,9 @@ class Effects:
             or self.released
             or self.plans
             or self.calls
-            or self.records
-            or self.bound
+            or self.happened
             or self.writes
             or self.evictions
-            or self.events
             or self.permit_waits
             or self.resumed
         )
@@ -76,14 +72,10 @@ class Effects:
             taken.permit_waits, self.permit_waits = self.permit_waits, []
         if self.resumed:
             taken.resumed, self.resumed = self.resumed, []
-        if self.events:
-            taken.events, self.events = self.events, []
-        if self.records:
-            taken.records, self.records = self.records, []
+        if self.happened:
+            taken.happened, self.happened = self.happened, []
         if self.failures:
             taken.failures, self.failures = self.failures, []
-        if self.bound:
-            taken.bound, self.bound = self.bound, []
         return taken
 
 

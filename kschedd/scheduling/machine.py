@@ -57,8 +57,9 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
 from kschedd.scheduling.attempt.batch import Batches
+from kschedd.scheduling.attempt.node_search import StartNode
 from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
-from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.scheduler import Scheduler
 from kschedd.scheduling.attempt.ties import Choose, NodeTies
 from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.binding.run import AttemptRun
@@ -259,7 +260,7 @@ class SchedulingMachine:
         """As `completing`, at once."""
         binder = None
         if isinstance(result, ScheduleResult) and not self._extender_binds:
-            binder = result.framework.bound_by(result.pod.signature)
+            binder = result.framework.bound_by(result.pod)
         if binder is not None:
             assert isinstance(result, ScheduleResult), "only what found a node is bound"
             try:
@@ -271,25 +272,26 @@ class SchedulingMachine:
         return drive(self.completing(entry, result, now, None))
 
     def longest_run(self, pod: Pod) -> int:
-        """About how many attempts `run` may make, beginning with that for a pod like this."""
+        """Return about how many attempts `run` may make, beginning with that for a pod like this."""
         scheduler = self.schedulers.get(pod.scheduler_name)
-        return 0 if scheduler is None or self._extender_binds else scheduler.longest_run(pod)
+        return 0 if scheduler is None or scheduler.runs is None or self._extender_binds else scheduler.runs.longest(pod)
 
     def may_run(self, pod: Pod) -> bool:
         """Whether pods like this one may be in a run: those that have nothing before them but to be bound."""
-        return self.schedulers[pod.scheduler_name].profile.bound_by(pod.signature) is not None
+        return self.schedulers[pod.scheduler_name].profile.bound_by(pod) is not None
 
     def run(self, entries: Sequence[QueuedPod], now: float) -> AttemptRun:
         """The attempts for the first of these pods of one profile, as far as they need not be made one by one."""
         if self.metrics is not None:
             self.metrics.sampling.next_several(len(entries))
-        scheduler = self.schedulers[entries[0].pod.scheduler_name]
-        alone, run = scheduler.runs_alone(entries[0].pod), AttemptRun()
+        runs = self.schedulers[entries[0].pod.scheduler_name].runs
+        assert runs is not None, "otherwise the longest run is none"
+        alone, run = runs.alone(entries[0].pod), AttemptRun()
         pods = [entry.pod for entry in entries]
-        alike = scheduler.run_alike(pods) if alone else []
-        if alike:
-            return AttemptRun(alike, self._assumed_together(entries[: len(alike)], alike))
-        attempts = scheduler.run(pods)
+        together = runs.together(pods) if alone else []
+        if together:
+            return AttemptRun(together, self._assumed_together(entries[: len(together)], together))
+        attempts = runs.in_turn(pods)
         for entry in entries:
             try:
                 result = next(attempts, None)
@@ -322,9 +324,9 @@ class SchedulingMachine:
         counted_alike: dict[Hashable, list[int]] = {}
         binders: list[BindPlugin | None] = [None] * len(entries)
         for numbers in by_template.values():
-            signature = entries[numbers[0]].pod.signature
-            counted_alike.setdefault(counted_as(signature), []).extend(numbers)
-            binder = framework.bound_by(signature)
+            first = entries[numbers[0]].pod
+            counted_alike.setdefault(counted_as(first.signature), []).extend(numbers)
+            binder = framework.bound_by(first)
             for number in numbers:
                 binders[number] = binder
         run: list[AssumedPod | FailedAttempt | None] = [None] * len(entries)

@@ -1,4 +1,4 @@
-"""What the scheduling driver reports: a record of every attempt, and the events shown to users."""
+"""Entries of the log that the scheduling driver makes: attempts, pods that were bound, and pods that were preempted."""
 
 from operator import attrgetter
 from typing import Any, Final
@@ -6,8 +6,13 @@ from typing import Any, Final
 from kschedd.api.pods import Pod
 from kschedd.values import fast_frozen
 
-NORMAL = "Normal"
-WARNING = "Warning"
+
+@fast_frozen
+class Lead:
+    """By how much the chosen node was ahead of the next one."""
+
+    margin: int
+    runner_up: str
 
 
 @fast_frozen(eq=False)
@@ -30,10 +35,11 @@ class AttemptRecord:
     #: what the attempt can be worked out from again: the last write that the scheduler had seen, and the pod as it was
     version: int = 0
     attempted: Pod | None = None
+    lead: Lead | None = None  # where these are worked out, and more than one node was feasible
 
     @property
     def outcome(self) -> tuple[Any, ...]:
-        """What a log of decisions has of it besides the time, by OUTCOME."""
+        """The fields named by OUTCOME: what a log of decisions has of an attempt besides its time."""
         return _outcome(self)
 
 
@@ -51,32 +57,28 @@ OUTCOME: Final = (
 )
 _outcome = attrgetter(*OUTCOME)
 
-_LONGEST: Final = 1024  # bytes of an event's message
-_CUT: Final = " ..."
+
+@fast_frozen(eq=False)
+class PodBound:
+    """The end of a binding: the pod is on its node."""
+
+    at_s: float
+    pod: str  # "namespace/name"
+    uid: str
+    node: str
+    scheduler: str  # the name of the profile
 
 
 @fast_frozen(eq=False)
-class SchedulerEvent:
-    """A pod's event as `kubectl get events` would show it. Its message is formatted on demand; a long one is cut.
-
-    Source: Kubernetes v1.34, scheduler/schedule_one.go (truncateMessage).
-    """
+class PodPreempted:
+    """A pod that was evicted from its node to make room for another one."""
 
     at_s: float
-    type: str  # NORMAL or WARNING
-    reason: str
-    namespace: str
-    name: str  # of the pod
-    about: str  # the message, or the values to format it from
-    uid: str = ""  # of the pod
-    scheduler: str = ""  # the name of the profile that reports it
-    preemptor: Pod | None = None  # of a pod that was preempted
+    pod: str  # "namespace/name"
+    uid: str
+    node: str
+    preemptor: Pod
+    in_memory: bool  # only its binding was ended: it was on the node by the scheduler's account
 
-    @property
-    def message(self) -> str:
-        if self.reason == "Scheduled":
-            return f"Successfully assigned {self.namespace}/{self.name} to {self.about}"
-        said = self.about.encode()
-        if len(said) <= _LONGEST:
-            return self.about
-        return said[: _LONGEST - len(_CUT)].decode(errors="ignore") + _CUT
+
+Happened = AttemptRecord | PodBound | PodPreempted

@@ -4,20 +4,18 @@ The daemon's actors are one (`actors.cluster.LiveCluster`: every question goes t
 a cluster in virtual time another (`clusters.virtual.VirtualCluster`: everything is at hand). The methods know neither.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from kschedd.actors.bulletin import Bulletin
-from kschedd.actors.decisions import DecisionRecord
-from kschedd.actors.events import EventRecord
 from kschedd.actors.time_control import Moved
 from kschedd.api.objects import Object
 from kschedd.controllers.running.controller import Controller
 from kschedd.errors import KscheddError
+from kschedd.log.log import Log
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
-from kschedd.queue.entry import Move
 from kschedd.queue.operations import QueueOperations
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
@@ -36,16 +34,13 @@ class OwnerRef(Protocol[S_co]):
 
 
 class Queue(Protocol):
-    """The scheduling queue and the latest moves of pods within it."""
+    """The scheduling queue and its metrics."""
 
     @property
     def queue(self) -> SchedulingQueue: ...
 
     @property
     def operations(self) -> QueueOperations: ...
-
-    @property
-    def moves(self) -> Collection[Move]: ...
 
     def metrics(self) -> list[MetricFamily]: ...
 
@@ -105,10 +100,8 @@ class ClusterBackend(Protocol):
     def queue(self) -> OwnerRef[Queue]: ...
 
     @property
-    def events(self) -> OwnerRef[EventRecord]: ...
-
-    @property
-    def decisions(self) -> OwnerRef[DecisionRecord]: ...
+    def log(self) -> OwnerRef[Log]:
+        """What happened: attempts, moves in the queue, bindings and preemptions."""
 
     @property
     def clock(self) -> ClusterClock: ...
@@ -157,6 +150,6 @@ class ClusterBackend(Protocol):
         self,
         of_queue: Callable[[Queue], Any],
         of_scheduler: Callable[[SchedulingDriver], Any],
-        of_decisions: Callable[[DecisionRecord], Any],
+        of_log: Callable[[Log], Any],
     ) -> tuple[Any, Any, Any]:
         """Three questions, each asked after the one before is answered: no answer is older than the one before it."""

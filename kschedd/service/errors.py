@@ -7,7 +7,7 @@ Does not import Trio, so that the blocking client starts quickly.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 
@@ -61,12 +61,11 @@ class RpcError(KscheddError):
 
 
 @attrs.define(eq=False)
-class UnknownMethodError(KscheddError):
+class UnknownMethodError(KscheddError, rpc_code="unknown_method"):
     """A method that is not in the table."""
 
     method: str
     did_you_mean: tuple[str, ...]
-    rpc_code: ClassVar[str] = "unknown_method"
 
     def __str__(self) -> str:
         similar_names = " or ".join(f'"{name}"' for name in self.did_you_mean)
@@ -75,12 +74,11 @@ class UnknownMethodError(KscheddError):
 
 
 @attrs.define(eq=False)
-class ReadOnlyError(KscheddError):
+class ReadOnlyError(KscheddError, rpc_code="forbidden"):
     """A method that changes something, called by a user who may only read."""
 
     method: str
     user: str
-    rpc_code: ClassVar[str] = "forbidden"
 
     def __str__(self) -> str:
         return f"{self.method} changes something, and {self.user} may only read here: another token is needed"
@@ -100,12 +98,11 @@ class ParamFault:
 
 
 @attrs.define(eq=False)
-class BadParamsError(KscheddError):
+class BadParamsError(KscheddError, rpc_code="bad_params"):
     """Invalid parameters of a call, with all faults."""
 
     method: str
     faults: tuple[ParamFault, ...]
-    rpc_code: ClassVar[str] = "bad_params"
 
     def __str__(self) -> str:
         return f"{self.method}: " + "; ".join(str(fault) for fault in self.faults)

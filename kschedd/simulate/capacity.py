@@ -12,7 +12,7 @@ node of it can be left out, but another mixture may be cheaper still.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import attrs
 
@@ -35,11 +35,10 @@ _TRIED: Final = error("this was a trial")
 
 
 @attrs.define(eq=False)
-class NotAPodError(KscheddError):
+class NotAPodError(KscheddError, rpc_code="invalid"):
     """A manifest that is neither a pod nor has a pod template."""
 
     kind: str
-    rpc_code: ClassVar[str] = "invalid"
 
     def __str__(self) -> str:
         return f"a {self.kind} is no pod and has no pod template"

@@ -4,23 +4,22 @@ A pod whose controller made another in its place has moved: a pod that is gone a
 are told together, in the order in which they went and came. What the controllers own (ReplicaSets of Deployments,
 say) and what tells about others (Events, Leases) is left out.
 
-`ForkLog` notes each attempt's margin while the fork runs; all else is worked out from the events of its store when
-somebody asks. Owned by the fork.
+`ForkStart` is what the fork was like when it was made; all else is worked out from the events of its store, and its log
+of what happened, when somebody asks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
-import numpy as np
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import Taint
 from kschedd.cache.table import CPU, MEMORY, NodeTable
-from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.log.log import Log
+from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulate.engine import Engine
 from kschedd.store.eviction import covers
 from kschedd.store.objects.log import DELETED, WatchEvent
@@ -32,54 +31,14 @@ _LONGEST: Final = 60
 Change = dict[str, Any]
 
 
-@attrs.frozen
-class Placement:
-    """What an attempt came to. `margin`: by how much the node was ahead of the next one; None if there was no other."""
+class ForkStart:
+    """What a fork was like when it was made."""
 
-    node: str
-    feasible: int
-    score: int | None
-    margin: int | None
-    runner_up: str
-
-    @property
-    def text(self) -> str:
-        if self.margin is None:
-            return f"the only node that fits of those looked at ({self.feasible})"
-        if self.margin == 0:
-            return f"score {self.score}, as {self.runner_up} has: one of the best of {self.feasible}"
-        return f"score {self.score}, {self.margin} ahead of {self.runner_up}, the next of {self.feasible}"
-
-
-class ForkLog:
-    """What a fork was like when it was made, and the attempts in it since then."""
-
-    def __init__(self) -> None:
-        self.placements: dict[str, Placement] = {}  # by uid
-        self.version = 0
-        self.usage: Mapping[str, float] = {}
-        self._table = NodeTable(1)
-
-    def begin(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine) -> None:
+        engine.driver.record_leads()
         self.version = engine.store.version
         self._pin = engine.store.watch(None, self.version)  # the events since then are kept
-        self._table = engine.machine.cluster.table
-        self.usage = usage(self._table)
-
-    def note(self, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
-        """To be called with each attempt's result, before it is acted on."""
-        if isinstance(result, FitError):
-            self.placements.pop(entry.uid, None)
-            return
-        margin, runner_up = None, ""
-        if result.totals is not None and len(result.totals) > 1:
-            others = result.totals.copy()
-            row = self._table.row_of[result.node_name]
-            others[result.feasible == row] = np.iinfo(np.int64).min
-            second = int(np.argmax(others))
-            margin = int(result.score or 0) - int(others[second])
-            runner_up = self._table.names[int(result.feasible[second])]
-        self.placements[entry.uid] = Placement(result.node_name, len(result.feasible), result.score, margin, runner_up)
+        self.usage: Mapping[str, float] = usage(engine.machine.cluster.table)
 
 
 def usage(table: NodeTable) -> dict[str, float]:
@@ -96,9 +55,9 @@ def usage(table: NodeTable) -> dict[str, float]:
     }
 
 
-def changes(engine: Engine, log: ForkLog) -> dict[str, Any]:
+def changes(engine: Engine, start: ForkStart, log: Log) -> dict[str, Any]:
     """Everything that is different from when the fork was made: plain values, as the socket sends them."""
-    events = engine.store.written_after(log.version)
+    events = engine.store.written_after(start.version)
     of_nodes = [event for event in events if event.new.kind == "Node"]
     pods = _pod_changes(engine, log, [event for event in events if event.new.kind == "Pod"], _gone_nodes(of_nodes))
     nodes = _node_changes(of_nodes)
@@ -108,7 +67,7 @@ def changes(engine: Engine, log: ForkLog) -> dict[str, Any]:
         "nodes": nodes,
         "objects": _object_changes(events),
         "config": [change.what for change in engine.driver.config_changes.made],
-        "usage": [{"resource": name, "before": before, "after": now[name]} for name, before in log.usage.items()],
+        "usage": [{"resource": name, "before": before, "after": now[name]} for name, before in start.usage.items()],
         "budgets": _blocking_budgets(engine, {change["name"] for change in nodes}),
         "elapsed_s": engine.elapsed,
     }
@@ -126,7 +85,7 @@ class _PodFate:
     gone: bool = False
 
 
-def _pod_changes(engine: Engine, log: ForkLog, events: Sequence[WatchEvent], gone_nodes: Sequence[str]) -> list[Change]:
+def _pod_changes(engine: Engine, log: Log, events: Sequence[WatchEvent], gone_nodes: Sequence[str]) -> list[Change]:
     fates: dict[str, _PodFate] = {}
     for event in events:
         assert isinstance(event.new, Pod), "an event of a pod is expected"
@@ -178,7 +137,7 @@ def _gone_nodes(events: Sequence[WatchEvent]) -> list[str]:
     return [name for (_, _, name), (before, after) in _ends(events).items() if before is not None and after is None]
 
 
-def _orphans(engine: Engine, log: ForkLog, gone_nodes: Sequence[str]) -> Iterator[Change]:
+def _orphans(engine: Engine, log: Log, gone_nodes: Sequence[str]) -> Iterator[Change]:
     """Yield the pods that are still bound to nodes which were deleted."""
     for name in gone_nodes:
         for pod in engine.store.pods_on(name):
@@ -187,9 +146,9 @@ def _orphans(engine: Engine, log: ForkLog, gone_nodes: Sequence[str]) -> Iterato
                 yield _change("-", "orphaned", pod, log, node=name, why=why)
 
 
-def _change(sign: str, change: str, pod: Pod, log: ForkLog, placed: Pod | None = None, **more: str) -> Change:
+def _change(sign: str, change: str, pod: Pod, log: Log, placed: Pod | None = None, **more: str) -> Change:
     """`placed`: the pod that has the node, where it is another one."""
-    placement = log.placements.get((placed or pod).uid)
+    placement = _placement(placed or pod, log)
     return {
         "sign": sign,
         "change": change,
@@ -200,9 +159,24 @@ def _change(sign: str, change: str, pod: Pod, log: ForkLog, placed: Pod | None =
         "successor": "",
         "why": more.get("why", ""),
         "cause": more.get("cause", ""),
-        "placement": "" if placement is None or not more.get("to") else placement.text,
-        "margin": None if placement is None else placement.margin,
+        "placement": "" if placement is None or not more.get("to") else _placement_text(placement),
+        "margin": None if placement is None or placement.lead is None else placement.lead.margin,
     }
+
+
+def _placement(pod: Pod, log: Log) -> AttemptRecord | None:
+    """The pod's last attempt, if that has found a node."""
+    attempts = [entry for entry in log.attempts(pod.key) if entry.uid == pod.uid and not entry.of_binding]
+    return attempts[-1] if attempts and attempts[-1].node else None
+
+
+def _placement_text(placement: AttemptRecord) -> str:
+    lead, feasible = placement.lead, placement.feasible
+    if lead is None:
+        return f"the only node that fits of those looked at ({feasible})"
+    if lead.margin == 0:
+        return f"score {placement.score}, as {lead.runner_up} has: one of the best of {feasible}"
+    return f"score {placement.score}, {lead.margin} ahead of {lead.runner_up}, the next of {feasible}"
 
 
 def _workload(engine: Engine, pod: Pod) -> str:

@@ -36,7 +36,7 @@ from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.inputs import Tick
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
+from kschedd.scheduling.records import AttemptRecord, Happened
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot, earliest
 from kschedd.scheduling.snapshots.fork import DriverSnapshot
 from kschedd.simulate.fork import reconciled
@@ -128,9 +128,9 @@ def _auditor_of(queue: SchedulingQueue, driver: SchedulingDriver) -> "Auditor":
 
 
 class Engine:
-    """See the module. `on_decision` is called with every attempt, `on_event` with every Event a user would see,
-    `on_effects` with all effects that the scheduling loop applied, `on_result` with the result of every attempt before
-    it is acted on. `observe` adds an observer of all of it."""
+    """See the module. `on_decision` is called with every attempt, `on_happened` with every entry that a log has but
+    for moves, which `recorder` is called with, `on_result` with the result of every attempt before it is acted on.
+    `observe` adds an observer of all of it."""
 
     def __init__(
         self,
@@ -142,8 +142,7 @@ class Engine:
         store: Store | None = None,
         controllers: Sequence[Controller] = (),
         on_decision: Callable[[LoggedAttempt], None] | None = None,
-        on_event: Callable[[SchedulerEvent], None] | None = None,
-        on_effects: Callable[[Effects], None] | None = None,
+        on_happened: Callable[[Sequence[Happened]], None] | None = None,
         recorder: Recorder | None = None,
         audit: bool = False,  # dry-run all unschedulable pods whenever the cluster is idle (`auditor.missed`)
         on_result: Callable[[QueuedPod, ScheduleResult | FitError], None] | None = None,
@@ -151,8 +150,7 @@ class Engine:
         resumed: ClusterSnapshot | None = None,  # go on from there; then `config` to `controllers` are not given
     ) -> None:
         self._on_decision = on_decision
-        self._on_event = on_event
-        self._on_effects = on_effects
+        self._on_happened = on_happened
         self._on_result = on_result
         self._on_idle: Callable[[], None] | None = None  # all work of a moment is done
         self._on_events: Callable[[Sequence[WatchEvent]], None] | None = None  # before they are delivered
@@ -192,7 +190,7 @@ class Engine:
     def observe(self, observer: RunObserver) -> None:
         """Have it told of everything from now on, after those that are told already."""
         self._on_result = both(self._on_result, observer.attempted)
-        self._on_effects = both(self._on_effects, observer.applied)
+        self._on_happened = both(self._on_happened, observer.happened)
         self._on_idle = both(self._on_idle, observer.idle)
         self.queue.recorder = both(self.queue.recorder, observer.moved)
 
@@ -360,7 +358,7 @@ class Engine:
         events = self._cursor.take()
         if self._on_events is not None:
             self._on_events(events)
-        if len(events) > 1 and self._on_effects is None and not self.queue.heeds_events:
+        if len(events) > 1 and self._on_happened is None and not self.queue.heeds_events:
             # As of a cluster that is there from the start: nobody waits for any of these, so nothing follows from one.
             together = tuple(takewhile(_waits_for_no_node, events))
             if together:
@@ -419,12 +417,12 @@ class Engine:
         return found if isinstance(found, Pod) else None
 
     def _applied(self, effects: Effects) -> None:
-        if self._on_effects is not None:
-            self._on_effects(effects)
+        happened = effects.happened
+        if not happened:
+            return
+        if self._on_happened is not None:
+            self._on_happened(happened)
         if self._on_decision is not None:
-            for record in effects.records:
-                if not record.of_binding:
-                    self._on_decision(LoggedAttempt.of(record, self.start_s))
-        if self._on_event is not None:
-            for event in effects.events:
-                self._on_event(event)
+            for entry in happened:
+                if isinstance(entry, AttemptRecord) and not entry.of_binding:
+                    self._on_decision(LoggedAttempt.of(entry, self.start_s))

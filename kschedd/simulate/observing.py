@@ -1,14 +1,14 @@
-"""Observers of a run: told of attempts, effects, moves of pods in the queue, and of each moment when all work is done.
+"""Observers of a run: told of attempts, what happened to pods, their moves in the queue, and when all work is done.
 
 They change nothing. An engine without one has nobody to call, so a run that nobody observes costs nothing more.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ParamSpec, Protocol
 
 from kschedd.queue.entry import Move, QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
-from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.records import Happened
 
 P = ParamSpec("P")
 
@@ -17,7 +17,7 @@ class RunObserver(Protocol):
     def attempted(self, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
         """An attempt has this result, which has not been acted on yet."""
 
-    def applied(self, effects: Effects) -> None: ...
+    def happened(self, entries: Sequence[Happened]) -> None: ...
 
     def moved(self, move: Move) -> None: ...
 

@@ -18,7 +18,7 @@ from kschedd.api.schemas.decoding import FieldValidation
 from kschedd.config.model import Config
 from kschedd.controllers.running.controller import Controller
 from kschedd.framework.registry import Registry
-from kschedd.scheduling.records import SchedulerEvent
+from kschedd.scheduling.records import Happened, PodPreempted
 from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.simulate.inputs import Applied, apply_all
 from kschedd.simulate.summary import Audit, Pending, Summary, Utilisation
@@ -72,7 +72,7 @@ class Simulation(Engine):
             registry=registry,
             controllers=controllers,
             on_decision=on_decision,
-            on_event=self._happened,
+            on_happened=self._count_preempted,
             audit=audit,
             start_s=start_s,
         )
@@ -99,9 +99,8 @@ class Simulation(Engine):
             elif old is not None and pod.node_name and not (isinstance(old, Pod) and old.node_name):
                 self.placed += 1
 
-    def _happened(self, event: SchedulerEvent) -> None:
-        if event.reason == "Preempted":
-            self.preempted += 1
+    def _count_preempted(self, happened: Sequence[Happened]) -> None:
+        self.preempted += sum([isinstance(entry, PodPreempted) for entry in happened])
 
     # -- running ------------------------------------------------------------------------------------------------
 

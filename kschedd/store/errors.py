@@ -33,30 +33,30 @@ class ApiError(KscheddError):
     code: ClassVar[int] = 500
     reason: ClassVar[str] = ""
 
+    def __init_subclass__(cls, rpc_code: str = "", code: int = 0, reason: str | None = None) -> None:
+        """Set what is given; the rest is that of the class above."""
+        super().__init_subclass__(rpc_code)
+        if code:
+            cls.code = code
+        if reason is not None:
+            cls.reason = reason
+
 
 @attrs.define(eq=False)
-class NotFound(ApiError):
+class NotFound(ApiError, rpc_code="not_found", code=404, reason="NotFound"):
     kind: str
     name: str
-
-    rpc_code: ClassVar[str] = "not_found"
-    code: ClassVar[int] = 404
-    reason: ClassVar[str] = "NotFound"
 
     def __str__(self) -> str:
         return f'{resource_of(self.kind)} "{self.name}" not found'
 
 
 @attrs.define(eq=False)
-class AlreadyExists(ApiError):
+class AlreadyExists(ApiError, rpc_code="already_exists", code=409, reason="AlreadyExists"):
     kind: str
     name: str
     deleting: bool = False
     other: str = ""  # the apiVersion of the object that is there, if it is of another group
-
-    rpc_code: ClassVar[str] = "already_exists"
-    code: ClassVar[int] = 409
-    reason: ClassVar[str] = "AlreadyExists"
 
     def __str__(self) -> str:
         begin = "object is being deleted: " if self.deleting else ""
@@ -68,7 +68,7 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 
 @attrs.define(eq=False)
-class Conflict(ApiError):
+class Conflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
     """The object is not in the state the request assumes: read it again, then decide again."""
 
     kind: str
@@ -76,22 +76,16 @@ class Conflict(ApiError):
     why: str = MODIFIED
     subresource: str = ""
 
-    rpc_code: ClassVar[str] = "conflict"
-    code: ClassVar[int] = 409
-    reason: ClassVar[str] = "Conflict"
-
     def __str__(self) -> str:
         resource = resource_of(self.kind) + (f"/{self.subresource}" if self.subresource else "")
         return f'Operation cannot be fulfilled on {resource} "{self.name}": {self.why}'
 
 
 @attrs.define(eq=False)
-class MalformedVersion(ApiError):
+class MalformedVersion(ApiError, rpc_code="invalid"):
     """A resourceVersion that is no number: code 500, without a reason, as upstream."""
 
     version: str
-
-    rpc_code: ClassVar[str] = "invalid"
 
     def __str__(self) -> str:
         return f"strconv.ParseUint: parsing {quoted(self.version[:100])}: invalid syntax"
@@ -128,16 +122,12 @@ _FEW_FAULTS: Final = 50
 
 
 @attrs.define(eq=False)
-class Invalid(ApiError):
+class Invalid(ApiError, rpc_code="invalid", code=422, reason="Invalid"):
     """An object that fails validation; its faults are listed, each with its field path."""
 
     kind: str
     name: str
     faults: tuple[FieldError, ...] = attrs.field(converter=_listed)
-
-    rpc_code: ClassVar[str] = "invalid"
-    code: ClassVar[int] = 422
-    reason: ClassVar[str] = "Invalid"
 
     def __str__(self) -> str:
         unique = tuple(dict.fromkeys(map(str, self.faults)))
@@ -146,11 +136,8 @@ class Invalid(ApiError):
 
 
 @attrs.define(eq=False)
-class Undecodable(Invalid):
+class Undecodable(Invalid, code=400, reason="BadRequest"):
     """An object with values of a wrong type; `faults` lists each of them, with its field path."""
-
-    code: ClassVar[int] = 400
-    reason: ClassVar[str] = "BadRequest"
 
 
 @attrs.define(eq=False)
@@ -164,25 +151,19 @@ class InvalidOptions(Invalid):
 
 
 @attrs.define(eq=False)
-class BadRequest(ApiError):
+class BadRequest(ApiError, rpc_code="bad_request", code=400, reason="BadRequest"):
     """A request whose body does not identify the object that the request is for."""
 
     kind: str
     name: str
     why: str
 
-    rpc_code: ClassVar[str] = "bad_request"
-    code: ClassVar[int] = 400
-    reason: ClassVar[str] = "BadRequest"
-
 
 @attrs.define(eq=False)
-class Refused(ApiError):
+class Refused(ApiError, rpc_code="invalid"):
     """A body that upstream refuses with code 500, without a reason."""
 
     why: str
-
-    rpc_code: ClassVar[str] = "invalid"
 
 
 @attrs.define(eq=False)
@@ -198,113 +179,80 @@ class InvalidScale(Invalid):
 
 
 @attrs.define(eq=False)
-class DefinitionTerminating(ApiError):
+class DefinitionTerminating(ApiError, rpc_code="conflict", code=405, reason="MethodNotAllowed"):
     """A new custom resource whose definition is being deleted. `resource` is its plural."""
 
     group: str
     resource: str
-
-    rpc_code: ClassVar[str] = "conflict"
-    code: ClassVar[int] = 405
-    reason: ClassVar[str] = "MethodNotAllowed"
 
     def __str__(self) -> str:
         return "create not allowed while custom resource definition is terminating"
 
 
 @attrs.define(eq=False)
-class NoMatch(ApiError):
+class NoMatch(ApiError, rpc_code="no_match", code=404, reason="NotFound"):
     """A kind that is not served, or not in this version."""
 
     kind: str
     api_version: str
     hint: str = ""
 
-    rpc_code: ClassVar[str] = "no_match"
-    code: ClassVar[int] = 404
-    reason: ClassVar[str] = "NotFound"
-
     def __str__(self) -> str:
         return f'no matches for kind "{self.kind[:100]}" in version "{self.api_version[:100]}"{self.hint}'
 
 
 @attrs.define(eq=False)
-class BadPatch(ApiError):
+class BadPatch(ApiError, rpc_code="invalid", code=400, reason="BadRequest"):
     """A malformed patch, or one that cannot be applied to the object in its present state."""
 
     why: str
 
-    rpc_code: ClassVar[str] = "invalid"
-    code: ClassVar[int] = 400
-    reason: ClassVar[str] = "BadRequest"
-
 
 @attrs.define(eq=False)
-class PatchFailed(BadPatch):
+class PatchFailed(BadPatch, code=500, reason=""):
     """A patch that its own rules forbid to apply, such as one without a merge key: code 500, without a reason."""
 
-    code: ClassVar[int] = 500
-    reason: ClassVar[str] = ""
-
 
 @attrs.define(eq=False)
-class ApplyConflict(ApiError):
+class ApplyConflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
     """A server-side apply that would change fields of other managers; `causes` has field and message of each."""
 
     why: str
     causes: tuple[tuple[str, str], ...] = ()
 
-    rpc_code: ClassVar[str] = "conflict"
-    code: ClassVar[int] = 409
-    reason: ClassVar[str] = "Conflict"
-
 
 @attrs.define(eq=False)
-class ApplyError(ApiError):
+class ApplyError(ApiError, rpc_code="invalid"):
     """A configuration that does not fit its kind's schema: code 500, without a reason, as upstream."""
 
     why: str
 
-    rpc_code: ClassVar[str] = "invalid"
-
 
 @attrs.define(eq=False)
-class StrictDecodingError(ApiError):
+class StrictDecodingError(ApiError, rpc_code="invalid", code=400, reason="BadRequest"):
     """An object with unknown or duplicate fields; `faults` lists each of them."""
 
     why: str
     faults: tuple[FieldError, ...] = ()
 
-    rpc_code: ClassVar[str] = "invalid"
-    code: ClassVar[int] = 400
-    reason: ClassVar[str] = "BadRequest"
-
 
 @attrs.define(eq=False)
-class Forbidden(ApiError):
+class Forbidden(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
     """The request was refused by admission."""
 
     kind: str
     name: str
     why: str
 
-    rpc_code: ClassVar[str] = "forbidden"
-    code: ClassVar[int] = 403
-    reason: ClassVar[str] = "Forbidden"
-
     def __str__(self) -> str:
         return f'{resource_of(self.kind)} "{self.name}" is forbidden: {self.why}'
 
 
 @attrs.define(eq=False)
-class Mirrored(ApiError):
+class Mirrored(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
     """Objects stand here as they stand in another cluster: only there they can be changed."""
 
     server: str
-
-    rpc_code: ClassVar[str] = "forbidden"
-    code: ClassVar[int] = 403
-    reason: ClassVar[str] = "Forbidden"
 
     def __str__(self) -> str:
         return (
@@ -324,23 +272,19 @@ class AdmissionError(ApiError):
 
 
 @attrs.define(eq=False)
-class AdmissionPluginFailed(ApiError):
+class AdmissionPluginFailed(ApiError, rpc_code="plugin", reason="InternalError"):
     """An out-of-tree admission plugin raised, or returned what it must not: nothing is written."""
 
     plugin: str
     why: str
     method: str = "validate"
 
-    rpc_code: ClassVar[str] = "plugin"
-    code: ClassVar[int] = 500
-    reason: ClassVar[str] = "InternalError"
-
     def __str__(self) -> str:
         return f'Internal error occurred: failed calling admission plugin "{self.plugin}": {self.why}'
 
 
 @attrs.define(eq=False)
-class TooManyRequests(ApiError):
+class TooManyRequests(ApiError, rpc_code="too_many_requests", code=429, reason="TooManyRequests"):
     """An eviction that a disruption budget does not allow now.
 
     `why` says what the budget lacks: the message of the status cause `DisruptionBudget`. `retry_after_s` is what the
@@ -350,10 +294,6 @@ class TooManyRequests(ApiError):
     budget: str
     why: str
     retry_after_s: int = 0
-
-    rpc_code: ClassVar[str] = "too_many_requests"
-    code: ClassVar[int] = 429
-    reason: ClassVar[str] = "TooManyRequests"
 
     def __str__(self) -> str:
         return "Cannot evict pod as it would violate the pod's disruption budget."
@@ -365,83 +305,61 @@ class MultipleBudgets(ApiError):
 
     budgets: tuple[str, ...]
 
-    rpc_code: ClassVar[str] = "refused"
-
     def __str__(self) -> str:
         return "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 
 @attrs.define(eq=False)
-class RangeFull(ApiError):
+class RangeFull(ApiError, reason="InternalError"):
     """There is no cluster IP or node port left for a Service."""
 
     what: str
-
-    rpc_code: ClassVar[str] = "refused"
-    code: ClassVar[int] = 500
-    reason: ClassVar[str] = "InternalError"
 
     def __str__(self) -> str:
         return f"Internal error occurred: failed to allocate a {self.what}: range is full"
 
 
 @attrs.define(eq=False)
-class Gone(ApiError):
+class Gone(ApiError, rpc_code="gone", code=410, reason="Expired"):
     """The events after this version are no longer kept: the client must list again and watch from there."""
 
     version: int
     oldest: int
-
-    rpc_code: ClassVar[str] = "gone"
-    code: ClassVar[int] = 410
-    reason: ClassVar[str] = "Expired"
 
     def __str__(self) -> str:
         return f"too old resource version: {self.version} ({self.oldest})"
 
 
 @attrs.define(eq=False)
-class OtherEpoch(ApiError):
+class OtherEpoch(ApiError, rpc_code="gone", code=410, reason="Expired"):
     """The version is from another history (epoch) than the store's: the client must list again."""
 
     version: int
     epoch: str
-
-    rpc_code: ClassVar[str] = "gone"
-    code: ClassVar[int] = 410
-    reason: ClassVar[str] = "Expired"
 
     def __str__(self) -> str:
         return f"resource version {self.version} is of another history of this cluster: list again"
 
 
 @attrs.define(eq=False)
-class StillToCome(ApiError):
+class StillToCome(ApiError, rpc_code="gone", code=504, reason="Timeout"):
     """A version the store has not reached: it is from another history, or invalid."""
 
     version: int
     latest: int
-
-    rpc_code: ClassVar[str] = "gone"
-    code: ClassVar[int] = 504
-    reason: ClassVar[str] = "Timeout"
 
     def __str__(self) -> str:
         return f"Too large resource version: {self.version}, current: {self.latest}"
 
 
 @attrs.define(eq=False)
-class TooLarge(ApiError):
+class TooLarge(ApiError, rpc_code="too_large", code=413, reason="RequestEntityTooLarge"):
     """An object that is larger than may be stored, in the words that etcd has for it."""
 
     kind: str
     name: str
     size: int
     limit: int
-
-    rpc_code: ClassVar[str] = "too_large"
-    code: ClassVar[int] = 413
-    reason: ClassVar[str] = "RequestEntityTooLarge"
 
     def __str__(self) -> str:
         return "etcdserver: request is too large"

@@ -11,8 +11,9 @@ from kschedd.config.loading.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
+from kschedd.scheduling.attempt.node_search import StartNode
 from kschedd.scheduling.attempt.outcome import FitError
-from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.scheduler import Scheduler
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.profiles.profile import build_profile

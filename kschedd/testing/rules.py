@@ -19,6 +19,7 @@ import numpy as np
 
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import hints_of
+from kschedd.framework.fast_path import IDLE_POINTS
 from kschedd.framework.faults import BadAnswer
 from kschedd.framework.interface import MAX_NODE_SCORE, PreFilterResult, extension_points, missing_methods
 from kschedd.framework.node_info import NodeInfo
@@ -167,25 +168,19 @@ def _depends_on_no_more(trial: Trial) -> None:
         key, before = now, after
 
 
-def _never_rejects(trial: Trial) -> None:
-    """Where `never_rejects` is true, the filter lets the pod pass on every node."""
-    if not trial.has("never_rejects"):
+def _idle_for(trial: Trial) -> None:
+    """Where `idle_for` says so, PreFilter returns Skip and leaves nothing behind, and the filter passes every node."""
+    if not trial.has("idle_for"):
         return
     for _ in range(_STEPS):
         pod = trial.world.pod()
-        if trial.plugin.never_rejects(pod):
+        idle = trial.plugin.idle_for(pod)
+        trial.says(set(idle) <= {*IDLE_POINTS}, f"{idle}; allowed are {', '.join(IDLE_POINTS)}")
+        if "filter" in idle:
             verdicts = trial.filtered(pod)
             passed = verdicts is not None and all(status is None for status in verdicts)
             trial.says(passed, f"{verdicts} for {pod.raw['spec']}")
-
-
-def _skips_pre_filter(trial: Trial) -> None:
-    """Where `skips_pre_filter` is true, PreFilter says Skip and leaves nothing behind."""
-    if not trial.has("skips_pre_filter"):
-        return
-    for _ in range(_STEPS):
-        pod = trial.world.pod()
-        if trial.plugin.skips_pre_filter(pod.signature):
+        if "pre_filter" in idle:
             state, said = trial.pre_filter(pod)
             trial.says(isinstance(said, Status) and said.code is Code.SKIP, f"{said} for {pod.raw['spec']}")
             trial.says(not state.data, f"left {state.data} for {pod.raw['spec']}")
@@ -274,7 +269,7 @@ RULES: Final = tuple(
     Rule(check)
     for check in (
         *(_is_whole, _says_the_same_twice, _rejects_with_a_rejection, _scores_within_range, _rows_equal_nodes),
-        *(_row_by_row, _works_without_state, _depends_on_no_more, _never_rejects, _skips_pre_filter),
+        *(_row_by_row, _works_without_state, _depends_on_no_more, _idle_for),
         *(_constant_score, _already_filtered, _follows_pods, _remembered_equals_plain),
     )
 )

@@ -364,6 +364,7 @@ CURRENT: list[Callable[..., Any]] = [passes]
 IMPORTANT = {"priorityClassName": "important"}
 PRIORITY_CLASS = {"kind": "PriorityClass", "metadata": {"name": "important"}, "value": 10}
 NOTHING: dict[str, Callable[..., Any]] = {"nothing": gives(None)}
+BAD_POINTS: dict[str, Callable[..., Any]] = {"unknown-point": gives(("score",)), "points-numbers": gives([1])}
 
 METHODS = [
     SubQueue("pre_enqueue", (WRONG, BAD_STATUSES), comes_to=GATED),
@@ -391,8 +392,8 @@ METHODS = [
         (WRONG, {name: normalized(act) for name, act in BAD_COLUMNS.items()}, NOTHING),
         {"score_rows": scores},
     ),
-    SubQueue("never_rejects", (WRONG, NOTHING), {"filter": passes}),
-    SubQueue("skips_pre_filter", (WRONG, NOTHING), {"pre_filter": passes}),
+    SubQueue("idle_for", (WRONG, NOTHING, BAD_POINTS), {"filter": passes}),
+    SubQueue("idle_for", (WRONG, NOTHING, BAD_POINTS), {"pre_filter": passes}),
     SubQueue("cache_key", (), {"filter_rows": passes, "code_status": says_no, "depends_on": frozenset({"node"})}),
     SubQueue("reserve", (WRONG, BAD_STATUSES)),
     SubQueue("unreserve", (WRONG, BAD_PLANS), {"reserve": passes, "permit": says_no}),

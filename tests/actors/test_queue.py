@@ -1,6 +1,7 @@
 """The queue actor: what it hands out, when, and in which order."""
 
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,11 +12,12 @@ import trio.testing
 
 from kschedd.actors import queue as queue_actor
 from kschedd.actors.clock import Clock
-from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery
+from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, waiting_in
 from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
 from kschedd.api.pods import Pod
 from kschedd.config.loading.load import default_config
-from kschedd.queue.entry import QueuedPod, SubQueue
+from kschedd.log.log import Entry
+from kschedd.queue.entry import Move, QueuedPod, SubQueue
 from kschedd.queue.operations import AttemptFailed, EventsObserved, QueueOperation
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
@@ -45,6 +47,7 @@ class Bench:
     updates: "trio.MemorySendChannel[QueueUpdate | OwnerQuery[QueueActor, Any]]"
     popped: "trio.MemoryReceiveChannel[Popped]"
     bell: Doorbell
+    log: "trio.MemoryReceiveChannel[Sequence[Entry]]"
 
     async def tell(self, *operations: QueueOperation, wants: int | None = None, released: tuple[str, ...] = ()) -> None:
         await self.updates.send(QueueUpdate(released, operations, wants))
@@ -72,11 +75,12 @@ async def bench() -> AsyncIterator[Bench]:
     to_queue, queue_in = trio.open_memory_channel[QueueUpdate | OwnerQuery[QueueActor, Any]](8)
     to_popped, popped_in = trio.open_memory_channel[Popped](ANSWERS)
     bell = Doorbell()
-    actor = QueueActor(driver.queue_configuration(), queue_in, to_popped, bell, Clock.started(1000.0))
+    to_log, log_in = trio.open_memory_channel[Sequence[Entry]](math.inf)
+    actor = QueueActor(driver.queue_configuration(), queue_in, to_popped, to_log, bell, Clock.started(1000.0))
     driver.machine.handle.evicting = actor.operations.evicting
     async with trio.open_nursery() as nursery:
         nursery.start_soon(actor.run)
-        yield Bench(to_queue, popped_in, bell)
+        yield Bench(to_queue, popped_in, bell, log_in)
         to_queue.close()
 
 
@@ -88,6 +92,17 @@ async def test_pods_are_handed_out_when_they_are_wanted_the_most_important_first
         assert queue.names() == ["b", "c"]
         await queue.tell(wants=32)
         assert queue.names() == ["a"]
+
+
+async def test_moves_are_in_the_log_before_anybody_is_answered(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.updates.send(QueueUpdate((), (come(made("a")),), 1))
+        await queue.counts()
+        moves = [entry for entries in waiting_in(queue.log, 10) for entry in entries]
+        assert [(move.pod, move.source, move.target) for move in moves if isinstance(move, Move)] == [
+            ("default/a", SubQueue.OUTSIDE, SubQueue.ACTIVE),
+            ("default/a", SubQueue.ACTIVE, SubQueue.IN_FLIGHT),
+        ]
 
 
 async def test_a_request_waits_for_a_pod_and_rings(autojump_clock: Any) -> None:

@@ -11,6 +11,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.changing.changes import with_weight
 from kschedd.config.loading.load import config_from_raw
 from kschedd.daemon import cluster_actors
+from kschedd.log.log import Log
 from kschedd.queue.entry import Move, SubQueue
 from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.driver import MOST_POPPED, SchedulingDriver
@@ -23,14 +24,18 @@ from tests.actors.clusters import comes_to, node, placed, pod, rejected, until
 T = TypeVar("T")
 
 
+def scheduled(log: Log) -> int:
+    return sum(bool(attempt.node) for attempt in log.attempts())
+
+
 async def test_pods_get_nodes_and_it_is_told() -> None:
     async with cluster_actors(seed=1) as cluster:
         await cluster.store.create_many([node("n1"), node("n2")])
         await cluster.store.create_many([pod(f"p{number}") for number in range(50)])
         nodes = await placed(cluster, *(f"p{number}" for number in range(50)))
         assert set(nodes.values()) == {"n1", "n2"}
-        decided = await cluster.decisions.query(lambda record: record.scheduled)
-        told = await cluster.events.query(lambda record: [told.message for told in record.latest()])
+        decided = await cluster.log.query(scheduled)
+        told = await cluster.log.query(lambda log: [told.first.message for told in log.events.latest()])
         assert decided == 50
         assert f"Successfully assigned default/p0 to {nodes['p0']}" in told
         counts = await cluster.queue.query(lambda owner: owner.queue.counts())
@@ -64,8 +69,8 @@ async def test_a_pod_that_fits_nowhere_says_why_and_gets_the_node_that_comes_lat
         message = await rejected(cluster, "big")
         assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
         assert await cluster.queue.query(lambda owner: owner.queue.counts()[SubQueue.UNSCHEDULABLE]) == 1
-        [told] = await cluster.events.query(lambda record: record.latest("default", "big"))
-        assert (told.first.reason, told.message) == ("FailedScheduling", message)
+        [told] = await cluster.log.query(lambda log: log.events.latest("default", "big"))
+        assert (told.first.reason, told.first.message) == ("FailedScheduling", message)
         await cluster.store.create(node("large", cpu="4"))
         assert await placed(cluster, "big") == {"big": "large"}
 
@@ -81,7 +86,7 @@ async def test_the_more_important_pod_evicts_the_others_and_takes_their_room() -
         await cluster.store.create(pod("urgent", cpu="1", priorityClassName="high"))
         assert await placed(cluster, "urgent") == {"urgent": "n1"}
         assert await cluster.store.do(lambda store: store.count("Pod")) == 1
-        reasons = await cluster.events.query(lambda record: [told.first.reason for told in record.latest()])
+        reasons = await cluster.log.query(lambda log: [told.first.reason for told in log.events.latest()])
         assert reasons.count("Preempted") == 2
         nominated = await cluster.scheduler.query(lambda owner: bool(owner.nominator))
         assert not nominated
@@ -97,7 +102,7 @@ async def test_pods_of_an_unknown_scheduler_are_left_alone_and_profiles_share_th
         left = await cluster.store.find("Pod", "default", "a")
         assert isinstance(left, Pod)
         assert left.node_name == ""
-        assert await cluster.decisions.query(lambda record: record.of("default/a")) == []
+        assert await cluster.log.query(lambda log: log.attempts("default/a")) == []
 
 
 async def test_a_gated_pod_waits_for_its_gate() -> None:
@@ -134,7 +139,7 @@ async def test_a_changed_weight_counts_from_the_next_attempt_on() -> None:
         await cluster.store.create_many([node("n1"), node("n2")])
         await cluster.store.create(pod("a"))
         await placed(cluster, "a")
-        before = last(await cluster.decisions.query(lambda record: record.of("default/a")))
+        before = last(await cluster.log.query(lambda log: log.attempts("default/a")))
 
         def heavier(owner: SchedulingDriver) -> int:
             old = owner.step(
@@ -147,7 +152,7 @@ async def test_a_changed_weight_counts_from_the_next_attempt_on() -> None:
         assert await cluster.scheduler.query(heavier) == 1
         await cluster.store.create(pod("b"))
         await placed(cluster, "b")
-        after = last(await cluster.decisions.query(lambda record: record.of("default/b")))
+        after = last(await cluster.log.query(lambda log: log.attempts("default/b")))
         assert before is not None
         assert after is not None
         assert after > before + 1000
@@ -160,10 +165,11 @@ async def test_the_queue_remembers_how_a_pod_went_through_it() -> None:
         await cluster.store.create(node())
         await placed(cluster, "late")
 
-        def moves(owner: QueueActor) -> list[tuple[str, str]]:
-            return [(move.source.value, move.target.value) for move in owner.moves if move.key == "default/late"]
+        def moves(log: Log) -> list[tuple[str, str]]:
+            return [(move.source.value, move.target.value) for move in log.moves("default/late")]
 
-        went = await cluster.queue.query(moves)
+        await cluster.queue.query(lambda owner: owner.queue.counts())  # what it has done is in the log
+        went = await cluster.log.query(moves)
         assert went[:3] == [("outside", "active"), ("active", "in_flight"), ("in_flight", "unschedulable")]
         assert went[-1] == ("in_flight", "outside")
 
@@ -183,7 +189,7 @@ async def test_a_large_load_lets_others_have_their_turn() -> None:
             beside.start_soon(look)
             await until(cluster, lambda store: all(pod.node_name for pod in _pods(store)))
             beside.cancel_scope.cancel()
-        assert await cluster.decisions.query(lambda record: record.scheduled) == 2000
+        assert await cluster.log.query(scheduled) == 2000
         assert seen - {0, 2000}
 
 
@@ -202,7 +208,7 @@ async def test_important_pods_that_come_while_others_are_being_tried_are_tried_b
             await cluster.store.create(pod(f"high{number}", priorityClassName="high"))
             await trio.lowlevel.checkpoint()
         await until(cluster, lambda store: all(pod.node_name for pod in _pods(store)))
-        assert await cluster.decisions.query(lambda record: record.scheduled) == 660
+        assert await cluster.log.query(scheduled) == 660
         counts = await cluster.queue.query(lambda owner: owner.queue.counts())
         assert set(counts.values()) == {0}
         for number in range(60):
@@ -219,7 +225,7 @@ def _note_active(owner: QueueActor, went: list[tuple[str, str]]) -> None:
     def recorded(move: Move) -> None:
         recorder(move)
         if move.target == SubQueue.ACTIVE:
-            went.append(("active", move.key.partition("/")[2]))
+            went.append(("active", move.pod.partition("/")[2]))
 
     owner.queue.recorder = recorded
 

@@ -17,16 +17,13 @@ from statistics import quantiles
 from typing import Any
 
 from kschedd.actors.binding import execute_batch
-from kschedd.actors.decisions import DecisionRecord
-from kschedd.actors.events import EventRecord
-from kschedd.actors.queue import MOVES_KEPT
 from kschedd.bench.workloads import Workload, workload
 from kschedd.config.loading.load import default_config
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.running.turns import concerning, take_turn
 from kschedd.garbage_collection import freeze_gc
+from kschedd.log.log import Log
 from kschedd.queue.entry import SECOND, QueuedPod
-from kschedd.queue.move_record import MoveRecord
 from kschedd.queue.operations import PodDone, Pop, TakeNominated
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import MOST_POPPED, SchedulingDriver
@@ -60,9 +57,10 @@ class Path:
         configured = self.driver.queue_configuration()
         self.queue = configured.new_queue()
         self.operations = configured.new_operations(self.queue)
-        self.queue.recorder = MoveRecord(MOVES_KEPT)
+        self.log = Log()
+        self.queue.recorder = self.log.append
         self.driver.machine.handle.evicting = self.operations.evicting
-        self.decisions, self.events, self.kubelets = DecisionRecord(), EventRecord(), Kubelets()
+        self.kubelets = Kubelets()
         self.watch, self.kubelets_watch = self.store.watch(), self.store.watch(self.kubelets.kinds)
         self.pods = 0
         for series in (work.namespaces, work.nodes, work.init_pods):
@@ -158,8 +156,7 @@ class Path:
             self.driver.step(PlansExecuted(answered.plans), time.time())
         after = self.driver.take_effects()
         with self.step("decisions and events noted", pods):
-            self.decisions.extend(effects.records)
-            self.events.extend((*effects.events, *after.events))
+            self.log.extend((*effects.happened, *after.happened))
         self._observe("watch and cache, bound", pods)
         self._apply("queue: bound", self.driver.take_effects(), pods)
 

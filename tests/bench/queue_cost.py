@@ -11,6 +11,7 @@ import argparse
 import json
 import resource
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.loading.load import default_config
 from kschedd.framework import events
 from kschedd.framework.events import ActionType, ClusterEvent, EventResource
-from kschedd.queue.entry import SECOND
-from kschedd.queue.history import History
+from kschedd.queue.entry import SECOND, Move
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.scheduling.machine import SchedulingMachine
 
@@ -86,7 +86,7 @@ def waiting_queue(pods: list[Pod], pod_templates: int) -> SchedulingQueue:
         sort_key=machine.sort_key(),
         pre_enqueue=machine.pre_enqueue(),
         hints=machine.registrations(),
-        recorder=History(),
+        recorder=deque[Move](maxlen=100_000).append,
     )
     for waiting in pods:
         queue.add(waiting, 0)

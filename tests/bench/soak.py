@@ -39,7 +39,7 @@ _FULL = 0.9  # of a bound
 #: Bounds of what is kept as long as there is room: until they are reached memory grows.
 _KEPT = frozenset(
     (
-        *("watch-history", "admitted-pods", "admitted-node-affinities", "event-series", "decisions", "queue-moves"),
+        *("watch-history", "admitted-pods", "admitted-node-affinities", "log"),
         *("evaluation-cache", "preemption-cache", "pod-counters", "encoded-objects"),
     )
 )

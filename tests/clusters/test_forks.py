@@ -13,7 +13,7 @@ import trio
 from kschedd.actors.clock import VIRTUAL, Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
-from kschedd.clusters.forks import MOST_FORKS, ForkNotFoundError, fork_of
+from kschedd.clusters.forks import MOST_FORKS, fork_of
 from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import V1_34
 from kschedd.controllers.embedded import embedded_controllers
@@ -315,7 +315,7 @@ async def test_what_waited_while_its_fork_was_discarded_is_refused(talk: Talk) -
     fork = fork_of("a", "", await talk.cluster.snapshot(), cluster_methods, 0.0)
     assert fork.use(lambda one: one.name, GivenUp()) == "a"
     fork.close()
-    with pytest.raises(ForkNotFoundError, match='there is no fork "a"'):
+    with pytest.raises(RpcError, match='there is no fork "a"'):
         fork.use(lambda one: one.name, GivenUp())
 
 

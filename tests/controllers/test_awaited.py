@@ -148,7 +148,7 @@ async def test_by_the_daemon(raws: list[Raw], expected: Placements, tmp_path: Pa
     async with cluster_actors(controllers=embedded_controllers()) as cluster:
         await _applied_by_a_daemon(cluster, tmp_path / "k.sock", raws)
         await until(cluster, lambda store: _placed(store) == expected)
-        attempts = await cluster.decisions.query(lambda record: [one.outcome for one in record.latest])
+        attempts = await cluster.log.query(lambda log: [one.outcome for one in log.attempts()])
     assert all(one[4] or one[0] == "default/first" for one in attempts), "no attempt was made too early"
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from kschedd.answers import plain
 from kschedd.explain.explain import begin, finish, of_past
 from kschedd.explain.past import Past
+from kschedd.log.log import Log
 from kschedd.scenarios.commands import ScenarioCluster
-from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulate.engine import Engine
 from kschedd.store.objects.log import EventLog
 from tests.explain.planted import both, node, pod
@@ -91,12 +90,8 @@ def test_a_state_that_is_no_longer_kept_is_said_and_the_record_given(
 @settings(max_examples=15, deadline=None)
 def test_every_attempt_of_a_random_run_is_worked_out_as_it_was_made(seed: int) -> None:
     pick = random.Random(seed)
-    records: list[AttemptRecord] = []
-
-    def heard(effects: Effects) -> None:
-        records.extend(effects.records)
-
-    engine = Engine(seed=seed, on_effects=heard)
+    log = Log()
+    engine = Engine(seed=seed, on_happened=log.extend)
     for number in range(4):
         engine.store.create(_node(f"n{number}", pick))
     for number in range(25):
@@ -104,6 +99,7 @@ def test_every_attempt_of_a_random_run_is_worked_out_as_it_was_made(seed: int) -
         if pick.random() < 0.6:
             engine.run_until_idle()
     engine.run_until_idle()
+    records = log.attempts()
     for place, record in enumerate(records):
         assert record.attempted is not None
         fork = begin(engine.machine, record.attempted, engine.driver.nominator.by_node())

@@ -23,6 +23,7 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.inputs import BeginAttempt, CompleteAttempt, Observe, PluginCalled
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.records import PodBound
 from kschedd.scheduling.stops import interventions
 from kschedd.simulate.engine import Engine
 from kschedd.store.objects.log import ADDED, WatchEvent
@@ -310,13 +311,17 @@ def binding(extender: Raw, answer: Answer | str | None) -> tuple[Extended, Effec
     return run, effects
 
 
+def bound(effects: Effects) -> list[str]:
+    return [entry.pod for entry in effects.happened if isinstance(entry, PodBound)]
+
+
 def test_an_extender_that_binds_is_asked_instead_of_the_plugins() -> None:
     run, effects = binding(BINDS, lambda args: {})
     args = {"PodName": "p", "PodNamespace": "default", "PodUID": "uid-p", "Node": "n1"}
     assert run.asked == [("a/bind", args)]
-    assert [one.name for one in effects.bound] == ["p"]
+    assert bound(effects) == ["default/p"]
     assert effects.plans == []
-    assert run.driver.machine.cluster.is_assumed(effects.bound[0])  # until the extender's write is seen
+    assert [one.uid for one in run.driver.machine.cluster.assumed_pods()] == ["uid-p"]  # until its write is seen
 
 
 class Informed:
@@ -340,12 +345,12 @@ def test_what_an_extender_has_bound_is_told_to_the_plugins() -> None:
     assert isinstance(asked, CallExtender)
     run.driver.step(PluginCalled(asked.uid, asked.answered(run.answer(asked.call))), NOW)
     effects = run.driver.take_effects()
-    assert effects.bound == []
+    assert bound(effects) == []
     [told] = effects.calls
     assert isinstance(told, CallPlugin)
     run.driver.step(PluginCalled(told.uid, told.run()), NOW)
     assert Informed.told == ["p on n1"]
-    assert [one.name for one in run.driver.take_effects().bound] == ["p"]
+    assert bound(run.driver.take_effects()) == ["default/p"]
 
 
 def test_its_refusal_fails_the_binding() -> None:

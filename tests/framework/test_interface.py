@@ -17,7 +17,7 @@ _FILTERS = {"pre_filter", "filter"}
 _FILTERS_AND_SCORES = _FILTERS | {"pre_score", "score"}
 _PROTOCOLS = [
     *(protocol for point in POINTS.values() for protocol in (*point.any_of, *point.extensions)),
-    *(fast_path.CacheKey, fast_path.SkipsPreFilter, fast_path.NeverRejects, fast_path.ConstantScore),
+    *(fast_path.CacheKey, fast_path.IdleFor, fast_path.ConstantScore),
     *(EnqueueExtensions, RemedyPlugin),
 ]
 

@@ -7,7 +7,7 @@ import attrs
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.live.event_series import EventCorrelator
-from kschedd.scheduling.records import NORMAL, WARNING, SchedulerEvent
+from kschedd.log.events import NORMAL, WARNING, SchedulerEvent
 
 Raw = dict[str, Any]
 
@@ -69,7 +69,7 @@ def test_the_second_makes_a_series_and_further_ones_are_counted() -> None:
 def test_another_message_is_another_event() -> None:
     correlator = EventCorrelator("host")
     correlator.take(FAILED)
-    other = correlator.take(attrs.evolve(FAILED, about="0/2 nodes"))
+    other = correlator.take(attrs.evolve(FAILED, message="0/2 nodes"))
     assert other is not None
     assert other.request.method == "POST"
 
@@ -86,7 +86,7 @@ def test_names_of_events_are_none_that_a_server_refuses() -> None:
     correlator = EventCorrelator("h" * 300)
     names = set()
     for number in range(3):
-        written = correlator.take(attrs.evolve(FAILED, name="a" * 235 + ".-" + "b" * 16, about=str(number)))
+        written = correlator.take(attrs.evolve(FAILED, name="a" * 235 + ".-" + "b" * 16, message=str(number)))
         assert written is not None
         names.add(written.request.body["metadata"]["name"])
         assert len(written.request.body["reportingInstance"]) == 128

@@ -143,8 +143,8 @@ async def test_the_one_that_leads_schedules_and_lets_the_other_lead_at_its_end(t
             await until(third_sees_it)
             await real.cluster.store.create(pod("a"))
             await bound(real, "a")
-            assert await third.cluster.decisions.query(lambda record: len(record.latest)) == 0
-            assert await second.cluster.decisions.query(lambda record: len(record.latest)) == 1
+            assert await third.cluster.log.query(lambda log: len(log.attempts())) == 0
+            assert await second.cluster.log.query(lambda log: len(log.attempts())) == 1
             assert not await third.leads()
         assert (await the_lease(real))["holderIdentity"] == second.remote.leader.election.identity
 
@@ -192,7 +192,7 @@ async def test_who_loses_the_lease_schedules_no_more_and_again_once_it_is_free(t
             return await scheduler.cluster.queue.query(lambda owner: sum(owner.queue.counts().values())) == 1
 
         await until(waits)
-        assert await scheduler.cluster.decisions.query(lambda record: len(record.latest)) == 0
+        assert await scheduler.cluster.log.query(lambda log: len(log.attempts())) == 0
         patch = {"spec": {"holderIdentity": ""}}
         await real.cluster.store.patch("Lease", "kube-system", "kube-scheduler", patch)
         await bound(real, "a")

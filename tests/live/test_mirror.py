@@ -164,7 +164,7 @@ async def test_pods_that_wait_there_wait_here_and_are_not_attempted(tmp_path: Pa
             return said is not None and said.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
         await until(is_told)
-        assert await cluster.decisions.query(lambda record: len(record.latest)) == 0
+        assert await cluster.log.query(lambda log: len(log.attempts())) == 0
 
 
 async def test_a_server_that_comes_back_as_another_is_taken_as_it_is_then(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from kschedd.live.api_server import ApiServer
 from kschedd.live.event_series import EventCorrelator
 from kschedd.live.events import RemoteEventsActor
 from kschedd.live.rate_limit import RateLimit
-from kschedd.scheduling.records import WARNING, SchedulerEvent
+from kschedd.log.events import WARNING, SchedulerEvent
 from tests.live.real_cluster import scheduler_of
 from tests.live.scripted_server import Asked, scripted
 from tests.live.test_adverse_servers import kubeconfig

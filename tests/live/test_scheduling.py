@@ -129,9 +129,7 @@ async def test_many_pods_are_bound_once_each(tmp_path: Path) -> None:
         for name in names:
             await real.cluster.store.create(pod(name))
         await bound(real, *names)
-        failed = await scheduler.cluster.decisions.query(
-            lambda record: [each for each in record.latest if not each.node]
-        )
+        failed = await scheduler.cluster.log.query(lambda log: log.failed)
         assert not failed
 
 

@@ -21,8 +21,9 @@ from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code
 from kschedd.framework.writes import Delete, MergePatch
 from kschedd.plugins.defaultpreemption import DefaultPreemption, DefaultPreemptionArgs
+from kschedd.scheduling.attempt.node_search import StartNode
 from kschedd.scheduling.attempt.outcome import FitError
-from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.scheduler import Scheduler
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.profiles.profile import build_profile

@@ -112,7 +112,7 @@ def test_resources_without_a_class_are_none_of_its_business() -> None:
 def test_attempts_repeat_for_pods_that_have_to_do_with_no_devices(of: Pod, repeats: bool) -> None:
     cluster = SchedulerCache()
     plugin = DynamicResources.from_args(DynamicResourcesArgs(), Handle(cluster, defaults(V1_36.gates), 0, V1_36.rules))
-    assert plugin.skips_binding_cycle(of.signature) is repeats
+    assert ("binding" in plugin.idle_for(of)) is repeats
     assert bool(plugin.repeats_while_unchanged(of, cluster)) is repeats
 
 

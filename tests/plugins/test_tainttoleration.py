@@ -187,9 +187,13 @@ def test_codes_are_given_out_anew_when_there_were_too_many_taints(monkeypatch: p
 
 def test_pods_with_equal_tolerations_share_their_verdicts() -> None:
     plugin = Cluster(node("n")).plugin
-    assert plugin.filter_key(pod(tolerating("a"))) == plugin.filter_key(pod(tolerating("a"), name="another"))
-    assert plugin.filter_key(pod(tolerating("a"))) != plugin.filter_key(pod(tolerating("b")))
-    assert plugin.filter_key(pod()) != plugin.filter_key(pod(tolerating("b")))
+    first, another, tolerating_b, plain = (
+        plugin.verdict_key(one, CycleState())
+        for one in (pod(tolerating("a")), pod(tolerating("a"), name="another"), pod(tolerating("b")), pod())
+    )
+    assert first == another
+    assert first != tolerating_b
+    assert plain != tolerating_b
 
 
 def test_it_is_told_of_new_nodes_of_other_taints_and_of_tolerations() -> None:

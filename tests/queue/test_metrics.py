@@ -3,25 +3,27 @@
 from typing import Any
 
 from kschedd.metrics.instruments import MOST_UNSORTED, Distribution
-from kschedd.queue.entry import SECOND
-from kschedd.queue.move_record import MoveRecord
+from kschedd.queue.entry import SECOND, Move
+from kschedd.queue.metrics import MoveMetrics, queue_metrics
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from tests.queue.conftest import Make
 
 
-def shown(record: MoveRecord, queue: SchedulingQueue) -> dict[str, Any]:
+def shown(moves: list[Move], queue: SchedulingQueue) -> dict[str, Any]:
+    metrics = MoveMetrics()
+    metrics.moved(moves)
     return {
         family.metric.name: {
             labels: (each.count, each.sum) if isinstance(each, Distribution) else each
             for labels, each in family.samples.items()
         }
-        for family in record.families(queue)
+        for family in (*queue_metrics(queue), *metrics.families())
     }
 
 
 def test_a_pod_is_counted_on_its_way(make: Make) -> None:
-    record = MoveRecord(100)
-    queue = SchedulingQueue(recorder=record)
+    record: list[Move] = []
+    queue = SchedulingQueue(recorder=record.append)
     queue.add(make.pod("p"), 1 * SECOND)
     queue.add(make.pod("q"), 1 * SECOND)
     entry = queue.pop(3 * SECOND)
@@ -47,8 +49,8 @@ def test_a_pod_is_counted_on_its_way(make: Make) -> None:
 
 
 def test_a_wake_up_that_did_not_help_is_told_by_what_woke(make: Make) -> None:
-    record = MoveRecord(100)
-    queue = SchedulingQueue(recorder=record)
+    record: list[Move] = []
+    queue = SchedulingQueue(recorder=record.append)
     pod = make.pod("p")
     queue.add(pod, 1 * SECOND)
     for at in (2, 4):
@@ -64,8 +66,8 @@ def test_a_wake_up_that_did_not_help_is_told_by_what_woke(make: Make) -> None:
 
 
 def test_none_of_many_moves_is_lost(make: Make) -> None:
-    record = MoveRecord(100)
-    queue = SchedulingQueue(recorder=record)
+    record: list[Move] = []
+    queue = SchedulingQueue(recorder=record.append)
     many = MOST_UNSORTED + 10
     for number in range(many):
         pod = make.pod(f"p{number}")
@@ -74,5 +76,3 @@ def test_none_of_many_moves_is_lost(make: Make) -> None:
     found = shown(record, queue)
     assert found["scheduler_queue_incoming_pods_total"] == {("active", "UnschedulablePodAdd"): many}
     assert found["kschedd_queue_wait_seconds"] == {("active",): (many, 2.0 * many)}
-    assert len(record.latest) == 100, "no more than asked for"
-    assert record.latest[-1].key == f"{pod.namespace}/p{many - 1}", "the newest last"

@@ -6,46 +6,23 @@ import numpy as np
 import pytest
 
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
+from kschedd.log.log import Log
 from kschedd.methods import cluster_methods
-from kschedd.queue.entry import Move
 from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector
 from kschedd.report.kept import KeptHistory, of_kept
-from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulate.engine import Engine
 from kschedd.testing.objects import node, pod
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import run_words
 
 
-class _Keeper:
-    """Keeps records and moves, as a daemon does."""
-
-    def __init__(self) -> None:
-        self.records: list[AttemptRecord] = []
-        self.moves: list[Move] = []
-
-    def attempted(self, entry: object, result: object) -> None:
-        assert entry is not None
-
-    def applied(self, effects: Effects) -> None:
-        self.records += effects.records
-
-    def moved(self, move: Move) -> None:
-        self.moves.append(move)
-
-    def idle(self) -> None:
-        assert len(self.moves) >= len(self.records) - 1
-
-
 def test_what_is_wound_back_and_forward_is_what_was_noted_as_it_happened() -> None:
-    engine = Engine(seed=1)
+    log = Log()
+    engine = Engine(seed=1, on_happened=log.extend, recorder=log.append)
     for name in ("a", "b"):
         engine.store.create(node(name, cpu="4", labels={"topology.kubernetes.io/zone": f"zone-{name}"}))
     engine.run_until_idle()
-    keeper = _Keeper()
-    engine.observe(keeper)
     noted = ReportCollector.observing(engine)
     begin = engine.store.version
     for second, cpu in enumerate(("3", "3", "2", "64", "1")):
@@ -57,7 +34,7 @@ def test_what_is_wound_back_and_forward_is_what_was_noted_as_it_happened() -> No
     fork = Engine(resumed=engine.snapshot())
     table = fork.machine.cluster.table
     before = table.requested.copy(), table.pod_count.copy()
-    kept = of_kept(fork, KeptHistory(keeper.records, keeper.moves, engine.store.written_after(begin)))
+    kept = of_kept(fork, KeptHistory(list(log), engine.store.written_after(begin)))
     assert np.array_equal(table.requested, before[0])
     assert np.array_equal(table.pod_count, before[1])
     expected, found = report_of(noted, "", []), report_of(kept, "", [], virtual=False)

@@ -13,11 +13,13 @@ from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
+from kschedd.log.log import KEPT
 from kschedd.methods import daemon_methods
 from kschedd.rpc.client import Client
 from kschedd.rpc.sessions.built_in import method_table
 from kschedd.rpc.sessions.listener import unix_listener
 from kschedd.rpc.sessions.server import Server
+from kschedd.scheduling.records import PodBound
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.methods import ObjectMethods
@@ -128,7 +130,9 @@ async def test_the_way_of_a_pod_through_the_queue(talk: Talk) -> None:
 async def test_a_pod_that_waits_for_longer_than_its_moves_are_kept(talk: Talk) -> None:
     await talk("objects.apply", manifests=[node("tiny", cpu="50m"), pod("a")])
     await rejected(talk.cluster, "a")
-    await talk.cluster.queue.query(lambda owner: owner.moves.clear())
+    await talk.cluster.queue.query(lambda owner: owner.queue.counts())  # its moves are in the log
+    others = [PodBound(0.0, "default/other", "", "n1", "")] * KEPT
+    await talk.cluster.log.query(lambda log: log.extend(others))
     told = await talk("queue.pod", pod="default/a")
     assert (told["place"], told["history"], told["held_s"], told["first_attempt"]) == ("unschedulable", [], {}, None)
 

@@ -20,7 +20,8 @@ from kschedd.config.loading.load import default_config
 from kschedd.framework.handle import Handle
 from kschedd.framework.postfilter import DryRun
 from kschedd.framework.registry import Registry
-from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.node_search import StartNode
+from kschedd.scheduling.attempt.scheduler import Scheduler
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.nominations.counted import NominatedPods

@@ -28,6 +28,7 @@ from kschedd.scheduling.inputs import (
     ResumeReady,
     Tick,
 )
+from kschedd.scheduling.records import AttemptRecord, PodBound, PodPreempted
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod
 
 
@@ -51,15 +52,15 @@ def test_a_pod_that_has_its_node_is_released_and_its_plan_is_to_be_executed() ->
     [wanted] = effects.plans
     assert (wanted.uid, wanted.plan.writes) == ("uid-p", (Bind("default", "p", "uid-p", "n"),))
     assert list(run.driver.bindings.cycles) == ["uid-p"]
-    [record] = effects.records
+    [record] = effects.happened
+    assert isinstance(record, AttemptRecord)
     assert (record.node, record.feasible, record.visited, record.message) == ("n", 1, 1, "")
 
     run.driver.step(PlansExecuted((("uid-p", None),)), NOW + 1)
     effects = run.driver.take_effects()
-    assert names(effects.bound) == ["p"]
-    assert [(event.reason, event.message) for event in effects.events] == [
-        ("Scheduled", "Successfully assigned default/p to n")
-    ]
+    [bound] = effects.happened
+    assert isinstance(bound, PodBound)
+    assert (bound.pod, bound.uid, bound.node) == ("default/p", "uid-p", "n")
     assert run.driver.bindings.cycles == {}
     assert not effects.queue
 
@@ -87,7 +88,7 @@ def test_a_popped_pod_is_passed_over(change: Raw, why: str) -> None:
     assert run.driver.step(BeginAttempt(entry)) is None, why
     effects = run.driver.take_effects()
     assert effects.released == ["uid-p"]
-    assert not effects.records
+    assert not effects.happened
 
 
 def test_a_popped_pod_whose_profile_is_gone_is_passed_over() -> None:
@@ -114,8 +115,9 @@ def test_a_pod_that_fits_nowhere_goes_back_and_is_told_why() -> None:
     assert isinstance(patch, MergePatch)
     assert patch.patch["status"]["conditions"][0]["message"] == failed.message
     assert failed.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
-    assert [(event.reason, event.message) for event in effects.events] == [("FailedScheduling", failed.message)]
-    assert [(record.node, record.visited) for record in effects.records] == [("", 1)]
+    [record] = effects.happened
+    assert isinstance(record, AttemptRecord)
+    assert (record.node, record.visited, record.message) == ("", 1, failed.message)
     assert effects.released == []
 
 
@@ -149,7 +151,7 @@ def test_a_preemptor_is_handed_back_before_its_victims_are_evicted() -> None:
     [eviction] = effects.evictions
     assert eviction.pod.name == "p"
     assert [type(write) for write in eviction.writes] == [MergePatch, Delete]
-    assert [event.reason for event in effects.events] == ["FailedScheduling", "Preempted"]
+    assert [type(entry) for entry in effects.happened] == [AttemptRecord, PodPreempted]
     assert names(run.driver.nominator.on_node("n")) == ["p"]
 
     run.driver.step(EvictionFailed(eviction.pod))
@@ -478,7 +480,9 @@ def test_a_pod_at_permit_leaves_its_node(end: Any, message: str) -> None:
     left = effects.queue[1]
     assert isinstance(left, AssumedPodForgotten)
     assert not left.for_itself  # it was rejected, and woken by its own leaving it would come straight back
-    assert [(record.node, record.of_binding) for record in effects.records] == [("", True)]
+    [record] = effects.happened
+    assert isinstance(record, AttemptRecord)
+    assert (record.node, record.of_binding) == ("", True)
     assert Holds.undone == ["p"]
     assert run.machine.cluster.pod_count == 0
 
@@ -580,7 +584,7 @@ def test_a_call_of_an_out_of_tree_plugin_is_a_step_of_its_binding_cycle_alone() 
     assert wanted.uid == "uid-q"
     run.driver.step(PlansExecuted((("uid-q", None),)), NOW)
     assert run.called() == "Binds"
-    assert [pod.name for pod in run.driver.take_effects().bound] == ["q"]
+    assert [(type(entry), entry.pod) for entry in run.driver.take_effects().happened] == [(PodBound, "default/q")]
     assert Binds.seen == ["pre_bind q", "post_bind q"]
     run.driver.step(PluginCalled(p.uid, p.run()), NOW)
     assert [wanted.uid for wanted in run.driver.take_effects().plans] == ["uid-p"]

@@ -26,8 +26,9 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
+from kschedd.scheduling.attempt.node_search import StartNode
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
-from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.scheduler import Scheduler
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.filtering import evaluation

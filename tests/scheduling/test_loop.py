@@ -111,7 +111,7 @@ def test_a_preemptor_is_kept_out_until_its_victims_are_evicted_and_then_woken_by
     assert run.driver.nominator.node_of(entry.uid) == "n"
     run.advance(run.now + 10)
     assert node_of(run, "high") == "n"
-    woken = [move for move in moves if move.key == "default/high" and move.source is SubQueue.UNSCHEDULABLE]
+    woken = [move for move in moves if move.pod == "default/high" and move.source is SubQueue.UNSCHEDULABLE]
     assert [(move.event, move.plugin) for move in woken] == [("AssignedPodDelete", "NodeResourcesFit")]
 
 

@@ -10,10 +10,12 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Create, Delete, Plan
+from kschedd.log.events import event_of
 from kschedd.queue.operations import AssumedPodForgotten
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.inputs import PlansExecuted, PluginCalled, ResumeDecided
+from kschedd.scheduling.records import PodPreempted
 from tests.scheduling.driven import NOW, Driven, node, pod
 
 MEMORY = "Preempted by pod uid-p on node n (in kube-scheduler memory)."
@@ -76,7 +78,8 @@ def deleted(effects: Effects) -> list[str]:
 
 
 def told(effects: Effects) -> list[str]:
-    return [event.message for event in effects.events if event.reason == "Preempted"]
+    events = [event_of(entry) for entry in effects.happened if isinstance(entry, PodPreempted)]
+    return [event.message for event in events if event is not None]
 
 
 def ended(run: Driven) -> Effects:

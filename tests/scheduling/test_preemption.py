@@ -25,8 +25,9 @@ from kschedd.framework.interface import PostFilterResult
 from kschedd.framework.postfilter import Candidate
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
+from kschedd.scheduling.attempt.node_search import StartNode
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
-from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.scheduler import Scheduler
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.preemption.budgets import Budget, Budgets

@@ -11,17 +11,15 @@ from collections import Counter
 
 import pytest
 
-from kschedd.actors.decisions import DecisionRecord
-from kschedd.actors.events import EventRecord
 from kschedd.cache.table import NodeTable
-from kschedd.clusters import virtual
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.loading.load import default_config
+from kschedd.log.log import Log
 from kschedd.methods import daemon_methods
 
 ROUNDS, NODES, PODS = 6, 3, 5
 #: modules whose caches and histories are bounded by a constant of one of these names
-_ROOMS = ("actors", "cache", "plugins", "queue", "scheduling", "store")
+_ROOMS = ("actors", "cache", "log", "plugins", "queue", "scheduling", "store")
 _NAMES = ("KEPT", "LIMIT", "MOST", "REMEMBERED", "BRANCHES")
 _SET_TO = 8
 #: nothing that is kept, but what a bound would make slower, or wrong
@@ -66,11 +64,8 @@ def lower_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
             named = constant.isupper() and any(part in constant for part in _NAMES) and constant not in _NOT_BOUNDS
             if named and type(value) is int and value > _SET_TO:
                 monkeypatch.setattr(module, constant, _SET_TO)
-    monkeypatch.setattr(virtual, "MOVES_KEPT", _SET_TO)
     monkeypatch.setattr(NodeTable, "most_counters", _SET_TO)
-    for record in (EventRecord, DecisionRecord):
-        _, *others = record.__init__.__defaults__ or ()
-        monkeypatch.setattr(record.__init__, "__defaults__", (_SET_TO, *others))
+    monkeypatch.setattr(Log.__init__, "__defaults__", (_SET_TO, ""))
 
 
 def churn(daemon: VirtualDaemon, cluster: VirtualCluster, number: int) -> int:

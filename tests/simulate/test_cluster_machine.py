@@ -15,7 +15,7 @@ runs that many, different ones each time, in about a minute.
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import hypothesis.strategies as st
@@ -29,7 +29,7 @@ from kschedd.api.quantity import nanos
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.queue.entry import SubQueue
-from kschedd.scheduling.records import SchedulerEvent
+from kschedd.scheduling.records import Happened, PodBound
 from kschedd.simulate.engine import Engine, LoggedAttempt
 from kschedd.store.errors import ApiError, NotFound
 
@@ -184,7 +184,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.tries: Counter[str] = Counter()  # since the clock last moved
         self.tries_at = 0.0
         self.engine = Engine(
-            seed=1, controllers=embedded_controllers(), on_event=self.told, on_decision=self.decided, audit=True
+            seed=1, controllers=embedded_controllers(), on_happened=self.happened, on_decision=self.decided, audit=True
         )
         for priority in (1, 10):
             self.engine.store.create(
@@ -333,11 +333,14 @@ class ClusterMachine(RuleBasedStateMachine):
         self.tries[decision.pod] += 1
         assert self.tries[decision.pod] < MOST_TRIES, f"{decision} again and again"
 
-    def told(self, event: SchedulerEvent) -> None:
+    def happened(self, entries: Sequence[Happened]) -> None:
+        for entry in entries:
+            if isinstance(entry, PodBound):
+                self.bound(entry)
+
+    def bound(self, entry: PodBound) -> None:
         """A pod was just bound: nothing has changed yet since the decision."""
-        if event.reason != "Scheduled":
-            return
-        pod = self.engine.store.get("Pod", event.namespace, event.name)
+        pod = self.engine.store.get("Pod", *entry.pod.split("/"))
         assert isinstance(pod, Pod)
         node = self.engine.store.find("Node", "", pod.node_name)
         if not isinstance(node, Node):

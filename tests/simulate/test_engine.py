@@ -105,7 +105,7 @@ def test_a_cluster_that_is_there_from_the_start_is_taken_in_at_once_and_decided_
         return decisions
 
     each: list[int] = []
-    one_by_one = decided(each, on_effects=lambda effects: None)
+    one_by_one = decided(each, on_happened=lambda entries: None)
     assert len(each) > 240
     assert set(each) == {1}
     several: list[int] = []

@@ -95,21 +95,21 @@ class NeedsItsState(Plain):
 
 
 class RejectsAfterAll(Plain):
-    def never_rejects(self, pod: Any) -> bool:
-        return not pod.labels
+    def idle_for(self, pod: Any) -> tuple[str, ...]:
+        return () if pod.labels else ("filter",)
 
 
 class DoesNotSkip(Plain):
-    def skips_pre_filter(self, signature: Any) -> bool:
-        return True
+    def idle_for(self, pod: Any) -> tuple[str, ...]:
+        return ("pre_filter",)
 
     def pre_filter(self, state: Any, pod: Any, cluster: Any) -> Status | None:
         return SKIP if pod.labels else None
 
 
 class LeavesSomething(Plain):
-    def skips_pre_filter(self, signature: Any) -> bool:
-        return True
+    def idle_for(self, pod: Any) -> tuple[str, ...]:
+        return ("pre_filter",)
 
     def pre_filter(self, state: Any, pod: Any, cluster: Any) -> Status | None:
         state.data[self.name] = 1
@@ -180,9 +180,9 @@ class Half:
         (LooksAtThePodsName, "depends-on-no-more"),
         (LooksAtOtherRows, "row-by-row"),
         (NeedsItsState, "works-without-state"),
-        (RejectsAfterAll, "never-rejects"),
-        (DoesNotSkip, "skips-pre-filter"),
-        (LeavesSomething, "skips-pre-filter"),
+        (RejectsAfterAll, "idle-for"),
+        (DoesNotSkip, "idle-for"),
+        (LeavesSomething, "idle-for"),
         (NotConstant, "constant-score"),
         (ScoresTooHigh, "scores-within-range"),
         (TwoMinds, "rows-equal-nodes"),

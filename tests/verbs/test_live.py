@@ -161,9 +161,9 @@ class Typed:
 async def told(cluster: LiveCluster, wanted: set[tuple[str, str]]) -> None:
     """Wait until there are events of these reasons about these pods."""
     bell = Doorbell()
-    ask = cluster.events.query
-    await ask(lambda record: record.bells.add(bell))
-    while not wanted <= await ask(lambda record: {(each.first.reason, each.first.name) for each in record.latest()}):
+    ask = cluster.log.query
+    await ask(lambda log: log.followers.add(bell))
+    while not wanted <= await ask(lambda log: {(each.first.reason, each.first.name) for each in log.events.latest()}):
         assert await bell.wait(), "the cluster ended first"
     bell.close()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Final
 
 import attrs
 
@@ -88,9 +88,8 @@ KUBE_VERSIONS: Final[Mapping[str, KubernetesVersion]] = {one.name: one for one i
 
 
 @attrs.define(eq=False)
-class UnknownVersionError(KscheddError):
+class UnknownVersionError(KscheddError, rpc_code="invalid"):
     given: str
-    rpc_code: ClassVar[str] = "invalid"
 
     def __str__(self) -> str:
         close = difflib.get_close_matches(self.given.removeprefix("v"), KUBE_VERSIONS, n=1)

@@ -26,6 +26,7 @@ from kschedd.framework.events import (
     EventResource,
     QueueingHint,
 )
+from kschedd.framework.fast_path import IDLE_POINTS
 from kschedd.framework.faults import BadAnswer, plain_text, shown
 from kschedd.framework.interface import PostFilterResult, PreFilterResult
 from kschedd.framework.status import Code, Status
@@ -327,6 +328,16 @@ def permit(method: str, value: object, plugin: str) -> tuple[Status | None, floa
     if said is not None and not isinstance(said, Status):
         _wrong(method, value, expected)
     return status(method, said, plugin, Code.WAIT), number(f"the time that {method} returned", wait)
+
+
+def idle_points(method: str, value: object) -> tuple[str, ...]:
+    """Return the points at which a plugin says that it has nothing to do."""
+    if not isinstance(value, tuple | list | set | frozenset):
+        _wrong(method, value, f"a sequence or set of {', '.join(IDLE_POINTS)}")
+    for point in value:
+        if not isinstance(point, str) or point not in IDLE_POINTS:
+            raise BadAnswer(f"{method} returned {shown(point)}; allowed are {', '.join(IDLE_POINTS)}")
+    return tuple(value)
 
 
 # -- registrations -------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ Owns: each plugin's guard. Fails: PluginLoadError if a plugin cannot be construc
 """
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, get_args, get_origin, get_type_hints
 
 import attrs
@@ -88,7 +88,7 @@ _CHECKS: Final[Mapping[Any, Callable[["GuardedPlugin", str, tuple[Any, ...], Any
     Plan | Status | None: lambda plugin, method, args, said, codes: answers.plan(
         method, said, plugin.name, plugin.ready
     ),
-    bool: lambda plugin, method, args, said, codes: answers.flag(method, said),
+    Collection[str]: lambda plugin, method, args, said, codes: answers.idle_points(method, said),
     Hashable: lambda plugin, method, args, said, codes: answers.plain_key(method, said),
 }
 

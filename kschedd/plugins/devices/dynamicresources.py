@@ -20,7 +20,7 @@ Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go
 extendeddynamicresources.go. Upstream picks the claim to deallocate at random; here it is the first.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -157,14 +157,16 @@ class DynamicResources:
         )
 
     def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Collection[str]:
-        return PRE_POINTS if self.skips_binding_cycle(pod.signature) else ()
+        return PRE_POINTS if self.idle_for(pod) else ()
 
-    def skips_binding_cycle(self, signature: PodSignature) -> bool:
-        if not self._enabled:
-            return True
-        if signature.spec.raw.get("resourceClaims"):
-            return False
-        return not self._extended or not any(map(may_be_devices, signature.spec.requests))
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        # PreFilter stores something for pods without claims, too: it tells PostFilter that the attempt reached this
+        # point.
+        spec = pod.signature.spec
+        if self._enabled:
+            if spec.raw.get("resourceClaims") or (self._extended and any(map(may_be_devices, spec.requests))):
+                return ()
+        return ("binding",)
 
     # -- before a node is looked at ---------------------------------------------------------------------------
 
@@ -178,8 +180,6 @@ class DynamicResources:
         return None
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
-        # Stored for pods without claims, too, so there is no `skips_pre_filter`: it tells PostFilter that the attempt
-        # reached this point.
         state.data[self.name] = WITHOUT_CLAIMS
         if not self._enabled:
             return SKIP

@@ -67,6 +67,9 @@ class NodeDeclaredFeatures:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
+    def verdict_key(self, pod: Pod, state: CycleState) -> frozenset[str]:
+        return needed(pod)
+
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
         wanted = needed(pod)
         if not wanted:

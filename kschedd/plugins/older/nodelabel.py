@@ -5,6 +5,7 @@ Source: Kubernetes v1.22, plugins/nodelabel/node_label.go.
 Codes: 1, a label is missing that must be there, or the reverse.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import attrs
@@ -52,11 +53,11 @@ class NodeLabel:
     def from_args(cls, args: NodeLabelArgs, handle: Handle) -> Self:
         return cls(args)
 
-    def never_rejects(self, pod: Pod) -> bool:
-        return not (self.args.present_labels or self.args.absent_labels)
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        return () if self.args.present_labels or self.args.absent_labels else ("filter",)
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
-        if self.never_rejects(pod):
+        if self.idle_for(pod):
             return None
         wrong = np.zeros(len(rows), dtype=np.bool_)
         for label in self.args.present_labels:

@@ -11,7 +11,7 @@ they come.
 Codes: 1, the node's labels differ.  Units: raw scores are numbers of pods.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
 import attrs
@@ -61,8 +61,8 @@ class ServiceAffinity:
 
     # -- filter -----------------------------------------------------------------------------------------------
 
-    def never_rejects(self, pod: Pod) -> bool:
-        return not self.args.affinity_labels
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        return () if self.args.affinity_labels else ("filter",)
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
         if self.args.affinity_labels:

@@ -10,6 +10,7 @@ Errors: a missing claim rejects the pod.
 """
 
 import os
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -49,8 +50,8 @@ class InTreeVolumeLimits:
     def default_limit(self, node: Node) -> int:
         raise NotImplementedError
 
-    def never_rejects(self, pod: Pod) -> bool:
-        return not pod.signature.spec.volumes
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        return () if pod.signature.spec.volumes else ("filter",)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         if not pod.signature.spec.volumes:

@@ -234,7 +234,7 @@ class InterPodAffinity:
         filtering: AffinityFiltering | None = state.data.get(_FILTER)
         return None if filtering is None else AffinityColumns(pod, filtering, table, self._cluster.counts.namespaces)
 
-    def filter_state_key(self, state: CycleState) -> Hashable:
+    def verdict_key(self, pod: Pod, state: CycleState) -> Hashable:
         filtering: AffinityFiltering = state.data[_FILTER]
         tallies = [*filtering.minded.values(), *filtering.away, *filtering.candidates]
         if any([len(tally.counts) > FEW_DOMAINS for tally in tallies]):

@@ -252,7 +252,7 @@ class PodTopologySpread:
         filtering: _Filtering | None = state.data.get(_FILTER)
         return None if filtering is None else _SpreadColumns(pod.namespace, filtering.tallies, table)
 
-    def filter_state_key(self, state: CycleState) -> bytes | None:
+    def verdict_key(self, pod: Pod, state: CycleState) -> bytes | None:
         key = b""
         for tally in state.data[_FILTER].tallies:
             if len(tally.counts) > FEW_DOMAINS:

@@ -7,13 +7,14 @@ Source: Kubernetes v1.34, v1.36 and v1.37, plugins/nodevolumelimits/csi.go.
 Errors: a missing claim rejects the pod; a failing CSI translation is an error on nodes that need it.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Final, Self
 
 import attrs
 import numpy as np
 
 from kschedd.api.objects import Object, Raw
-from kschedd.api.pods import Pod, PodSignature, PodSpec
+from kschedd.api.pods import Pod, PodSpec
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, NodeTable, Rows, TableCopy
 from kschedd.framework.cycle_state import CycleState
@@ -79,8 +80,8 @@ class NodeVolumeLimits:
             handle.cluster, is_migrated, AttachedVolumes(handle.cluster, is_migrated), handle.rules.volumes_need_driver
         )
 
-    def skips_pre_filter(self, signature: PodSignature) -> bool:
-        return not signature.spec.volumes
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        return () if pod.signature.spec.volumes else ("pre_filter",)
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
         if not pod.signature.spec.volumes or not has_attachable(pod):

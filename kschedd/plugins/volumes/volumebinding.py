@@ -9,14 +9,14 @@ Errors: a claim that is missing, lost, being deleted, not the pod's own or unbou
 PreFilter; an undecidable case (missing StorageClass, invalid selector) is an error on the node.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
 import attrs
 import numpy as np
 
 from kschedd.api.objects import Object, Raw, with_fields
-from kschedd.api.pods import Pod, PodSignature, PodSpec
+from kschedd.api.pods import Pod, PodSpec
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows
 from kschedd.config.args import ArgsContext, arg
@@ -119,14 +119,11 @@ class VolumeBinding:
             gates.get("VolumeAttributesClass", True),
         )
 
-    def skips_pre_filter(self, signature: PodSignature) -> bool:
-        return not signature.spec.volumes
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        return () if pod.signature.spec.volumes else ("pre_filter", "binding")
 
     def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Collection[str]:
         return () if pod.pod_spec.volumes else PRE_POINTS
-
-    def skips_binding_cycle(self, signature: PodSignature) -> bool:
-        return not signature.spec.volumes
 
     # --- filter ------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.objects import Object, Raw
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows, TableCopy
 from kschedd.framework.changes import delete_pods
@@ -136,8 +136,8 @@ class VolumeRestrictions:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
-    def skips_pre_filter(self, signature: PodSignature) -> bool:
-        return not signature.spec.volumes
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        return () if pod.signature.spec.volumes else ("pre_filter",)
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
         if not pod.signature.spec.volumes:

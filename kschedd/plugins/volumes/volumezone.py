@@ -5,12 +5,13 @@ Source: Kubernetes v1.34, plugins/volumezone/volume_zone.go, cloud-provider/volu
 Errors: a claim, class or volume that does not exist rejects the pod in PreFilter.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Self
 
 import attrs
 
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod, PodSignature, PodSpec
+from kschedd.api.pods import Pod, PodSpec
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -64,8 +65,8 @@ class VolumeZone:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle.cluster)
 
-    def skips_pre_filter(self, signature: PodSignature) -> bool:
-        return not signature.spec.volumes
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        return () if pod.signature.spec.volumes else ("pre_filter",)
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
         if not pod.signature.spec.volumes:

@@ -24,7 +24,15 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Status, unresolvable
 from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.debug.work import Work
-from kschedd.scheduling.filtering.evaluation import STALE, STALE_ALL, CodesOf, Evaluation, Evaluations, Positions
+from kschedd.scheduling.filtering.evaluation import (
+    MOST_AT_ONCE,
+    STALE,
+    STALE_ALL,
+    CodesOf,
+    Evaluation,
+    Evaluations,
+    Positions,
+)
 from kschedd.scheduling.filtering.filters import Filters
 from kschedd.scheduling.filtering.nominated_pods import NONE_REJECTED, NominatedPodFilter
 from kschedd.scheduling.nominations.counted import NominatedByRow
@@ -36,6 +44,13 @@ _FEWEST = 100  # nodes to find, at least
 _MOST_PER_PASSING = 8.0  # rows visited at first for each that is to be found
 _MARGIN = 1.06  # so that a little worse luck than lately needs no second window
 _WEIGHT = 0.25  # of the latest search, in the average
+
+
+@attrs.define(eq=False)
+class StartNode:
+    """Where in the visiting order the next search begins."""
+
+    index: int = 0
 
 
 @fast_frozen(eq=False)
@@ -65,6 +80,57 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
 def narrowed_status(plugins: tuple[str, ...]) -> Status:
     """Return the status of the nodes that PreFilter of these plugins left out."""
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]")
+
+
+@fast_frozen(eq=False)
+class Turn:
+    """What a search for pods of one class needs."""
+
+    known: Evaluation
+    state: CycleState
+    pod: Pod
+
+
+class Windows:
+    """Searches that follow one another, by the verdicts that the evaluations have now. `visited`: how many nodes each
+    of them visited."""
+
+    def __init__(self, turns: Sequence[Turn], start: int, wanted: int) -> None:
+        self.visited: list[int] = []
+        self._turns = turns
+        self._starts: list[int] = []
+        self._found: list[Ints] = []
+        size = left = turns[0].known.size
+        for turn in turns:
+            passing = turn.known.passing(())
+            first = int(passing.searchsorted(start))
+            feasible = passing[first : first + wanted]
+            if len(feasible) < wanted:  # around the end
+                feasible = np.concatenate((feasible, passing[: wanted - len(feasible)]))
+                if len(feasible) < wanted:
+                    break
+            visited = (feasible.item(-1) - start) % size + 1
+            if visited > left:
+                break
+            self._starts.append(start)
+            self._found.append(feasible)
+            self.visited.append(visited)
+            start, left = (start + visited) % size, left - visited
+
+    def visited_by(self, turn: Turn) -> Ints:
+        """Return the positions that the searches for this turn visited."""
+        spans = zip(self._turns, self._starts, self.visited, strict=False)
+        at = np.concatenate([np.arange(first, first + many) for of, first, many in spans if of is turn])
+        return at % turn.known.size
+
+    def feasible(self, turn: Turn) -> Positions:
+        """Return the positions of the feasible nodes that the searches for this turn found, search by search."""
+        found = [feasible for of, feasible in zip(self._turns, self._found, strict=False) if of is turn]
+        if len(found) == len(self.visited) and sum(self.visited) == len(found) * len(found[0]):
+            at = turn.known.window(self._starts[0], sum(self.visited))
+            if isinstance(at, slice):
+                return at
+        return np.concatenate(found)
 
 
 @attrs.define(eq=False)
@@ -217,34 +283,24 @@ class NodeSearch:
             if known.changes == changes:
                 return at, feasible, visited
 
-    def windows(
-        self, known: Evaluation, state: CycleState, pod: Pod, start: int, wanted: int, most: int
-    ) -> tuple[Positions, list[int]]:
-        """Search several times, each time from where the search before ended, without visiting a node twice; the
-        evaluation alone decides.
-
-        Returns the positions of the feasible nodes, `wanted` for each search, and how many nodes each visited; at most
-        `most` searches, none if the nodes do not suffice for one.
-        """
+    def windows(self, turns: Sequence["Turn"], start: int, wanted: int) -> "Windows":
+        """Search once for each turn, each time from where the search before ended, without visiting a node twice; the
+        evaluations alone decide. Only the first turns are searched for if the nodes do not suffice for all."""
         while True:
-            passing, changes = known.passing(()), known.changes
-            many = min(most, len(passing) // wanted)
-            if not many:
-                return slice(start, start), []
-            first = int(passing.searchsorted(start))
-            feasible = passing[first : first + many * wanted]
-            if len(feasible) < many * wanted:  # around the end
-                feasible = np.concatenate((feasible, passing[: many * wanted - len(feasible)]))
-            ends = (feasible[wanted - 1 :: wanted] - start) % known.size + 1
-            at = known.window(start, int(ends[-1]))
-            if not count_nonzero(known.failed[at] == STALE_ALL):
+            found = Windows(turns, start, wanted)
+            stale = False
+            for turn in {id(turn): turn for turn in turns[: len(found.visited)]}.values():
+                known, changes = turn.known, turn.known.changes
+                at = (known.failed == STALE_ALL).nonzero()[0]
+                if len(at) > MOST_AT_ONCE:
+                    at = found.visited_by(turn)
+                if len(at):
+                    self.evaluations.judge(known, turn.state, turn.pod, at)
+                    stale = stale or known.changes != changes
+            if not stale:
                 break
-            self.evaluations.judge(known, state, pod, at)
-            if known.changes == changes:
-                break
-        self.evaluations.use.hits += int(ends[-1])
-        visited = np.diff(ends, prepend=0).tolist()
-        return (at if isinstance(at, slice) and int(ends[-1]) == len(feasible) else feasible), visited
+        self.evaluations.use.hits += sum(found.visited)
+        return found
 
     def _learn(self, visited: int, passed: int) -> None:
         self._per_passing += _WEIGHT * (visited / passed - self._per_passing)

@@ -26,7 +26,7 @@ class ScheduleResult:
     totals: Ints | None  # None where only one node was feasible
     score: int | None  # the highest total
     ties: int
-    verdicts: Verdicts | None  # None of attempts that were made in one go (`Scheduler.run_alike`)
+    verdicts: Verdicts | None  # None of attempts that were made in one go (`Runs.together`)
 
 
 @attrs.frozen(eq=False)

@@ -3,16 +3,16 @@
 Source: Kubernetes v1.34, runtime/framework.go (RunPreFilterPlugins).
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final, cast
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
 import attrs
 import numpy as np
 
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.fast_path import SkipsPreFilter
+from kschedd.framework.fast_path import idle_for
 from kschedd.framework.interface import PRE_FILTER, PreFilterPlugin, PreFilterResult
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
 from kschedd.scheduling.debug.stepper import Stepper
@@ -46,7 +46,7 @@ class PreFiltering:
     _profile: Framework
     _cluster: SchedulerCache
     _plugins: list[tuple[PreFilterPlugin, CallCounter]] = attrs.field(init=False)
-    _idle: list[tuple[str, Callable[[PodSignature], bool]]] = attrs.field(init=False)
+    _idle: list[tuple[str, Callable[[Pod], Collection[str]]]] = attrs.field(init=False)
     # Whether pods that differ only in their pinned node, or only in amounts, get the same answers.
     _in_tree: bool = attrs.field(init=False)
     _concerned_by: dict[int, Concerned] = attrs.field(factory=dict, init=False)
@@ -54,11 +54,7 @@ class PreFiltering:
     def __attrs_post_init__(self) -> None:
         calls = self._profile.plugin_metrics.calls
         self._plugins = [(plugin, calls(plugin.name, points.PRE_FILTER)) for plugin in self._profile.at(PRE_FILTER)]
-        self._idle = [
-            (plugin.name, cast(SkipsPreFilter, plugin).skips_pre_filter)
-            for plugin, _ in self._plugins
-            if hasattr(plugin, "skips_pre_filter")
-        ]
+        self._idle = [(plugin.name, idle_for(plugin)) for plugin, _ in self._plugins if hasattr(plugin, "idle_for")]
         self._in_tree = all(name in self._profile.in_tree for name, _ in self._idle)
 
     def at_once(self, state: CycleState, pod: Pod) -> PreFiltered:
@@ -76,7 +72,7 @@ class PreFiltering:
         narrowed: PreFilterResult | None = None
         narrowed_by: set[str] = set()
         rejected: Status | None = None
-        asked, idle = self._concerned(pod.signature) if only is None else (only, ())
+        asked, idle = self._concerned(pod) if only is None else (only, ())
         state.skip_filter.update(idle)
         for plugin, calls in asked:
             if stepper is not None:
@@ -116,16 +112,17 @@ class PreFiltering:
                 return PreFiltered(None, Status(Code.ERROR, (text,), plugin.name))
         return PreFiltered(narrowed, rejected, narrowed_by)
 
-    def _concerned(self, signature: PodSignature) -> Concerned:
-        """The plugins whose PreFilter runs for pods of this signature, with what counts its calls, and the names of
-        those that skip it."""
+    def _concerned(self, pod: Pod) -> Concerned:
+        """Return the plugins whose PreFilter runs for pods of this one's signature, with what counts its calls, and the
+        names of those that skip it."""
+        signature = pod.signature
         number = signature.id
         if self._in_tree:
             ignoring_node = signature.signature_ignoring_node
             number = signature.signature_ignoring_amounts if ignoring_node == number else ignoring_node
         known = self._concerned_by.get(number)
         if known is None:
-            idle = frozenset([name for name, is_idle in self._idle if is_idle(signature)])
+            idle = frozenset([name for name, is_idle in self._idle if "pre_filter" in is_idle(pod)])
             asked = [each for each in self._plugins if each[0].name not in idle]
             if len(self._concerned_by) >= _MOST_SHAPES:
                 self._concerned_by.clear()

@@ -22,10 +22,10 @@ from typing import Final, cast
 import attrs
 
 from kschedd.api.base import OwnerReference
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.fast_path import RepeatsWhileUnchanged, SkipsPreFilter
+from kschedd.framework.fast_path import RepeatsWhileUnchanged, idle_for
 from kschedd.framework.interface import PRE_FILTER, PRE_SCORE, Plugin, PreFilterPlugin, PreScorePlugin
 from kschedd.scheduling.attempt.pre_filtering import PreFiltered
 from kschedd.scheduling.attempt.ranking import Ranking
@@ -107,7 +107,7 @@ class Preparations:
         pre_filters = tuple(
             plugin
             for plugin in profile.at(PRE_FILTER)
-            if "pre_filter" not in repeats[plugin.name] and not _skips_pre_filter(plugin, signature)
+            if "pre_filter" not in repeats[plugin.name] and "pre_filter" not in idle_for(plugin)(pod)
         )
         pre_scores = tuple(plugin for plugin in profile.at(PRE_SCORE) if "pre_score" not in repeats[plugin.name])
         narrowed_by = pre_filtered.narrowed_by - {plugin.name for plugin in pre_filters}
@@ -161,7 +161,3 @@ class Preparations:
         if plugin.name not in self._profile.in_tree or not hasattr(plugin, "repeats_while_unchanged"):
             return ()
         return cast(RepeatsWhileUnchanged, plugin).repeats_while_unchanged(pod, self._cluster)
-
-
-def _skips_pre_filter(plugin: Plugin, signature: PodSignature) -> bool:
-    return hasattr(plugin, "skips_pre_filter") and cast(SkipsPreFilter, plugin).skips_pre_filter(signature)

@@ -10,8 +10,7 @@ Nothing here waits, reads a clock or has its own randomness: `choose` breaks tie
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycle).
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
@@ -19,7 +18,7 @@ import numpy as np
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import Ints, Rows
+from kschedd.cache.table import Ints
 from kschedd.extenders.calls import ExtenderFailure
 from kschedd.extenders.extender import HTTPExtender
 from kschedd.framework.cycle_state import CycleState
@@ -29,17 +28,18 @@ from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.status import Code, Status, error, unresolvable
 from kschedd.scheduling.attempt.batch import Batches, Batching, SortedNodes
 from kschedd.scheduling.attempt.extended import filtered, scored
-from kschedd.scheduling.attempt.node_search import Found, NodeSearch, narrowed_status, nodes_to_find
+from kschedd.scheduling.attempt.node_search import Found, NodeSearch, StartNode, narrowed_status, nodes_to_find
 from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.attempt.post_filtering import FailedAttemptView, PostFiltering
 from kschedd.scheduling.attempt.pre_filtering import PreFiltered, PreFiltering
 from kschedd.scheduling.attempt.prepared import Preparations, PreparedAttempt
 from kschedd.scheduling.attempt.ranking import Ranking
+from kschedd.scheduling.attempt.runs import Runs
 from kschedd.scheduling.attempt.signing import signer_of
 from kschedd.scheduling.attempt.ties import Choose
 from kschedd.scheduling.debug.breakpoints import ERROR, PREEMPTING, SCHEDULED, UNSCHEDULABLE
 from kschedd.scheduling.debug.stepper import AttemptDropped, Stepper, dropped_status
-from kschedd.scheduling.debug.work import Work, drive
+from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.filtering.evaluation import Evaluation, Evaluations
 from kschedd.scheduling.filtering.filters import Filters
 from kschedd.scheduling.filtering.node_local_plugins import PluginFault
@@ -49,8 +49,6 @@ from kschedd.scheduling.profiles.metrics import SUCCESS
 from kschedd.scheduling.profiles.profile import EnabledFilter, Framework
 from kschedd.scheduling.verdicts import Diagnosis
 
-_MOST_NAMED: Final = 64  # attempts for pods that name their nodes, in a run
-_MOST_IN_TURN: Final = 16  # and for pods that affect each other: some 100 microseconds each
 NOTHING_FILTERED: Final = PreFiltered(None)
 NO_NODES: Final = "no nodes available to schedule pods"
 
@@ -62,7 +60,7 @@ class Scheduler:
     profile: Framework
     cluster: SchedulerCache
     choose: Choose
-    start: "StartNode"
+    start: StartNode
     remember: bool = True
     extenders: tuple[HTTPExtender, ...] = ()
     batches: Batches | None = None
@@ -74,6 +72,7 @@ class Scheduler:
     pre_filters: PreFiltering = attrs.field(init=False)
     post_filters: PostFiltering = attrs.field(init=False)
     preparations: Preparations | None = attrs.field(init=False)  # None: every plugin is called in every attempt
+    runs: Runs | None = attrs.field(init=False)  # None: each attempt is made by itself
     _sign: Callable[[Pod], str | None] | None = attrs.field(init=False)  # None: no pod can have a batch signature
 
     def __attrs_post_init__(self) -> None:
@@ -89,6 +88,20 @@ class Scheduler:
             self.preparations = Preparations(self.profile, self.cluster, self.filters, self.ranking)
         batched = self.batches is not None and self.profile.rules.opportunistic_batching
         self._sign = signer_of(self.profile, self.cluster) if batched else None
+        self.runs = None
+        if self.preparations is not None and not self.extenders and self._sign is None:
+            self.runs = Runs(
+                self.cluster,
+                self.profile,
+                self.choose,
+                self.start,
+                self.preparations,
+                self.evaluations,
+                self.search,
+                self.ranking,
+                self.wanted,
+                self._attempt_within,
+            )
 
     def attempt(
         self,
@@ -117,6 +130,11 @@ class Scheduler:
         except ExtenderFailure as failure:
             return FitError(pod, error(failure.why), Diagnosis(self.cluster.table.node_count), CycleState())
 
+    def _attempt_within(self, pod: Pod, most: int) -> Work[ScheduleResult | FitError | None]:
+        """Make an attempt for a pod where none is nominated; return None if it would visit more nodes than `most`, or
+        find none."""
+        return self._attempt(pod, {}, False, None, None, within=most)
+
     def _attempt(
         self,
         pod: Pod,
@@ -127,7 +145,7 @@ class Scheduler:
         *,
         within: int | None = None,
     ) -> Work[ScheduleResult | FitError | None]:
-        """Make an attempt. `within`: return None if it would visit more nodes than so many, or find none."""
+        """Make an attempt. `within`: see `_attempt_within`."""
         table = self.cluster.table
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), Diagnosis(0), CycleState())
@@ -198,155 +216,6 @@ class Scheduler:
             elif prepared is not None:
                 times.repeated(searched - began, None if result.totals is None else times.start() - searched)
         return result
-
-    # -- several attempts in one go -----------------------------------------------------------------------------
-
-    def _may_run(self, pod: Pod) -> PreparedAttempt | None:
-        """What is prepared for a pod whose attempt cannot have to wait; None if it may."""
-        if self.preparations is None or self.extenders or self._sign is not None:
-            return None
-        prepared = self.preparations.of(pod)
-        return None if prepared is None or not prepared.immediate else prepared
-
-    def longest_run(self, pod: Pod) -> int:
-        """Return about how many attempts a run may make that begins with this pod; below 2, none is worth it."""
-        prepared = self._may_run(pod)
-        if prepared is None or self.profile.plugin_metrics.sampling.due:
-            return 0
-        if prepared.named:
-            return _MOST_NAMED
-        if not prepared.alone:
-            return _MOST_IN_TURN
-        nodes = len(self.cluster.table.order)
-        return nodes // max(1, min(nodes, self.search.expected(self._wanted(nodes))))
-
-    def runs_alone(self, pod: Pod) -> bool:
-        """Return whether the pods of a run that begins with this one may all be assumed at its end."""
-        prepared = self._may_run(pod)
-        return prepared is not None and prepared.alone
-
-    def run(self, pods: Sequence[Pod]) -> Iterator[ScheduleResult]:
-        """Yield the results of attempts for the first of these pods, as long as each finds a node and affects no other;
-        no pod is nominated.
-
-        If the run is not `runs_alone`, the pod must be on its node before the next result is asked for.
-        """
-        left = self.cluster.table.node_count  # nodes that no attempt has visited
-        alone: bool | None = None
-        for pod in pods:
-            prepared = self._may_run(pod)
-            if prepared is None or prepared.named or alone not in (None, prepared.alone):
-                return
-            alone = prepared.alone
-            start, result = self.start.index, None
-            try:
-                result = drive(self._attempt(pod, {}, False, None, None, within=left))
-            finally:
-                if not isinstance(result, ScheduleResult):
-                    self.start.index = start  # the attempt is made again, by itself
-            if not isinstance(result, ScheduleResult):
-                return
-            if alone:
-                left -= result.visited
-            yield result
-
-    def run_alike(self, pods: Sequence[Pod]) -> list[ScheduleResult]:
-        """Return the results of attempts for the first of these pods, made in one go: those that are of one class, and
-        that no plugin is called for. No two of them visit the same node, so all may be assumed afterwards.
-
-        An attempt by itself has the same result; this one reads the columns once, not once for each pod.
-        """
-        first = pods[0]
-        prepared = self._may_run(first)
-        if prepared is None or not prepared.alone:
-            return []
-        if prepared.named:
-            return self._run_named(pods, prepared)
-        known = self.evaluations.of(first, prepared.state)
-        signature, owner, nodes = first.signature, first.owner, known.size
-        wanted, start = self._wanted(nodes), self.start.index % nodes
-        alike = list(takewhile(lambda pod: pod.signature is signature and pod.owner == owner, pods))
-        if known.shared or wanted < 2 or len(alike) < 2:
-            return []
-        times, state = self.profile.times, prepared.state
-        began = times.start()
-        try:
-            at, visited = self.search.windows(known, state, first, start, wanted, len(alike))
-            if not visited:
-                return []
-            searched = times.start()
-            rows, many, scores = known.order[at], len(visited), (prepared.constant, prepared.scores)
-            totals = drive(self.ranking.totals(state, first, rows, known, at, None, scores, many))
-        except PluginFault:
-            return []
-        times.repeated_several(many, (searched - began) / many, (times.start() - searched) / many)
-        self.start.index = (start + sum(visited)) % nodes
-        return self._choices(alike, state, rows.reshape(many, wanted), totals.reshape(many, wanted), visited)
-
-    def _run_named(self, pods: Sequence[Pod], prepared: PreparedAttempt) -> list[ScheduleResult]:
-        """The results for the first of these pods that differ only in the node that they name, no two the same."""
-        first, table, times, state = pods[0], self.cluster.table, self.profile.times, prepared.state
-        began, template, rows = times.start(), first.signature.signature_ignoring_node, dict[int, None]()
-        for pod in pods:
-            row = table.row_of.get(pod.signature.spec.required_node or "")
-            if row is None or row in rows:
-                break
-            if pod.signature.signature_ignoring_node != template or pod.owner != prepared.owner:
-                break
-            rows[row] = None
-        known = self.evaluations.of(first, state)
-        if not rows or known.shared:
-            return []
-        visited = np.fromiter(rows, np.int64, len(rows))
-        at = known.place[visited]
-        try:
-            self.evaluations.judge(known, state, first, at)
-        except PluginFault:
-            return []
-        rejected = (~known.passes[at]).nonzero()[0]
-        many = int(rejected[0]) if len(rejected) else len(at)
-        if not many:
-            return []
-        self.evaluations.use.hits += many
-        times.repeated_several(many, (times.start() - began) / many)
-        self.start.index = (self.start.index + many) % table.node_count
-        return [
-            ScheduleResult(pod, table.names[row], self.profile, state, only, 1, None, None, 1, None)
-            for pod, row, only in zip(pods[:many], rows, visited.reshape(-1, 1), strict=False)
-        ]
-
-    def _choices(
-        self, pods: Sequence[Pod], state: CycleState, rows: Rows, totals: Ints, visited: Sequence[int]
-    ) -> list[ScheduleResult]:
-        """One of the best for each of several attempts: of a row of `rows` by the same row of `totals`."""
-        names, wanted, metrics = self.cluster.table.names, rows.shape[1], self.profile.plugin_metrics
-        highest = totals.max(axis=1)
-        are_best = (totals == highest[:, np.newaxis]).ravel().nonzero()[0]
-        ends = are_best.searchsorted(np.arange(0, totals.size + 1, wanted)).tolist()
-        best, results = rows.ravel()[are_best], []
-        for number, score in enumerate(highest.tolist()):
-            first, end = ends[number], ends[number + 1]
-            if end - first == 1:
-                row = best.item(first)
-            else:
-                row = self.choose(best[first:end], names, are_best[first:end] - number * wanted)
-            if metrics.sampling.plugins:
-                metrics.chosen(totals[number], score, end - first)
-            results.append(
-                ScheduleResult(
-                    pods[number],
-                    names[row],
-                    self.profile,
-                    state,
-                    rows[number],
-                    visited[number],
-                    totals[number],
-                    score,
-                    end - first,
-                    None,
-                )
-            )
-        return results
 
     # -- batching ---------------------------------------------------------------------------------------------
 
@@ -504,7 +373,7 @@ class Scheduler:
         if narrowed is not None:
             rows = sorted(table.row_of[name] for name in narrowed.node_names if name in table.row_of)
             among, nodes = known.place[rows] if rows else known.place[:0], len(rows)
-        wanted = nodes if every_node else self._wanted(nodes)
+        wanted = nodes if every_node else self.wanted(nodes)
         start = self.start.index % nodes if nodes else 0
         found = yield from self.search.run(known, state, pod, among, start, wanted, counting.if_any, stepper, others)
         if narrowed is not None:
@@ -532,8 +401,8 @@ class Scheduler:
         except ExtenderFailure:
             return attrs.evolve(nominee, rows=nominee.rows[:0])
 
-    def _wanted(self, nodes: int) -> int:
-        """Of so many nodes, how many feasible ones end a search."""
+    def wanted(self, nodes: int) -> int:
+        """Return how many feasible nodes end a search among so many."""
         if not self.profile.scores and not any(one.filters or one.prioritizes for one in self.extenders):
             return 1
         return nodes_to_find(nodes, self.profile.percentage)
@@ -608,13 +477,6 @@ class Scheduler:
         return ScheduleResult(
             pod, names[chosen], self.profile, state, found.rows, found.visited, totals, score, ties, found.verdicts
         )
-
-
-@attrs.define(eq=False)
-class StartNode:
-    """Where in the visiting order the next search begins."""
-
-    index: int = 0
 
 
 def broken_off(fault: PluginError) -> Status:

@@ -23,7 +23,7 @@ Errors: DebuggerHeld, NotStopped; BreakpointRefused, CelCompileError, SelectorEr
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -55,11 +55,10 @@ LONGEST_PATTERN: Final = 2 * 253 + 1  # a pod's namespace and name have no more
 
 
 @attrs.define(eq=False)
-class BreakpointRefused(KscheddError):
+class BreakpointRefused(KscheddError, rpc_code="invalid"):
     """One too many, or one that no pod can match."""
 
     why: str
-    rpc_code: ClassVar[str] = "invalid"
 
 
 def compile_state_condition(expression: str) -> "CelCondition":
@@ -79,22 +78,20 @@ def _compiled(expression: str, variables: Mapping[str, str]) -> "CelCondition":
 
 
 @attrs.define(eq=False)
-class DebuggerHeld(KscheddError):
+class DebuggerHeld(KscheddError, rpc_code="conflict"):
     """Somebody else holds the debugger."""
 
     holder: str
-    rpc_code: ClassVar[str] = "conflict"
 
     def __str__(self) -> str:
         return f"client {self.holder} holds the debugger: `pause --take` (`debug.attach`) takes it over"
 
 
 @attrs.define(eq=False)
-class NotStopped(KscheddError):
+class NotStopped(KscheddError, rpc_code="conflict"):
     """What is asked for makes sense at a stop only."""
 
     why: str
-    rpc_code: ClassVar[str] = "conflict"
 
 
 class Run(Enum):

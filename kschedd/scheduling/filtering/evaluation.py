@@ -6,7 +6,7 @@ changed since is STALE: its verdict is unknown. A search reads a window of the c
 window first reaches one of them, together with other stale rows, in one call for each plugin.
 
 The verdicts of the filters that read nothing but the Node object are kept apart (`NodeVerdicts`): pods come and go all
-the time and nodes hardly ever change. Classes for which these filters have equal keys (`FilterKey`) share them.
+the time and nodes hardly ever change. Classes for which these filters have equal keys (`VerdictKey`) share them.
 
 Invariant: a row that is not stale has the verdict that the plugins would return now. It rests on these rules alone:
 
@@ -18,7 +18,7 @@ Invariant: a row that is not stale has the verdict that the plugins would return
 * If PreScore skips other cached scores than before, or the cache key of a plugin that only scores differs, the scores
   are dropped and the verdicts stay.
 * Nominated pods, and plugins that read more than the row, are never part of it. The codes of such a plugin may be kept
-  in `by_state`, under a key that covers all else that they depend on (`FilterStateKey`).
+  in `by_state`, under a key that covers all else that they depend on (`VerdictKey`).
 
 A class has an evaluation of its own from its second attempt on; before that, all share one that forgets everything
 between attempts. The least recently used are dropped beyond `NodeTable.most_evaluation_bytes`.
@@ -39,7 +39,7 @@ from kschedd.cache.recently_used import RecentlyUsed
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.fast_path import CacheKey, FilterKey, FilterStateKey
+from kschedd.framework.fast_path import CacheKey, VerdictKey
 from kschedd.framework.interface import Plugin
 from kschedd.scheduling.filtering.node_local_plugins import NodeLocalPlugins, filter_columns
 from kschedd.scheduling.profiles.plugin_metrics import CacheUse
@@ -53,7 +53,7 @@ Positions = Ints | slice
 _BYTES_A_ROW: Final = 64
 _BYTES_OF_VERDICTS: Final = 18  # a row
 _BYTES_AN_ENTRY: Final = 8 << 10
-_MOST_AT_ONCE: Final = 512  # stale rows evaluated together: so many cost hardly more than one
+MOST_AT_ONCE: Final = 512  # stale rows evaluated together: so many cost hardly more than one
 _FEWEST: Final = 8  # evaluations kept, however large the cluster
 _MOST: Final = 1024  # and however small
 _MOST_SEEN: Final = 4096  # classes
@@ -289,7 +289,7 @@ class Evaluations:
         self._first_of_pods = min((filter_.place for filter_ in self.of_pods.filters), default=PASSED)
         filters = [filter_ for filter_ in self.profile.filters if filter_.style is EvaluationStyle.CACHED]
         scores = [score for score in self.profile.scores if score.style is EvaluationStyle.CACHED]
-        self._all_keyed = all(one.in_tree and hasattr(one.plugin, "filter_key") for one in self.of_nodes.filters)
+        self._all_keyed = all(one.in_tree and hasattr(one.plugin, "verdict_key") for one in self.of_nodes.filters)
         self._filters = frozenset(filter_.name for filter_ in filters)
         self._scores = frozenset(score.name for score in scores)
         self._ignoring_node = all(filter_.in_tree for filter_ in filters)
@@ -379,7 +379,7 @@ class Evaluations:
         if keys is None:
             if len(self._node_keys) >= _MOST_KEYS:
                 self._node_keys.clear()
-            found = [cast(FilterKey, one.plugin).filter_key(pod) for one in self.of_nodes.filters]
+            found = [cast(VerdictKey, one.plugin).verdict_key(pod, CycleState()) for one in self.of_nodes.filters]
             keys = self._node_keys[signature.signature_ignoring_amounts] = tuple(found)
         return keys
 
@@ -434,9 +434,9 @@ class Evaluations:
     def known_codes(self, found: Evaluation, state: CycleState, pod: Pod, filter_: EnabledFilter) -> "CodesOf | None":
         """Return the codes on all nodes of a filter that reads more than one row, if its key has been seen before; None
         if they are not known. Raises PluginFault."""
-        if found.shared or not filter_.in_tree or not hasattr(filter_.plugin, "filter_state_key"):
+        if found.shared or not filter_.in_tree or not hasattr(filter_.plugin, "verdict_key"):
             return None
-        own = cast(FilterStateKey, filter_.plugin).filter_state_key(state)
+        own = cast(VerdictKey, filter_.plugin).verdict_key(pod, state)
         if own is None:
             return None
         key, known, parts_at = (filter_.name, own), found.by_state, self.cluster.versions.parts_at
@@ -495,14 +495,14 @@ def _to_evaluate(found: Evaluation, marks: Bools, at: Positions, wanted: Bools, 
     """The positions to evaluate: those among `at` that are `wanted`, and others that are marked and needed soon."""
     if not found.shared:
         marked: Ints = marks.nonzero()[0]
-        if len(marked) <= _MOST_AT_ONCE or len(marked) == lacking:
+        if len(marked) <= MOST_AT_ONCE or len(marked) == lacking:
             return marked
         if isinstance(at, slice):  # the next window begins where this one ends
             first = int(marked.searchsorted(at.start))
-            return marked[first : first + max(lacking, _MOST_AT_ONCE)]
-        if lacking < _MOST_AT_ONCE // 2:  # pods that name their nodes, most often one after the other
+            return marked[first : first + max(lacking, MOST_AT_ONCE)]
+        if lacking < MOST_AT_ONCE // 2:  # pods that name their nodes, most often one after the other
             first = int(marked.searchsorted(at[0]))
-            return np.union1d(at[wanted], marked[first : first + _MOST_AT_ONCE // 2])
+            return np.union1d(at[wanted], marked[first : first + MOST_AT_ONCE // 2])
     chosen: Ints = wanted.nonzero()[0] + at.start if isinstance(at, slice) else at[wanted]
     return chosen
 

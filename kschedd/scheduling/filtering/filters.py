@@ -9,7 +9,7 @@ Errors: PluginFault where a vector filter fails; a failing per-node filter gives
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Generic, Literal, TypeVar, cast
 
 import attrs
@@ -21,7 +21,7 @@ from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.dry_run import AffectedBySomePods, DryRunColumns, KnownToPass, TriesRowsTogether
 from kschedd.framework.exclusion import SchedulerLock
-from kschedd.framework.fast_path import NeverRejects
+from kschedd.framework.fast_path import idle_for
 from kschedd.framework.faults import PluginError
 from kschedd.framework.guard import GuardedCall
 from kschedd.framework.guarding.answers import Answer
@@ -55,17 +55,14 @@ class Filters:
     local: NodeLocalPlugins = attrs.field(init=False)
     of_pods: NodeLocalPlugins = attrs.field(init=False)
     others: tuple[EnabledFilter, ...] = attrs.field(init=False)  # those that are not node-local
-    _never_rejects: list[tuple[str, Callable[[Pod], bool]]] = attrs.field(init=False)
+    _idle_for: list[tuple[str, Callable[[Pod], Collection[str]]]] = attrs.field(init=False)  # of each of these
     _notified: list[PreFilterExtensions] = attrs.field(init=False)  # plugins with PreFilter extensions
 
     def __attrs_post_init__(self) -> None:
         self.local = NodeLocalPlugins(self.profile, None)
         self.of_pods = NodeLocalPlugins(self.profile, True)
         self.others = tuple(filter_ for filter_ in self.profile.filters if filter_.style is not EvaluationStyle.CACHED)
-        self._never_rejects = [
-            (f.name, cast(NeverRejects, f.plugin).never_rejects if hasattr(f.plugin, "never_rejects") else _never)
-            for f in self.others
-        ]
+        self._idle_for = [(one.name, idle_for(one.plugin)) for one in self.others]
         self._notified = [
             cast(PreFilterExtensions, plugin) for plugin in self.profile.at(PRE_FILTER) if hasattr(plugin, "add_pod")
         ]
@@ -132,14 +129,14 @@ class Filters:
     def row_by_row(self, state: CycleState, pod: Pod) -> bool:
         """Return whether no filter that takes part reads anything but the row it judges."""
         skipped = state.skip_filter
-        for name, never_rejects in self._never_rejects:
-            if name not in skipped and not never_rejects(pod):
+        for name, idle in self._idle_for:
+            if name not in skipped and "filter" not in idle(pod):
                 return False
         return True
 
     def called(self, state: CycleState, pod: Pod) -> list[EnabledFilter]:
         """Return the filters that read more than the row they judge and may reject the pod."""
-        never = {name for name, never_rejects in self._never_rejects if never_rejects(pod)}
+        never = {name for name, idle in self._idle_for if "filter" in idle(pod)}
         return [one for one in self.others if one.name not in state.skip_filter and one.name not in never]
 
     def together(self, state: CycleState, pod: Pod, table: TableCopy) -> "FiltersOfRows | None":

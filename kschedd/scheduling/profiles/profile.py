@@ -6,18 +6,18 @@ cached; `VECTOR` ones are called on rows in each attempt; `PER_NODE` ones see on
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (NewFramework).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from typing import Any, TypeVar, cast
 
 import attrs
 
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
 from kschedd.config.loading.limits import limits_of
 from kschedd.config.model import Config, Profile
 from kschedd.config.versions.rules import Rules
-from kschedd.framework.fast_path import CacheableEvaluation, ConstantScore, Dependency, SkipsBindingCycle
+from kschedd.framework.fast_path import CacheableEvaluation, ConstantScore, Dependency, idle_for, never_idle
 from kschedd.framework.guarding.guarded import GuardedPlugin, guarded
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import (
@@ -159,18 +159,13 @@ class Framework:
     _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)  # plugins, by the name of the extension point
     # By signature ignoring the node, or amounts.
     _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)
-    # Of each plugin of the binding cycle but those of Bind: whether it skips a signature.
-    _skips: list[Callable[[PodSignature], bool]] = attrs.field(init=False)
+    # Of each plugin of the binding cycle but those of Bind: where it is idle for a pod.
+    _idle_for: list[Callable[[Pod], Collection[str]]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         points: tuple[ExtensionPoint[Any], ...] = (RESERVE, PERMIT, PRE_BIND, POST_BIND)
         plugins = {plugin.name: plugin for point in points for plugin in self.at(point)}
-        self._skips = [
-            cast(SkipsBindingCycle, plugin).skips_binding_cycle
-            if name in self.in_tree and hasattr(plugin, "skips_binding_cycle")
-            else _never
-            for name, plugin in plugins.items()
-        ]
+        self._idle_for = [idle_for(plugin) if name in self.in_tree else never_idle for name, plugin in plugins.items()]
 
     @property
     def name(self) -> str:
@@ -189,9 +184,10 @@ class Framework:
             found = self._at[point.name] = [plugin for plugin in plugins if point.has(plugin)]
         return found
 
-    def bound_by(self, signature: PodSignature) -> BindPlugin | None:
-        """The Bind plugin of pods of this signature where no other plugin takes part in their binding cycle, from
-        Reserve on; None where some may."""
+    def bound_by(self, pod: Pod) -> BindPlugin | None:
+        """Return the Bind plugin of pods of this one's signature where no other plugin takes part in their binding
+        cycle, from Reserve on; None where some may."""
+        signature = pod.signature
         number = signature.signature_ignoring_node
         if number == signature.id:
             number = signature.signature_ignoring_amounts
@@ -202,13 +198,9 @@ class Framework:
                 self._bound_by.clear()
             binders = self.at(BIND)
             direct = bool(binders) and binders[0].name in self.in_tree
-            direct = direct and all([skips(signature) for skips in self._skips])
+            direct = direct and all(["binding" in idle(pod) for idle in self._idle_for])
             found = self._bound_by[number] = binders[0] if direct else None
             return found
-
-
-def _never(signature: PodSignature) -> bool:
-    return False
 
 
 def build_profile(

@@ -5,7 +5,6 @@ Errors: NotStopped where no attempt is stopped, or it is too late; DoesNotFit; U
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import attrs
 
@@ -24,35 +23,32 @@ _CHOSEN = ("reserve", "permit", "preBind", "bind", "postBind")
 
 
 @attrs.define(eq=False)
-class DoesNotFit(KscheddError):
+class DoesNotFit(KscheddError, rpc_code="conflict"):
     """The node that is to be forced does not fit the pod."""
 
     pod: str
     node: str
     reasons: Sequence[str]
-    rpc_code: ClassVar[str] = "conflict"
 
     def __str__(self) -> str:
         return f"pod {self.pod} does not fit on {self.node}: {'; '.join(self.reasons)}"
 
 
 @attrs.define(eq=False)
-class UnknownNode(KscheddError):
+class UnknownNode(KscheddError, rpc_code="not_found"):
     """There is no such node."""
 
     node: str
-    rpc_code: ClassVar[str] = "not_found"
 
     def __str__(self) -> str:
         return f'there is no node "{self.node}"'
 
 
 @attrs.define(eq=False)
-class CannotReplace(KscheddError):
+class CannotReplace(KscheddError, rpc_code="invalid"):
     """A score that is not given, or not to this node."""
 
     why: str
-    rpc_code: ClassVar[str] = "invalid"
 
 
 def force(driver: SchedulingDriver, node: str, *, even_if_unfit: bool = False) -> Sequence[str]:

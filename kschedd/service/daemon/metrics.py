@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from kschedd.config.model import Config
+from kschedd.log.log import Log
 from kschedd.metrics import catalogue
 from kschedd.metrics.instruments import Labels, MetricFamily
 from kschedd.scheduling.driver import SchedulingDriver
@@ -43,6 +44,7 @@ async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:
     return [
         *of_driver,
         *await cluster.queue.query(_of_queue),
+        *await cluster.log.query(Log.move_metrics),
         *cluster.api_call_metrics(config.feature_gates),
         *_of_config(config),
     ]

@@ -147,9 +147,7 @@ class DaemonMethods:
     async def limits(self, call: Call) -> Any:
         cluster, set_to = self._cluster, self._daemon.limits
         used = {name: usage() for name, usage in self._daemon.usage.items()}
-        used["event-series"] = await cluster.events.query(lambda record: (len(record), len(record)))
-        used["decisions"] = await cluster.decisions.query(lambda record: 2 * (len(record.latest),))
-        used["queue-moves"] = await cluster.queue.query(lambda owner: 2 * (len(owner.moves),))
+        used["log"] = await cluster.log.query(lambda log: 2 * (len(log),))
         used["watch-history"] = await cluster.store.do(lambda store: store.history_used)
         used["admitted-pods"] = await cluster.store.do(lambda store: store.admitted_used)
         used["admitted-node-affinities"] = await cluster.store.do(lambda store: store.node_affinities_used)

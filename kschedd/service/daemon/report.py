@@ -8,6 +8,7 @@ from kschedd.report.aggregate import report_of
 from kschedd.report.kept import NOTES, KeptHistory, of_kept
 from kschedd.report.page import page
 from kschedd.report.redaction import redacted
+from kschedd.scheduling.records import AttemptRecord
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.params import Param
@@ -46,11 +47,10 @@ class ReportMethods:
         ]
 
     async def page(self, call: Call) -> Any:
-        records = await self._cluster.decisions.query(lambda record: list(record.latest))
-        moves = await self._cluster.queue.query(lambda queue: list(queue.moves))
-        since = next((record.version for record in records if record.version), None)
+        entries = await self._cluster.log.query(list)
+        since = next((entry.version for entry in entries if isinstance(entry, AttemptRecord) and entry.version), None)
         written = [] if since is None else await self._cluster.store.do(lambda store: _written(store, since))
-        kept = KeptHistory(records, moves, written)
+        kept = KeptHistory(entries, written)
         snapshot = await self._cluster.snapshot()
         redact = call["redact"]
         text = await call.services.workers.run(call.client, lambda given_up: _page(snapshot, kept, redact, given_up))
@@ -73,7 +73,7 @@ def _page(snapshot: ClusterSnapshot, kept: KeptHistory, redact: bool, given_up: 
             ("nodes", f"{engine.store.count('Node'):,}"),
             ("pods", f"{engine.store.count('Pod'):,}"),
             ("pending", f"{len(engine.driver.pending.pods):,}"),
-            ("attempts", f"{len(kept.records):,}"),
+            ("attempts", f"{sum(isinstance(entry, AttemptRecord) for entry in kept.entries):,}"),
         ]
         report = report_of(collected, "Cluster", facts, virtual=False, notes=NOTES)
         given_up.check()

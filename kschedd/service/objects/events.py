@@ -6,12 +6,12 @@ from typing import Any
 
 import attrs
 
-from kschedd.actors.events import SOURCE, EventRecord, EventSeries
 from kschedd.actors.mailbox import Doorbell
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import lookup
+from kschedd.log.events import SOURCE, WARNING, EventSeries
+from kschedd.log.log import Log
 from kschedd.object_faults import ObjectFault
-from kschedd.scheduling.records import WARNING
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
@@ -67,11 +67,12 @@ class EventMethods:
         namespace, limit = call["namespace"], call["limit"]
         kind, name = _about(call["for"])
 
-        def latest(record: EventRecord) -> tuple[list[EventSeries], int, str]:
-            told = record.latest(namespace, name, limit) if kind in (None, "Pod") else []
-            return told, record.number, record.instance
+        def latest(log: Log) -> tuple[list[EventSeries], int, str]:
+            events = log.events
+            told = events.latest(namespace, name, limit) if kind in (None, "Pod") else []
+            return told, events.number, events.instance
 
-        told, number, instance = await self._cluster.events.query(latest)
+        told, number, instance = await self._cluster.log.query(latest)
         stored = await self._cluster.store.do(lambda store: _stored(store, namespace, kind, name))
         faults = [
             _fault(fault)
@@ -87,16 +88,17 @@ class EventMethods:
     async def watch(self, call: Call) -> Any:
         since, instance = call["since"], call["instance"]
 
-        def start(record: EventRecord) -> tuple[int, str]:
+        def start(log: Log) -> tuple[int, str]:
+            events = log.events
             if since is None:
-                return record.number, record.instance
-            if not record.reaches_back_to(since, instance):
+                return events.number, events.instance
+            if not events.reaches_back_to(since, instance):
                 raise RpcError(
                     "gone", f"the events after number {since} are not kept: list them, then watch from there"
                 )
-            return since, record.instance
+            return since, events.instance
 
-        number, instance = await self._cluster.events.query(start)
+        number, instance = await self._cluster.log.query(start)
 
         async def feed(stream: Stream) -> None:
             await follow(self._cluster, number, call["namespace"], _watched, stream)
@@ -117,17 +119,21 @@ async def follow(
 ) -> None:
     """Send the scheduler's events after number `seen` as they come, each as `item` makes it, until the daemon ends."""
     bell = Doorbell()
-    ask = cluster.events.query
-    await ask(lambda record: record.bells.add(bell))
+    ask = cluster.log.query
+    await ask(lambda log: log.followers.add(bell))
     try:
         while True:
-            fresh = await ask(partial(EventRecord.since, number=seen))
+            fresh = await ask(partial(_since, number=seen))
             seen = max((told.number for told in fresh), default=seen)
             await stream.send_many([item(told) for told in fresh if namespace in (None, told.first.namespace)])
             if not await bell.wait():
                 return
     finally:
         bell.close()
+
+
+def _since(log: Log, number: int) -> list[EventSeries]:
+    return log.events.since(number)
 
 
 def _about(text: str | None) -> tuple[str | None, str | None]:
@@ -149,7 +155,7 @@ def _told(told: EventSeries) -> dict[str, Any]:
         "reason": first.reason,
         "object": f"Pod/{first.name}",
         "namespace": first.namespace,
-        "message": told.message,
+        "message": first.message,
         "count": told.count,
         "from": SOURCE,
     }

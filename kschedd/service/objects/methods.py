@@ -7,7 +7,6 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.actors.events import EventSeries
 from kschedd.api.objects import Object
 from kschedd.api.schemas.decoding import FIELD_VALIDATIONS
 from kschedd.api.schemas.field_labels import check_field_selector
@@ -15,6 +14,7 @@ from kschedd.api.schemas.kinds import lookup
 from kschedd.api.schemas.weight import LARGE, weight
 from kschedd.api.unsupported import unsupported
 from kschedd.controllers.running.awaited import controllers_run_between
+from kschedd.log.events import EventSeries
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
@@ -461,7 +461,7 @@ class ObjectMethods:
         namespace, without = call["namespace"], frozenset(call["without"] or ())
         shown = _shown(call["metadata_only"], call["fields"])
         pause_s = float(call["interval_s"])
-        latest = await self._cluster.events.query(lambda record: record.number)
+        latest = await self._cluster.log.query(lambda log: log.events.number)
 
         def recorded(event: EventSeries) -> dict[str, Any]:
             change = "ADDED" if event.count == 1 else "MODIFIED"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kschedd.actors.events import SOURCE, EventSeries
 from kschedd.api.objects import Object
+from kschedd.log.events import SOURCE, EventSeries
 from kschedd.service.cluster import ClusterBackend
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.objects.listing import by_namespace
@@ -25,7 +25,7 @@ async def recorded_event(cluster: ClusterBackend, namespace: str, name: str) -> 
 
 
 async def recorded_events(cluster: ClusterBackend, namespace: str | None) -> list[Object]:
-    told = await cluster.events.query(lambda record: record.latest(namespace))
+    told = await cluster.log.query(lambda log: log.events.latest(namespace))
     if not told:
         return []
     events = [as_object(each) for each in told]
@@ -56,7 +56,7 @@ def as_object(told: EventSeries) -> dict[str, Any]:
         },
         "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": first.namespace, "name": first.name},
         "reason": first.reason,
-        "message": told.message,
+        "message": first.message,
         "type": first.type,
         "count": told.count,
         "firstTimestamp": stamp(first.at_s),

@@ -141,22 +141,21 @@ class QueueMethods:
         return await self._cluster.scheduler.query(lambda owner: owner.nominator.node_by_uid())
 
     async def pod(self, call: Call) -> Any:
-        now = self._cluster.clock.now_ns()
+        now, key = self._cluster.clock.now_ns(), call["pod"]
 
-        def read(owner: Queue) -> Any:
-            entry = owner.queue.entry(call["pod"])
-            moves = [move for move in owner.moves if move.key == call["pod"]]
-            if entry is None and not moves:
-                raise RpcError("not_found", f'the queue knows no pod "{call["pod"]}"', {"pod": call["pod"]})
-            told = (
-                {"key": call["pod"], "place": SubQueue.OUTSIDE.value}
-                if entry is None
-                else _entry(owner, entry, now, nominated)
-            )
-            return {**told, **_stays(moves, now), "history": [_move(move) for move in moves]}
+        def read(owner: Queue) -> dict[str, Any] | None:
+            entry = owner.queue.entry(key)
+            return None if entry is None else _entry(owner, entry, now, nominated)
 
         nominated = await self._nominated()
-        return await self._cluster.queue.query(read)
+        found = await self._cluster.queue.query(read)
+        moves = await self._cluster.log.query(lambda log: log.moves(key))
+        if found is None and not moves:
+            raise RpcError("not_found", f'the queue knows no pod "{key}"', {"pod": key})
+        told = found or {"key": key, "place": SubQueue.OUTSIDE.value}
+        ends = [place for place, move in enumerate(moves, 1) if move.target.value == told["place"]]
+        moves = moves[: ends[-1]] if ends else moves  # without those since the queue answered
+        return {**told, **_stays(moves, now), "history": [_move(move) for move in moves]}
 
     async def activate(self, call: Call) -> Any:
         keys: Sequence[str] = call["pods"] or ()

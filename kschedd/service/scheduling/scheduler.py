@@ -7,7 +7,6 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.actors.decisions import DecisionRecord
 from kschedd.answers import returned
 from kschedd.api.pods import Pod
 from kschedd.config.changing.changes import with_weight
@@ -16,6 +15,7 @@ from kschedd.explain.answers import DecisionAnswer, Explanation, GroupExplanatio
 from kschedd.explain.explain import begin, finish, no_longer_kept, of_past
 from kschedd.explain.past import Past
 from kschedd.explain.pod_group import begin_group, explain_group
+from kschedd.log.log import Log
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.scheduling.records import AttemptRecord
@@ -116,7 +116,7 @@ class SchedulerMethods:
         cluster = self._cluster
         now = cluster.clock.now()
         queue, (seen, stopped), decided = await cluster.ask_in_turn(
-            _queue_counts, lambda owner: (_seen(owner), stopped_at(owner)), lambda record: _decided(record, now)
+            _queue_counts, lambda owner: (_seen(owner), stopped_at(owner)), lambda log: _decided(log, now)
         )
         clock = cluster.clock
         return StatusAnswer(
@@ -160,7 +160,7 @@ class SchedulerMethods:
         return await self._cluster.scheduler.query(change)
 
     async def decisions(self, call: Call) -> Any:
-        found = await self._cluster.decisions.query(lambda record: record.of(call["pod"], call["limit"]))
+        found = await self._cluster.log.query(lambda log: log.attempts(call["pod"], call["limit"]))
         return [_decision(decision) for decision in found]
 
     async def explain(self, call: Call) -> Any:
@@ -174,7 +174,7 @@ class SchedulerMethods:
         else:
             pod = await self._cluster.store.do(lambda store: _admitted(wanted, store))
         assert isinstance(pod, Pod)
-        recorded = await self._cluster.decisions.query(lambda record: record.of(pod.key, 1))
+        recorded = await self._cluster.log.query(lambda log: log.attempts(pod.key, 1))
         of_this = [_decision(decision) for decision in recorded if decision.uid == pod.uid]
         attempt = of_this[0] if of_this else None
         fork = await self._cluster.scheduler.query(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
@@ -197,7 +197,7 @@ class SchedulerMethods:
 
     async def _explain_attempt(self, call: Call, key: str, number: int | None) -> Any:
         """Of an attempt that was made: the last one if no number is given."""
-        kept = await self._cluster.decisions.query(lambda record: list(record.latest))
+        kept = await self._cluster.log.query(Log.attempts)
         node = str(call["node"] or "")
         mine = [place for place, r in enumerate(kept) if r.pod == key and r.attempted is not None and not r.of_binding]
         asked = [place for place in mine if number in (None, kept[place].attempt)]
@@ -261,11 +261,11 @@ def _seen(owner: SchedulingDriver) -> dict[str, int]:
     }
 
 
-def _decided(record: DecisionRecord, now: float) -> dict[str, Any]:
+def _decided(log: Log, now: float) -> dict[str, Any]:
     return {
-        "failed_attempts": record.failed,
-        "decisions_per_s": round(record.rate(now), 1),
-        "last_decisions": [_decision(decision) for decision in record.of(None, 5)],
+        "failed_attempts": log.failed,
+        "decisions_per_s": round(log.rate(now), 1),
+        "last_decisions": [_decision(decision) for decision in log.attempts(None, 5)],
     }
 
 

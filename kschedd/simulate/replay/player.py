@@ -52,7 +52,6 @@ from kschedd.scheduling.debug.debugger import Debugger
 from kschedd.scheduling.debug.stepper import Intervention
 from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.filtering.filters import PluginBatch
 from kschedd.scheduling.inputs import (
     Allow,
@@ -76,7 +75,7 @@ from kschedd.scheduling.inputs import (
     UndoConfigChange,
 )
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.records import OUTCOME, AttemptRecord
+from kschedd.scheduling.records import OUTCOME, AttemptRecord, Happened
 from kschedd.simulate.replay.plugins import ReplayedPlugin, ReplayedRegistry
 from kschedd.store.journal.reading import read_object
 from kschedd.store.objects.log import ADDED, DELETED, WatchEvent
@@ -134,9 +133,8 @@ class Player:
         self.objects: dict[tuple[str, str, str], Object] = {}
         self.pods: dict[str, Pod] = {}  # by uid
         self.ended = False
-        self._told: list[Callable[[Effects], None]] = []
-        self._told_records: list[Callable[[AttemptRecord], None]] = []
-        self._records = 0  # of the driver's effects, that were told
+        self._told: list[Callable[[Happened], None]] = []
+        self._told_of = 0  # entries of the log among the driver's effects, that were told
         self._told_events: list[Callable[[Sequence[WatchEvent]], object]] = []
         self._notes: Iterator[Note] = recording.notes()
         self._ahead: deque[Note] = deque()
@@ -212,13 +210,9 @@ class Player:
 
     # -- going on -------------------------------------------------------------------------------------------------
 
-    def on_effects(self, told: Callable[[Effects], None]) -> None:
-        """Have it told of all effects from now on."""
+    def on_happened(self, told: Callable[[Happened], None]) -> None:
+        """Have it told of each attempt, binding and preemption from now on."""
         self._told.append(told)
-
-    def on_records(self, told: Callable[[AttemptRecord], None]) -> None:
-        """Have it told of each attempt from now on, when it has ended."""
-        self._told_records.append(told)
 
     def on_events(self, told: Callable[[Sequence[WatchEvent]], object]) -> None:
         """Have it told of all events that the scheduler sees from now on."""
@@ -258,7 +252,7 @@ class Player:
                 return False
             self._ahead.popleft()
             self._do(note)
-            self._tell_records()
+            self._tell()
         except _Unwound as end:
             if end.why is not None:
                 raise end.why from None
@@ -581,21 +575,19 @@ class Player:
         self.driver.step(PluginCalled(uid, answer), self._moved(now))
 
     def _take_effects(self, recorded: Sequence[Sequence[Any]]) -> None:
-        self._tell_records()
-        self._records = 0
+        self._tell()
+        self._told_of = 0
         effects = self.driver.take_effects()
         self._released.extend(effects.released)
         self._operations.extend(effects.queue)
-        for told in self._told:
-            told(effects)
-        self._compare(effects.records, recorded)
+        self._compare([entry for entry in effects.happened if isinstance(entry, AttemptRecord)], recorded)
 
-    def _tell_records(self) -> None:
-        records = self.driver.untaken_records
-        while self._records < len(records):
-            for told in self._told_records:
-                told(records[self._records])
-            self._records += 1
+    def _tell(self) -> None:
+        happened = self.driver.happened
+        while self._told_of < len(happened):
+            for told in self._told:
+                told(happened[self._told_of])
+            self._told_of += 1
 
     def _compare(self, records: Sequence[AttemptRecord], recorded: Sequence[Sequence[Any]]) -> None:
         for record, expected in zip(records, recorded, strict=False):

@@ -10,7 +10,7 @@ from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.api.text.numbers import whole_number
 from kschedd.api.text.times import seconds
 from kschedd.errors import KscheddError
-from kschedd.scheduling.records import AttemptRecord
+from kschedd.scheduling.records import AttemptRecord, Happened
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.replay.player import Player
 from kschedd.store.times import stamp
@@ -71,10 +71,10 @@ class Replay:
         self._on_decision = on_decision
         self._start_s = player.recording.header.start_s
         self._tried: dict[str, int] = {}  # the attempts of each pod that were begun
-        player.on_records(self._decided)
+        player.on_happened(self._happened)
 
-    def _decided(self, record: AttemptRecord) -> None:
-        if not record.of_binding:
+    def _happened(self, record: Happened) -> None:
+        if isinstance(record, AttemptRecord) and not record.of_binding:
             self.placed += bool(record.node)
             self.failed += not record.node
             self._on_decision(LoggedAttempt.of(record, self._start_s))

@@ -5,7 +5,7 @@ Raises: ScaleUnreadable, NoScale.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import attrs
 
@@ -30,12 +30,10 @@ class ScaleUnreadable(KscheddError):
 
 
 @attrs.define(eq=False)
-class NoScale(KscheddError):
+class NoScale(KscheddError, rpc_code="invalid"):
     """An object of a kind that cannot be scaled."""
 
     kind: str
-
-    rpc_code: ClassVar[str] = "invalid"
 
     def __str__(self) -> str:
         allowed = f"{', '.join(SCALABLE)}, custom resources whose definition has the subresource scale"

@@ -44,13 +44,11 @@ _SHORT_READ: Final = 10 | 2 << 8
 
 
 @attrs.define(eq=False)
-class JournalError(KscheddError):
+class JournalError(KscheddError, rpc_code="journal"):
     """A journal that cannot be used, permanently or at the moment."""
 
     file: str
     why: str
-
-    rpc_code = "journal"
 
     def __str__(self) -> str:
         return f"{self.file}: {self.why}"

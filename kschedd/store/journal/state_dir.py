@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 import attrs
 
@@ -22,12 +22,11 @@ _AGAIN_S: Final = 0.02
 
 
 @attrs.define(eq=False)
-class StateDirError(KscheddError):
+class StateDirError(KscheddError, rpc_code="conflict"):
     """A state directory that cannot be used."""
 
     path: str
     why: str
-    rpc_code: ClassVar[str] = "conflict"
 
     def __str__(self) -> str:
         return f"state directory {self.path}: {self.why}"

@@ -20,6 +20,7 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import KUBE_VERSIONS, V1_34, KubernetesVersion
 from kschedd.daemon import cluster_actors
+from kschedd.log.log import Log
 from kschedd.recording.wiring import RecordOptions
 from kschedd.simulate.engine import EPOCH
 from kschedd.startup.state import StateOptions
@@ -66,7 +67,7 @@ async def incident(file: Path, journal: Path) -> str:
         await _says(cluster, "untolerated taint")
         await cluster.store.do(lambda store: store.merge_patch("Node", "", "large-1", {"spec": {"taints": None}}))
         await _has(cluster, "web-1", lambda found: found.node_name)
-        records = await cluster.decisions.query(lambda record: list(record.latest))
+        records = await cluster.log.query(Log.attempts)
         return decision_log(records, cluster.started_s)
 
 

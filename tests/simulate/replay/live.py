@@ -21,6 +21,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status, unschedulable
+from kschedd.log.log import Log
 from kschedd.recording.wiring import RecordOptions
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulate.decisions import line
@@ -141,7 +142,7 @@ async def busy_run(
         await cluster.store.create(node("n9", cpu="8"))
         await _has_node(cluster, "later")
         await cluster.store.delete("Pod", "default", "later", grace_period_s=0)
-        records = await cluster.decisions.query(lambda record: list(record.latest))
+        records = await cluster.log.query(Log.attempts)
         if late:
             await cluster.end_recording()
         return decision_log([one for one in records if one.at_s >= since], since or cluster.started_s)

@@ -18,6 +18,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
+from kschedd.log.log import Log
 from kschedd.recording.notes import NoteKind
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.wiring import RecordOptions
@@ -146,7 +147,7 @@ async def by_hand(file: Path, case: Case) -> str:
             assert await placed(cluster, "web") == {"web": case.node}
         else:
             await placed(cluster, "web")
-        records = await cluster.decisions.query(lambda record: list(record.latest))
+        records = await cluster.log.query(Log.attempts)
         return decision_log(records, cluster.started_s)
 
 

@@ -12,6 +12,7 @@ from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import V1_34, V1_36
 from kschedd.daemon import cluster_actors
 from kschedd.framework.registry import Registry
+from kschedd.log.log import Log
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.redaction import redact
 from kschedd.recording.wiring import RecordOptions
@@ -58,7 +59,7 @@ async def gangs(file: Path) -> str:
         await until(cluster, lambda store: "Insufficient" in str(store.get("Pod", "default", "blue-1").status))
         await cluster.store.create(node("n3", cpu="1"))
         await until(cluster, lambda store: store.get("Pod", "default", "blue-1").node_name)
-        records = await cluster.decisions.query(lambda record: list(record.latest))
+        records = await cluster.log.query(Log.attempts)
         return decision_log(records, cluster.started_s)
     raise AssertionError("the run has a log")
 

@@ -1,0 +1,147 @@
+"""Events as `kubectl get events` shows them, made of entries of the log; equal ones are counted as one series.
+
+A series ends with its last entry: once that is forgotten, so is the series. Messages are formatted when they are read.
+Source: Kubernetes v1.34, scheduler/schedule_one.go (truncateMessage), framework/preemption.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.scheduling.records import AttemptRecord, Happened, PodBound, PodPreempted
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+SOURCE: Final = "default-scheduler"
+
+_LONGEST: Final = 1024  # bytes of a message
+_CUT: Final = " ..."
+_NUMBER: Final = 3  # place in the fields of a series
+
+
+@attrs.frozen(eq=False)
+class SchedulerEvent:
+    """A pod's event as `kubectl get events` would show it."""
+
+    at_s: float
+    type: str  # NORMAL or WARNING
+    reason: str
+    namespace: str
+    name: str  # of the pod
+    message: str
+    uid: str = ""  # of the pod
+    scheduler: str = ""  # the name of the profile that reports it
+    preemptor: Pod | None = None  # of a pod that was preempted
+
+
+def event_of(entry: Happened) -> SchedulerEvent | None:
+    """The event that users are shown of this entry, if there is one."""
+    namespace, _, name = entry.pod.partition("/")
+    if isinstance(entry, PodBound):
+        message = f"Successfully assigned {entry.pod} to {entry.node}"
+        return SchedulerEvent(entry.at_s, NORMAL, "Scheduled", namespace, name, message, entry.uid, entry.scheduler)
+    if isinstance(entry, PodPreempted):
+        by = entry.preemptor
+        message = f"Preempted by pod {by.uid} on node {entry.node}"
+        if entry.in_memory:
+            message += " (in kube-scheduler memory)."
+        return SchedulerEvent(
+            entry.at_s, NORMAL, "Preempted", namespace, name, message, entry.uid, by.scheduler_name, by
+        )
+    if entry.node:
+        return None
+    scheduler = "" if entry.attempted is None else entry.attempted.scheduler_name
+    return SchedulerEvent(
+        entry.at_s, WARNING, "FailedScheduling", namespace, name, _cut(entry.message), entry.uid, scheduler
+    )
+
+
+def _cut(message: str) -> str:
+    said = message.encode()
+    return message if len(said) <= _LONGEST else said[: _LONGEST - len(_CUT)].decode(errors="ignore") + _CUT
+
+
+@attrs.frozen(eq=False)
+class EventSeries:
+    """One series of equal events, as it was when it was read. `number` is the sequence number of its last change and
+    grows with every change of any series; `born`, the number of its first occurrence, identifies the series."""
+
+    entry: Happened  # the first one
+    last_s: float
+    count: int
+    number: int
+    born: int
+
+    @property
+    def first(self) -> SchedulerEvent:
+        event = event_of(self.entry)
+        assert event is not None, "there are series of events only"
+        return event
+
+
+_Fields = tuple[Happened, float, int, int, int]  # of an EventSeries, which takes longer to make
+
+
+class SeriesByEvent:
+    """The series, in the order of their last change."""
+
+    def __init__(self, instance: str) -> None:
+        self.instance = instance
+        self.number = 0  # of the last event
+        self._forgotten = 0  # the latest number that a series had which is no longer there
+        self._series: OrderedDict[tuple[object, ...], _Fields] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._series)
+
+    def told(self, entry: Happened) -> None:
+        """Count an entry of which users are shown an event."""
+        key: tuple[object, ...]
+        if isinstance(entry, PodBound):
+            key = entry.pod, entry.node
+        elif isinstance(entry, AttemptRecord):
+            key = entry.pod, entry.message, ""
+        else:
+            key = entry.pod, entry.node, entry.preemptor.uid, entry.in_memory
+        self.number = number = self.number + 1
+        known = self._series.pop(key, None)
+        if known is None:
+            self._series[key] = entry, entry.at_s, 1, number, number
+        else:
+            first, _, count, _, born = known
+            self._series[key] = first, entry.at_s, count + 1, number, born
+
+    def forget(self, number: int) -> None:
+        """Forget the series that have not changed since this number."""
+        series = self._series
+        while series and (last := next(iter(series.values()))[_NUMBER]) <= number:
+            series.popitem(last=False)
+            self._forgotten = last
+
+    def latest(
+        self, namespace: str | None = None, name: str | None = None, limit: int | None = None
+    ) -> list[EventSeries]:
+        """The series about these pods (None: all), oldest first, as they are now."""
+        found: list[EventSeries] = []
+        for series in reversed(self._series.values()):
+            if limit is not None and len(found) >= limit:
+                break
+            space, _, named = series[0].pod.partition("/")
+            if namespace in (None, space) and name in (None, named):
+                found.append(EventSeries(*series))
+        return found[::-1]
+
+    def reaches_back_to(self, number: int, instance: str | None) -> bool:
+        """Return whether all that came after this number of that log (None: this one) is still there."""
+        return instance in (None, self.instance) and self._forgotten <= number <= self.number
+
+    def since(self, number: int) -> list[EventSeries]:
+        """The series that began or were repeated after this number, in order, as they are now."""
+        found: list[EventSeries] = []
+        for series in reversed(self._series.values()):
+            if series[_NUMBER] <= number:
+                break
+            found.append(EventSeries(*series))
+        return found[::-1]

@@ -1,0 +1,221 @@
+"""Runs: attempts for several popped pods in one go, with the results that single attempts have.
+
+A run needs pods whose attempts are prepared and cannot have to wait. Pods that affect no other are attempted without a
+look at what the attempts before them did, since no two searches of a run visit the same node: their searches follow one
+another around the order of nodes, and each class's columns are read once for all of its pods. They are assumed together
+afterwards. Pods that affect each other are attempted in turn.
+
+Shapes: positions and rows as in `node_search`; a matrix has one line for each attempt.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Ints, Rows
+from kschedd.scheduling.attempt.node_search import NodeSearch, StartNode, Turn
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.prepared import Preparations, PreparedAttempt
+from kschedd.scheduling.attempt.ranking import Ranking
+from kschedd.scheduling.attempt.ties import Choose
+from kschedd.scheduling.debug.work import Work, drive
+from kschedd.scheduling.filtering.evaluation import Evaluations, Positions
+from kschedd.scheduling.filtering.node_local_plugins import PluginFault
+from kschedd.scheduling.profiles.profile import Framework
+
+_MOST_NAMED: Final = 64  # attempts for pods that name their nodes, in a run
+_MOST_IN_TURN: Final = 16  # and for pods that affect each other: some 100 microseconds each
+
+
+@attrs.frozen(eq=False)
+class Runs:
+    """The runs of one profile. `wanted`: of so many nodes, how many feasible ones end a search; `attempt_within`: an
+    attempt that returns None if it would visit more nodes than so many, or find none."""
+
+    cluster: SchedulerCache
+    profile: Framework
+    choose: Choose
+    start: StartNode
+    preparations: Preparations
+    evaluations: Evaluations
+    search: NodeSearch
+    ranking: Ranking
+    wanted: Callable[[int], int]
+    attempt_within: Callable[[Pod, int], Work[ScheduleResult | FitError | None]]
+
+    def longest(self, pod: Pod) -> int:
+        """Return about how many attempts a run may make that begins with this pod; below 2, none is worth it."""
+        prepared = self._prepared(pod)
+        if prepared is None or self.profile.plugin_metrics.sampling.due:
+            return 0
+        if prepared.named:
+            return _MOST_NAMED
+        if not prepared.alone:
+            return _MOST_IN_TURN
+        nodes = len(self.cluster.table.order)
+        return nodes // max(1, min(nodes, self.search.expected(self.wanted(nodes))))
+
+    def alone(self, pod: Pod) -> bool:
+        """Return whether the pods of a run that begins with this one may all be assumed at its end."""
+        prepared = self._prepared(pod)
+        return prepared is not None and prepared.alone
+
+    def _prepared(self, pod: Pod) -> PreparedAttempt | None:
+        """Return what is prepared for a pod whose attempt cannot have to wait; None if it may."""
+        prepared = self.preparations.of(pod)
+        return None if prepared is None or not prepared.immediate else prepared
+
+    def in_turn(self, pods: Sequence[Pod]) -> Iterator[ScheduleResult]:
+        """Yield the results of attempts for the first of these pods, as long as each finds a node; no pod is nominated.
+
+        If the run is not `alone`, the pod must be on its node before the next result is asked for.
+        """
+        left = self.cluster.table.node_count  # nodes that no attempt has visited
+        alone: bool | None = None
+        for pod in pods:
+            prepared = self._prepared(pod)
+            if prepared is None or prepared.named or alone not in (None, prepared.alone):
+                return
+            alone = prepared.alone
+            start, result = self.start.index, None
+            try:
+                result = drive(self.attempt_within(pod, left))
+            finally:
+                if not isinstance(result, ScheduleResult):
+                    self.start.index = start  # the attempt is made again, by itself
+            if not isinstance(result, ScheduleResult):
+                return
+            if alone:
+                left -= result.visited
+            yield result
+
+    def together(self, pods: Sequence[Pod]) -> list[ScheduleResult]:
+        """Return the results of attempts for the first of these pods, of which the first runs `alone`; none if no two
+        can be made in one go."""
+        prepared = self._prepared(pods[0])
+        if prepared is None or not prepared.alone:
+            return []
+        if prepared.named:
+            return self._named(pods, prepared)
+        turns = self._turns(pods)
+        nodes = len(self.cluster.table.order)
+        wanted, start = self.wanted(nodes), self.start.index % nodes
+        if wanted < 2 or len(turns) < 2:
+            return []
+        times = self.profile.times
+        began = times.start()
+        try:
+            windows = self.search.windows([turn.turn for turn in turns], start, wanted)
+            many = len(windows.visited)
+            if not many:
+                return []
+            searched = times.start()
+            for known in {id(turn): turn for turn in turns[:many]}.values():
+                self._score(known, windows.feasible(known.turn), wanted)
+        except PluginFault:
+            return []
+        times.repeated_several(many, (searched - began) / many, (times.start() - searched) / many)
+        self.start.index = (start + sum(windows.visited)) % nodes
+        return [
+            self._choice(pod, turn, visited) for pod, turn, visited in zip(pods, turns, windows.visited, strict=False)
+        ]
+
+    def _turns(self, pods: Sequence[Pod]) -> list["_Class"]:
+        """Return the class of each of the first pods, as far as the evaluations of these classes alone decide."""
+        turns, by_signature = list[_Class](), dict[int, _Class]()
+        for pod in pods:
+            found = by_signature.get(pod.signature.id)
+            if found is None:
+                prepared = self._prepared(pod)
+                if prepared is None or not prepared.alone or prepared.named:
+                    break
+                known = self.evaluations.of(pod, prepared.state)
+                if known.shared:
+                    break
+                found = by_signature[pod.signature.id] = _Class(Turn(known, prepared.state, pod), prepared)
+            elif found.prepared.owner != pod.owner:
+                break
+            turns.append(found)
+        return turns
+
+    def _score(self, scored: "_Class", at: Positions, wanted: int) -> None:
+        """Score the nodes that the searches for one class found. Raises PluginFault."""
+        turn, prepared = scored.turn, scored.prepared
+        rows = turn.known.order[at]
+        many = len(rows) // wanted
+        scores = prepared.constant, prepared.scores
+        totals = drive(self.ranking.totals(turn.state, turn.pod, rows, turn.known, at, None, scores, many))
+        scored.rows, scored.totals = rows.reshape(many, wanted), totals.reshape(many, wanted)
+        highest = scored.totals.max(axis=1)
+        best = (scored.totals == highest[:, np.newaxis]).ravel().nonzero()[0]
+        scored.highest, scored.best = highest.tolist(), best
+        scored.ends = best.searchsorted(np.arange(0, totals.size + 1, wanted)).tolist()
+
+    def _choice(self, pod: Pod, scored: "_Class", visited: int) -> ScheduleResult:
+        """Return the result of the next attempt for this class: one of the best nodes."""
+        number = scored.chosen
+        scored.chosen += 1
+        names, metrics = self.cluster.table.names, self.profile.plugin_metrics
+        rows, totals, score = scored.rows[number], scored.totals[number], scored.highest[number]
+        first, end = scored.ends[number], scored.ends[number + 1]
+        if end - first == 1:
+            row = scored.rows.item(scored.best.item(first))
+        else:
+            places = scored.best[first:end] - number * len(rows)
+            row = self.choose(rows[places], names, places)
+        if metrics.sampling.plugins:
+            metrics.chosen(totals, score, end - first)
+        return ScheduleResult(
+            pod, names[row], self.profile, scored.turn.state, rows, visited, totals, score, end - first, None
+        )
+
+    def _named(self, pods: Sequence[Pod], prepared: PreparedAttempt) -> list[ScheduleResult]:
+        """Return the results for the first of these pods that differ only in the node that they name, no two the
+        same."""
+        first, state, table, times = pods[0], prepared.state, self.cluster.table, self.profile.times
+        began, template, rows = times.start(), first.signature.signature_ignoring_node, dict[int, None]()
+        for pod in pods:
+            row = table.row_of.get(pod.signature.spec.required_node or "")
+            if row is None or row in rows:
+                break
+            if pod.signature.signature_ignoring_node != template or pod.owner != prepared.owner:
+                break
+            rows[row] = None
+        known = self.evaluations.of(first, state)
+        if not rows or known.shared:
+            return []
+        visited = np.fromiter(rows, np.int64, len(rows))
+        at = known.place[visited]
+        try:
+            self.evaluations.judge(known, state, first, at)
+        except PluginFault:
+            return []
+        rejected = (~known.passes[at]).nonzero()[0]
+        many = int(rejected[0]) if len(rejected) else len(at)
+        if not many:
+            return []
+        self.evaluations.use.hits += many
+        times.repeated_several(many, (times.start() - began) / many)
+        self.start.index = (self.start.index + many) % table.node_count
+        return [
+            ScheduleResult(pod, table.names[row], self.profile, state, only, 1, None, None, 1, None)
+            for pod, row, only in zip(pods[:many], rows, visited.reshape(-1, 1), strict=False)
+        ]
+
+
+@attrs.define(eq=False)
+class _Class:
+    """The attempts of a run for pods of one class: one line of `rows` and `totals` for each."""
+
+    turn: Turn
+    prepared: PreparedAttempt
+    rows: Rows = attrs.field(init=False)
+    totals: Ints = attrs.field(init=False)
+    highest: list[int] = attrs.field(init=False)  # the highest total of each line
+    best: Ints = attrs.field(init=False)  # places of these in all lines
+    ends: list[int] = attrs.field(init=False)  # where each line begins in `best`, and the end
+    chosen: int = attrs.field(default=0, init=False)  # lines of which a node is chosen
