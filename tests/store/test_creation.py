@@ -196,3 +196,37 @@ def test_what_admission_adds_is_in_the_pod_and_what_it_warns_of_is_told() -> Non
         made = store.create(pod("p"))
     assert made.spec["tolerations"], "DefaultTolerationSeconds"
     assert any("would violate PodSecurity" in text for text in warned), warned
+
+
+def test_an_object_is_in_the_namespace_that_it_names(store: Store) -> None:
+    for kind, make in MAKERS.items():
+        assert store.create(given(make("x"), namespace="kube-system")).namespace == "kube-system"
+        assert store.find(kind, "default", "x") is None
+
+
+def test_what_a_dump_has_of_a_custom_resource_is_taken_as_it_is() -> None:
+    store = Store(now=Clock())
+    strict = definition()
+    schema = {"type": "object", "properties": {"size": {"type": "integer"}}, "required": ["size"]}
+    for version in strict["spec"]["versions"]:
+        version["schema"] = {"openAPIV3Schema": schema}
+    store.create(strict)
+    with pytest.raises(ApiError, match="size"):
+        store.create(widget("a"))
+    assert "more" not in store.create({**widget("b"), "size": 1, "more": 2}).raw
+    assert store.create({**widget("c"), "more": 2}, restore=True).raw["more"] == 2
+
+
+def test_a_generation_that_no_object_can_have_is_passed_over(store: Store) -> None:
+    assert store.create(given(pod("p"), generation=-5)).metadata["generation"] == 1
+
+
+def test_annotations_of_admission_come_beside_those_of_the_pod(store: Store) -> None:
+    limits = [{"type": "Container", "defaultRequest": {"memory": "1Gi"}}]
+    meta = {"name": "l", "namespace": "default"}
+    store.create({"apiVersion": "v1", "kind": "LimitRange", "metadata": meta, "spec": {"limits": limits}})
+    made = store.create(given(pod("p"), annotations={"a": "b"}))
+    assert made.metadata["annotations"]["a"] == "b"
+    assert "memory request for container app" in made.metadata["annotations"]["kubernetes.io/limit-ranger"]
+    assert made.spec["containers"][0]["resources"]["requests"]["memory"] == "1Gi"
+    assert list(store.create(pod("q")).metadata["annotations"]) == ["kubernetes.io/limit-ranger"]

@@ -7,6 +7,7 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.store.admission.chain import Admission, ValidatingPlugin
+from kschedd.store.admission.request import UserInfo
 from kschedd.store.errors import ApiError, Forbidden, Invalid, TooLarge, Undecodable
 from kschedd.store.managing import Component
 from kschedd.store.store import Store
@@ -152,7 +153,7 @@ def test_metadata_do_not_change_by_ephemeral_containers_or_a_resize(store: Store
     debugger = {"name": "debug", "image": "i"}
     asked = wanted(
         old,
-        metadata={**old.metadata, "labels": {"a b": "not looked at"}},
+        metadata={**old.metadata, "labels": {"a b": "not looked at"}, "deletionGracePeriodSeconds": 7},
         spec={**old.spec, "ephemeralContainers": [debugger]},
     )
     new = store.update(asked, subresource="ephemeralcontainers")
@@ -160,7 +161,7 @@ def test_metadata_do_not_change_by_ephemeral_containers_or_a_resize(store: Store
     assert new.metadata["labels"] == old.metadata["labels"]
     container = {**old.spec["containers"][0], "resources": {"requests": {"cpu": "200m"}}}
     resized = wanted(
-        new, metadata={**new.metadata, "labels": {"a b": "c"}}, spec={**new.spec, "containers": [container]}
+        new, metadata={**new.metadata, "deletionGracePeriodSeconds": 7}, spec={**new.spec, "containers": [container]}
     )
     assert store.update(resized, subresource="resize").spec["containers"][0]["resources"] == {
         "requests": {"cpu": "200m"}
@@ -193,3 +194,55 @@ def test_whose_a_status_is(store: Store, manager: Any) -> None:
     entries = new.metadata["managedFields"]
     expected = [("boss", ""), (str(manager), "status")] if manager else [("boss", "")]
     assert [(entry["manager"], entry.get("subresource", "")) for entry in entries] == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "subresource", "wrong"),
+    [
+        ("config-map", "", {"data": 7}),
+        ("deployment", "", {"spec": {"replicas": "many"}}),
+        ("deployment", "status", {"spec": {"replicas": "many"}}),
+        ("deployment", "status", {"status": {"replicas": "many"}}),
+        ("pod", "", {"spec": {"containers": "none"}}),
+    ],
+)
+def test_a_part_of_the_wrong_type_is_refused(store: Store, kind: str, subresource: Any, wrong: Raw) -> None:
+    old = KINDS[kind](store)
+    with pytest.raises(Undecodable):
+        store.update(wanted(old, **wrong), subresource=subresource)
+
+
+def test_a_kubelet_changes_its_own_node_alone() -> None:
+    store = Store(now=Clock(), admission=Admission({"NodeRestriction": True}))
+    for name in ("n", "m"):
+        store.create(node(name))
+    with store.on_behalf_of(UserInfo("system:node:n", ("system:nodes",))):
+        own = store.get("Node", "", "n")
+        changed = store.update(wanted(own, metadata={**own.metadata, "annotations": {"a": "b"}}))
+        assert changed.metadata["annotations"] == {"a": "b"}
+        other = store.get("Node", "", "m")
+        for subresource in ("", "status"):
+            with pytest.raises(Forbidden, match='node "n" is not allowed to modify node "m"'):
+                store.update(
+                    wanted(other, metadata={**other.metadata, "annotations": {"a": "b"}}), subresource=subresource
+                )  # type: ignore[arg-type]
+
+
+def test_what_the_definition_of_a_custom_resource_does_not_know_is_dropped(store: Store) -> None:
+    strict = definition("Gadget")
+    for version in strict["spec"]["versions"]:
+        version["schema"] = {"openAPIV3Schema": {"type": "object", "properties": {"size": {"type": "integer"}}}}
+    store.create(strict)
+    made = store.create({**widget("g"), "kind": "Gadget", "size": 1})
+    new = store.update(wanted(made, size=2, more=3))
+    assert (new.raw["size"], "more" in new.raw) == (2, False)
+
+
+def test_nobody_changes_the_entries_of_others(store: Store) -> None:
+    made = store.create(config_map("m", a="b"), manager="boss")
+    entries = made.metadata["managedFields"]
+    new = store.update(wanted(made, metadata={**made.metadata, "managedFields": []}, data={"a": "c"}))
+    assert new.metadata["managedFields"] == entries
+    bare = store.get("ConfigMap", "default", "c")
+    tampered = store.update(wanted(bare, metadata={**bare.metadata, "managedFields": entries}))
+    assert not tampered.metadata.get("managedFields")
