@@ -82,3 +82,10 @@ def test_a_pod_that_got_a_node_is_on_it() -> None:
 def test_a_copy_of_many_entries_is_made_in_steps() -> None:
     indexes = indexes_of([made(f"p{number}", f"n{number}", (f"u{number}",)) for number in range(1001)])
     assert sum(1 for _ in indexes.copying()) == 6, "of each index the first, the 501st and the 1001st entry"
+
+
+def test_dependents_are_found_by_the_uid_of_their_owner() -> None:
+    indexes = indexes_of([made("a", None, ("u1", "u2")), made("b", "", ("u1", ""))])
+    assert list(indexes.dependents("u1")) == [("ConfigMap", "default", "a"), ("Pod", "default", "b")]
+    assert list(indexes.dependents("")) == [("Pod", "default", "b")]
+    assert list(indexes.dependents("u3")) == []

@@ -145,6 +145,7 @@ def test_events_are_dropped_in_steps() -> None:
         log.append(event)
         kept, _ = log.used
         assert min(event.version, 4) <= kept < 8
+        assert event.version > 7 or kept == event.version, "none is dropped before there are many too many"
         most = max(most, kept)
         assert versions(log.written_after(log.oldest)) == list(range(event.version - kept + 1, event.version + 1))
     assert most == 7, "not one by one"
@@ -154,9 +155,20 @@ def test_events_are_dropped_in_steps() -> None:
 def test_more_are_kept_from_now_on() -> None:
     log = EventLog(history=2, patience=2)
     log.keep(10)
-    for event in changes(1, 15):
+    for event in changes(1, 19):
         log.append(event)
-    assert log.used[0] >= 10
+    assert log.used[0] == 19, "twice as many, before any is dropped"
+    log.append(*changes(20, 1))
+    assert log.used[0] == 10
+
+
+def test_a_watcher_is_waited_for_as_before_where_more_are_kept() -> None:
+    log = EventLog(history=2, patience=30)
+    slow = log.watch(None, 0)
+    log.keep(4)
+    for event in changes(1, 25):
+        log.append(event)
+    assert versions(slow.take()) == list(range(1, 26))
 
 
 def test_what_is_not_shown_is_kept_however_long_that_takes() -> None:
@@ -213,3 +225,4 @@ def test_events_of_writes_were_not_loaded() -> None:
     watch = store.watch()
     store.create(config_map("c"))
     assert [event.loaded for event in watch.take()] == [False]
+    assert [event.loaded for event in changes(1, 1)] == [False]
