@@ -246,3 +246,38 @@ def test_nobody_changes_the_entries_of_others(store: Store) -> None:
     bare = store.get("ConfigMap", "default", "c")
     tampered = store.update(wanted(bare, metadata={**bare.metadata, "managedFields": entries}))
     assert not tampered.metadata.get("managedFields")
+
+
+def test_of_an_ingress_class_the_change_is_told_first(store: Store) -> None:
+    made = store.create(
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "IngressClass",
+            "metadata": {"name": "i"},
+            "spec": {"controller": "example.com/c"},
+        }
+    )
+    with pytest.raises(Invalid) as refused:
+        store.update(wanted(made, spec={"controller": ""}))
+    assert [str(fault) for fault in refused.value.faults] == [
+        'spec.controller: Invalid value: "": field is immutable',
+        "spec.controller: Required value",
+    ]
+
+
+def test_of_an_attribute_with_two_values_each_is_told_first(store: Store) -> None:
+    attributes = {"a": {"string": "x", "version": "y"}}
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": "d", "attributes": attributes}]
+    raw = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s"},
+        "spec": {"driver": "d.example.com", "nodeName": "n", "pool": pool, "devices": devices},
+    }
+    with pytest.raises(Invalid) as refused:
+        store.create(raw)
+    assert [fault.path for fault in refused.value.faults] == [
+        "spec.devices[0].attributes[a].version",
+        "spec.devices[0].attributes[a]",
+    ]
