@@ -25,6 +25,7 @@ from kschedd.registry.disabled_fields import (
     drop_disabled_device_fields,
     drop_terminating_replicas,
 )
+from kschedd.registry.networking.prepared import drop_topology, fill_network_policy
 from kschedd.registry.networking.services import create_service, update_service
 from kschedd.registry.same import same_in
 
@@ -267,21 +268,6 @@ def _claim_or_snapshot(source: Raw) -> bool:
     return kind == "VolumeSnapshot" and group == "snapshot.storage.k8s.io"
 
 
-def _network_policy(new: Raw, *_: Any) -> None:
-    """Select all pods where none are named: unlike elsewhere, there is no pointer to the selector."""
-    spec = new.get("spec") or {}
-    if spec.get("podSelector") is None:
-        new["spec"] = {**spec, "podSelector": {}}
-
-
-def _endpoint_slice(new: Raw, *_: Any) -> None:
-    """Drop the topology of v1beta1, which v1 can only read."""
-    endpoints = new.get("endpoints") or []
-    if any("deprecatedTopology" in each for each in endpoints):
-        kept = [{name: value for name, value in each.items() if name != "deprecatedTopology"} for each in endpoints]
-        new["endpoints"] = kept
-
-
 def _service_account(new: Raw, *_: Any) -> None:
     """Keep the names of its secrets alone."""
     if secrets := new.get("secrets"):
@@ -489,12 +475,12 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "DeviceClass": attrs.evolve(_DEVICES, counts=("spec",), born=True),
     "Ingress": KindStrategy(status=True, counts=("spec",), born=True),
     "NetworkPolicy": KindStrategy(
-        counts=("spec",), counts_empty=True, born=True, on_create=_network_policy, on_update=_network_policy
+        counts=("spec",), counts_empty=True, born=True, on_create=fill_network_policy, on_update=fill_network_policy
     ),
     "HorizontalPodAutoscaler": _WITH_STATUS,
     "IngressClass": KindStrategy(counts=("spec",), born=True),
     "EndpointSlice": KindStrategy(
-        counts=("addressType", "endpoints", "ports"), born=True, on_create=_endpoint_slice, on_update=_endpoint_slice
+        counts=("addressType", "endpoints", "ports"), born=True, on_create=drop_topology, on_update=drop_topology
     ),
     "ServiceCIDR": KindStrategy(status=True, updated_with_status=True, status_keeps=_DESCRIBED),
     "CertificateSigningRequest": KindStrategy(status=True, on_update=_update_signing_request, on_status=_sign),
