@@ -95,6 +95,8 @@ def test_the_status_is_changed_by_its_subresource_or_if_that_is_asked_for(store:
     assert store.get("Deployment", "default", "d").status == {"replicas": 3}
     both = {**changed, "metadata": old.metadata | {"resourceVersion": ""}, "status": {"replicas": 4}}
     assert store.update(both, with_status=True).status == {"replicas": 4}
+    without = {part: value for part, value in both.items() if part != "status"}
+    assert store.update(without, with_status=True).status == {"replicas": 4}
 
 
 def test_a_wrong_status_is_refused_with_its_field(store: Store) -> None:
@@ -114,7 +116,7 @@ def test_a_wrong_status_is_refused_with_its_field(store: Store) -> None:
 
 def test_metadata_of_a_status_are_checked_as_far_as_they_count(store: Store) -> None:
     old = store.get("Deployment", "default", "d")
-    noted = {**old.metadata, "annotations": {"a": "b"}, "labels": {"ignored": "yes"}}
+    noted = {**old.metadata, "annotations": {"a": "b"}, "labels": {"not looked at": "yes"}}
     new = store.update_status(wanted(old, metadata=noted, status={"replicas": 1}))
     assert new.metadata["annotations"] == {"a": "b"}
     assert "labels" not in new.metadata
