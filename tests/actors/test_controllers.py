@@ -197,8 +197,7 @@ async def _looks(look_s: float, writes: int, stopwatch: Stopwatch) -> int:
 
 @pytest.mark.usefixtures("autojump_clock")
 async def test_a_controller_whose_looks_take_long_has_fewer_of_them(stopwatch: Stopwatch) -> None:
-    assert await _looks(0.0, 60, stopwatch) == 60
-    assert await _looks(0.04, 60, stopwatch) == 2, "one write, and all those of the rest of 120 ms"
+    assert await _looks(0.0, 60, stopwatch) > 3 * await _looks(0.04, 60, stopwatch)
 
 
 async def test_nobody_rests_while_time_may_stand_still_for_him(stopwatch: Stopwatch) -> None:
