@@ -6,15 +6,18 @@ Hypothesis draws the same examples in every run, so that what passed passes agai
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from kschedd.bench.shared import VARIABLE, shared_folder
 
-settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
-settings.register_profile("explore", deadline=None)
+# Hypothesis' limits of time would make a test depend on how fast the machine is.
+UNTIMED: Any = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("repeatable", derandomize=True, database=None, **UNTIMED)
+settings.register_profile("explore", **UNTIMED)
 settings.load_profile("explore" if os.environ.get("KSCHEDD_EXPLORE") else "repeatable")
 
 SharedPart = Callable[[str], Path]

@@ -310,12 +310,11 @@ def format_nanos(amount: int, notation: Style = "DecimalSI") -> str:
             units, shift = units // 1024, shift + 10
         return f"{units}{_BINARY_SUFFIX.get(shift, '')}"
     exponent = -9
-    limit = 18 if notation != "DecimalExponent" else 600
-    while amount % 1000 == 0 and exponent < limit:
+    while amount % 1000 == 0 and exponent < 600:
         amount, exponent = amount // 1000, exponent + 3
     if notation == "DecimalExponent":
         return f"{amount}e{exponent}" if exponent else str(amount)
-    return f"{amount}{_DECIMAL_SUFFIX[exponent]}"
+    return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"  # upstream, too, has no suffix beyond E: 1e21 becomes 1
 
 
 def format_value(units: int, notation: Style = "DecimalSI") -> str:

@@ -12,13 +12,12 @@ long (as `failurePolicy: Fail`).
 from typing import Any, Final
 
 from kschedd.framework.faults import BadAnswer, PluginError, plain_text, shown
-from kschedd.framework.guard import PluginGuard
+from kschedd.framework.guard import OWNERS_LIMIT_S, PluginGuard
 from kschedd.store.admission.chain import NOT_DONE, PLUGINS, ValidatingPlugin
 from kschedd.store.admission_plugins.attributes import Attributes, Raw
 from kschedd.store.errors import AdmissionPluginFailed, Forbidden
 from kschedd.values import frozen
 
-ADMISSION_LIMIT_S: Final = 2.0  # the daemon answers nobody meanwhile
 _ALLOWED: Final = "allowed are None, a text and a list of texts"
 
 
@@ -37,7 +36,7 @@ def fault_of_class(cls: type[Any], name: str) -> str:
 
 
 def validating_plugin(
-    name: str, cls: type[Any], start_limit_s: float, limit_s: float = ADMISSION_LIMIT_S, *, on: bool
+    name: str, cls: type[Any], start_limit_s: float, limit_s: float = OWNERS_LIMIT_S, *, on: bool
 ) -> ValidatingPlugin:
     """The plugin as a link of the admission chain. Raises PluginError where it cannot be made."""
     guard = PluginGuard(name, limit_s)

@@ -14,11 +14,21 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.text.times import micros
-from kschedd.managed_fields.field_set import FieldSet, fields_v1, path_text, read_fields_v1, union
+from kschedd.managed_fields.field_set import (
+    FieldSet,
+    difference,
+    fields_v1,
+    intersection,
+    path_text,
+    read_fields_v1,
+    set_of,
+    union,
+)
 from kschedd.managed_fields.updater import ManagedSet
 
 Entry = Mapping[str, Any]
 
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 _FIELDS_TYPE: Final = "FieldsV1"
@@ -168,3 +178,40 @@ def conflict_message(conflicts: Mapping[str, FieldSet]) -> str:
     for name, theirs in paths.items():
         lines += [f"conflicts with {manager_text(name)}:", *(f"- {path}" for path in theirs)]
     return f"Apply failed with {number} conflicts: " + "\n".join(lines)
+
+
+_ANNOTATION: Final = set_of(("f:metadata", "f:annotations", f"f:{LAST_APPLIED}"))
+_STAYS: Final = union(_ANNOTATION, set_of(("f:metadata", "f:annotations")))
+
+
+def migrated(entries: Any, manager: str) -> list[dict[str, Any]] | None:
+    """Return the entries with the fields of client-side apply as those that `manager` applies; None: there are none.
+
+    Client-side apply is whoever updated the annotation with what was applied last. kubectl does so once an object is
+    applied by the server, so that a field goes with its last manifest, whichever apply brought it. The annotation
+    stays: kubectl keeps it by a manager of its own.
+    Source: client-go v0.34, util/csaupgrade (UpgradeManagedFields).
+    """
+    managed = read_entries(entries)
+    names = {name: json.loads(name) for name in managed.sets}
+    former = {
+        names[name]["manager"]
+        for name, theirs in managed.sets.items()
+        if not theirs.applied and intersection(theirs.fields, _ANNOTATION)
+    }
+    goes = [
+        name
+        for name, theirs in managed.sets.items()
+        if not theirs.applied and names[name]["manager"] in former and "subresource" not in names[name]
+    ]
+    if not goes:
+        return None
+    comes = identifier(manager, APPLY, "", "")
+    sets, times = dict(managed.sets), dict(managed.times)
+    for name in goes:
+        theirs = sets.pop(name)
+        fields = difference(theirs.fields, _STAYS)
+        mine = sets.get(comes)
+        sets[comes] = ManagedSet(fields if mine is None else union(mine.fields, fields), theirs.api_version, True)
+        times.setdefault(comes, times.get(name, ""))
+    return write_entries(Managed(sets, {name: at for name, at in times.items() if at}).with_sets(sets))

@@ -24,6 +24,7 @@ from kschedd.api.text.json_text import json_value
 from kschedd.managed_fields.comparing import compare
 from kschedd.managed_fields.entries import (
     APPLY,
+    LAST_APPLIED,
     UPDATE,
     Managed,
     capped,
@@ -38,7 +39,6 @@ from kschedd.managed_fields.updater import Conflicted, Filter, ManagedSet, after
 
 Raw = Mapping[str, Any]
 
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _KUBECTL: Final = "kubectl"
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 UNKNOWN: Final = "unknown"

@@ -186,8 +186,8 @@ def _stateful_set(workload: Raw) -> None:
         api = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
         spec["volumeClaimTemplates"] = [
             {
-                **api,
                 **claim,
+                **api,
                 "spec": default_claim_spec(claim.get("spec") or {}),
                 "status": _missing(claim.get("status") or {}, phase="Pending"),
             }

@@ -26,6 +26,7 @@ from kschedd.registry.disabled_fields import (
     drop_disabled_device_fields,
     drop_terminating_replicas,
 )
+from kschedd.registry.networking.prepared import drop_topology, fill_network_policy
 from kschedd.registry.networking.services import create_service, update_service
 from kschedd.registry.same import same_in
 
@@ -44,7 +45,9 @@ class KindStrategy:
 
     status: bool = False  # a subresource: dropped at creation, and kept by a plain update
     created_with_status: bool = False
+    updated_with_status: bool = False  # by a plain update, too
     counts: tuple[str, ...] = ()
+    counts_empty: bool = False  # of these, an empty list or map that was absent is a change
     born: bool = False  # with generation 1
     unconditional: bool = True  # an update need not name a resourceVersion
     status_keeps: tuple[str, ...] = ()  # what of the metadata an update of the status does not change
@@ -86,7 +89,7 @@ def prepare_update(kind: str, raw: Raw, old: Old, at: str, features: frozenset[s
     """
     strategy = strategy_of(kind)
     new = dict(raw)
-    if strategy.status:
+    if strategy.status and not strategy.updated_with_status:
         _keep(new, old, "status")
     if strategy.drop is not None:
         strategy.drop(new, old, features)
@@ -104,7 +107,8 @@ def prepare_update(kind: str, raw: Raw, old: Old, at: str, features: frozenset[s
 
 
 def _same(kind: str, one: Raw, other: Old, part: str) -> bool:
-    schema = schema_of(BY_NAME[kind].api_version, kind) if kind in BY_NAME else None
+    known = kind in BY_NAME and not strategy_of(kind).counts_empty
+    schema = schema_of(BY_NAME[kind].api_version, kind) if known else None
     return one.get(part) == other.get(part) if schema is None else same_in(one, other, part, schema)
 
 
@@ -238,8 +242,12 @@ def _create_volume(new: Raw, at: str) -> None:
 def _volume_status(new: Raw, old: Old, at: str) -> None:
     status, before = new["status"], old.get("status") or {}
     given, known = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
-    if status.get("phase") != before.get("phase") and (given is None or given == known):
-        new["status"] = {**status, "lastPhaseTransitionTime": at}
+    if status.get("phase") != before.get("phase"):
+        known = at if given is None or given == known else given
+    elif given is not None:
+        return
+    if known is not None:
+        new["status"] = {**status, "lastPhaseTransitionTime": known}
 
 
 def _create_claim(new: Raw, at: str) -> None:
@@ -268,6 +276,12 @@ def _claim_or_snapshot(source: Raw) -> bool:
     if kind == "PersistentVolumeClaim":
         return not group
     return kind == "VolumeSnapshot" and group == "snapshot.storage.k8s.io"
+
+
+def _service_account(new: Raw, *_: Any) -> None:
+    """Keep the names of its secrets alone."""
+    if secrets := new.get("secrets"):
+        new["secrets"] = [{"name": each["name"]} if each.get("name") else {} for each in secrets]
 
 
 def _lease(new: Raw, *_: Any) -> None:
@@ -341,6 +355,12 @@ def _update_daemon_set(new: Raw, old: Old) -> None:
     changed = not same_in(new.get("spec") or {}, old.get("spec") or {}, "template", type_named("apps.v1.DaemonSetSpec"))
     if before + changed:
         _annotate(new, TEMPLATE_GENERATION, str(before + changed))
+
+
+def _daemon_set_status(new: Raw, old: Old, at: str) -> None:
+    """Keep the generation of the template, which is no annotation inside."""
+    if generation := (_annotations(old) or {}).get(TEMPLATE_GENERATION):
+        _annotate(new, TEMPLATE_GENERATION, generation)
 
 
 def _annotate(new: Raw, name: str, value: str) -> None:
@@ -424,8 +444,9 @@ _WORKLOAD: Final = KindStrategy(status=True, counts=("spec",), born=True, drop=_
 _CONDITIONAL: Final = KindStrategy(unconditional=False)
 _DEVICES: Final = KindStrategy(drop=drop_disabled_device_fields)
 
+_WEBHOOKS: Final = KindStrategy(counts=("webhooks",), counts_empty=True, born=True, unconditional=False)
 _BY_KIND: Final[Mapping[str, KindStrategy]] = {
-    "CustomResourceDefinition": KindStrategy(status=True, counts=("spec",), born=True),
+    "CustomResourceDefinition": KindStrategy(status=True, counts=("spec",), born=True, unconditional=False),
     "Pod": KindStrategy(
         status=True, counts=("spec",), born=True, status_keeps=("ownerReferences",), on_status=_pod_status
     ),
@@ -441,11 +462,14 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "ReplicaSet": attrs.evolve(_WORKLOAD, drop_status=drop_terminating_replicas),
     "Deployment": attrs.evolve(_WORKLOAD, status_keeps=("labels",), drop_status=drop_terminating_replicas),
     "StatefulSet": attrs.evolve(_WORKLOAD, on_create=_create_stateful_set, on_update=_update_stateful_set),
-    "DaemonSet": attrs.evolve(_WORKLOAD, on_create=_create_daemon_set, on_update=_update_daemon_set),
+    "DaemonSet": attrs.evolve(
+        _WORKLOAD, on_create=_create_daemon_set, on_update=_update_daemon_set, on_status=_daemon_set_status
+    ),
     "Job": _WORKLOAD,
     "CronJob": KindStrategy(status=True, counts=("spec",), born=True, drop=_drop_from_job_template),
     "PodTemplate": KindStrategy(counts=("template",), born=True, drop=_drop_from_pod_template),
     "PodDisruptionBudget": KindStrategy(status=True, counts=("spec",), born=True, unconditional=False),
+    "ServiceAccount": KindStrategy(on_create=_service_account, on_update=_service_account),
     "PriorityClass": KindStrategy(born=True),
     "RuntimeClass": _CONDITIONAL,
     "CSINode": _CONDITIONAL,
@@ -465,14 +489,18 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "DeviceTaintRule": KindStrategy(status=True, counts=("spec",), born=True, on_write=date_taints),
     "DeviceClass": attrs.evolve(_DEVICES, counts=("spec",), born=True),
     "Ingress": KindStrategy(status=True, counts=("spec",), born=True),
-    "NetworkPolicy": KindStrategy(counts=("spec",), born=True),
+    "NetworkPolicy": KindStrategy(
+        counts=("spec",), counts_empty=True, born=True, on_create=fill_network_policy, on_update=fill_network_policy
+    ),
     "HorizontalPodAutoscaler": _WITH_STATUS,
     "IngressClass": KindStrategy(counts=("spec",), born=True),
-    "EndpointSlice": KindStrategy(counts=("addressType", "endpoints", "ports"), born=True),
-    "ServiceCIDR": KindStrategy(status=True, status_keeps=_DESCRIBED),
+    "EndpointSlice": KindStrategy(
+        counts=("addressType", "endpoints", "ports"), born=True, on_create=drop_topology, on_update=drop_topology
+    ),
+    "ServiceCIDR": KindStrategy(status=True, updated_with_status=True, status_keeps=_DESCRIBED),
     "CertificateSigningRequest": KindStrategy(status=True, on_update=_update_signing_request, on_status=_sign),
-    "MutatingWebhookConfiguration": KindStrategy(counts=("webhooks",), born=True, unconditional=False),
-    "ValidatingWebhookConfiguration": KindStrategy(counts=("webhooks",), born=True, unconditional=False),
+    "MutatingWebhookConfiguration": _WEBHOOKS,
+    "ValidatingWebhookConfiguration": _WEBHOOKS,
     "ValidatingAdmissionPolicy": KindStrategy(status=True, counts=("spec",), born=True, unconditional=False),
     "ValidatingAdmissionPolicyBinding": KindStrategy(counts=("spec",), born=True, unconditional=False),
     "FlowSchema": KindStrategy(status=True, counts=("spec",), born=True, status_keeps=_DESCRIBED),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from kschedd.api.quantity import QuantityError, as_stored, canonical, nanos
+from kschedd.api.quantity import QuantityError, as_stored, canonical, milli_value, nanos
 from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.selecting.names import dns_label, qualified_name
 from kschedd.api.selecting.resource_names import is_extended
@@ -92,10 +92,9 @@ def is_whole(name: str) -> bool:
 
 def validate_amount(name: str, quantity: Any, path: str, faults: Faults) -> None:
     """One entry of a ResourceList: not negative, and an integer where the resource has whole units only."""
-    amount = nanos(quantity)
-    if amount < 0:
+    if nanos(quantity) < 0:
         faults.append(invalid(path, quantity, NOT_NEGATIVE))
-    if amount % _UNIT and is_whole(name):
+    if is_whole(name) and milli_value(quantity) % 1000:  # of one beyond 64 bits upstream's thousandths are no integer
         faults.append(invalid(path, quantity, "must be an integer"))
 
 

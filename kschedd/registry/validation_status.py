@@ -112,7 +112,7 @@ _RESIZE_STATES: Final = (
 def _volume_claim(status: Raw, faults: Faults) -> None:
     for name, amount in (status.get("capacity") or {}).items():
         _basic(amount, f"status.capacity[{name}]", faults)
-    path = "status.allocatedResourceStatus"
+    path = "status.allocatedResourceStatuses"
     for name, state in (status.get("allocatedResourceStatuses") or {}).items():
         faults += _claim_resource(name, path)
         if state not in _RESIZE_STATES:

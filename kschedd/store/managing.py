@@ -203,7 +203,7 @@ def created_by(
         why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
         raise Conflict(kind, name, why)
     check_path(kind, namespace, name, whole)
-    if meta.get("resourceVersion"):
+    if meta.get("resourceVersion") not in (None, "", "0"):
         raise ApplyError("resourceVersion should not be set on objects to be created")
     raw = without_nulls({**config, "metadata": {**(config.get("metadata") or {}), "namespace": namespace}})
     return raw, meta.get(MANAGED) or []

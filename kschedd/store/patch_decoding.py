@@ -22,7 +22,7 @@ from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.go_order import go_json, in_go_order, sorted_keys
 from kschedd.api.schemas.schema import ALL_RULES, NO_RULES, schema_of, type_named
 from kschedd.api.schemas.unmarshal_errors import json_kind, unmarshal_error
-from kschedd.api.schemas.unstructured_errors import conversion_error
+from kschedd.api.schemas.unstructured_errors import conversion_error, converted
 from kschedd.store.errors import Invalid
 from kschedd.store.field_validation import decoded
 from kschedd.store.patches.json_patch import json_patch, unknown_members
@@ -85,8 +85,10 @@ def _decoded(
     definition: Object | None,
     document: Callable[[], dict[str, Any]] | None = None,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    if check_schema(whole) and (why := conversion_error(whole) if document is None else unmarshal_error(document())):
-        raise _refused(shown(), why)
+    if check_schema(whole):
+        if why := conversion_error(whole) if document is None else unmarshal_error(document()):
+            raise _refused(shown(), why)
+        whole = converted(whole) if document is None else whole
     found = decoded(whole, rules, definition)
     unknown = found.faults
     if len(unknown) > 1:

@@ -1,7 +1,6 @@
 """Controllers as actors: what they write goes through the store, and they hear of it as of everything else."""
 
 import threading
-import time
 from collections.abc import Generator, Sequence
 from typing import Any, Final
 
@@ -145,20 +144,37 @@ async def nothing() -> None:
     """To be told after each move of the time."""
 
 
+class Stopwatch:
+    """In place of the module `time`: stands still but for what is added to it."""
+
+    time_s = 0.0
+
+    def perf_counter(self) -> float:
+        return self.time_s
+
+
+@pytest.fixture
+def stopwatch(monkeypatch: pytest.MonkeyPatch) -> Stopwatch:
+    made = Stopwatch()
+    monkeypatch.setattr("kschedd.actors.controllers.time", made)
+    return made
+
+
 class Slow:
-    """Looks at all there is for as long as `look_s`, and notes when it did."""
+    """Looks at all there is for as long as `look_s`, by that stopwatch, and notes when it did."""
 
     name: Final = "slow"
     kinds: Final = frozenset(("ConfigMap",))
     next_deadline: Final = None
 
-    def __init__(self, look_s: float) -> None:
+    def __init__(self, look_s: float, stopwatch: Stopwatch) -> None:
+        self.stopwatch = stopwatch
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
         self.look_s = look_s
         self.looked: list[int] = []
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        time.sleep(self.look_s)
+        self.stopwatch.time_s += self.look_s
         self.looked.append(len(events))
         return []
 
@@ -166,9 +182,9 @@ class Slow:
         return []
 
 
-async def _looks(look_s: float, writes: int) -> int:
-    """Of a controller that looks for so long, while so many objects are written one after the other."""
-    slow = Slow(look_s)
+async def _looks(look_s: float, writes: int, stopwatch: Stopwatch) -> int:
+    """Return how often a controller looks for so long while so many objects are written one after the other."""
+    slow = Slow(look_s, stopwatch)
     async with cluster_actors(controllers=[slow]) as cluster:
         for number in range(writes):
             await cluster.store.create(config_map(f"c{number}"))
@@ -179,12 +195,13 @@ async def _looks(look_s: float, writes: int) -> int:
     return len(slow.looked)
 
 
-async def test_a_controller_whose_looks_take_long_has_fewer_of_them() -> None:
-    assert await _looks(0.0, 60) > 3 * await _looks(0.04, 60)
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_controller_whose_looks_take_long_has_fewer_of_them(stopwatch: Stopwatch) -> None:
+    assert await _looks(0.0, 60, stopwatch) > 3 * await _looks(0.04, 60, stopwatch)
 
 
-async def test_nobody_rests_while_time_may_stand_still_for_him() -> None:
-    slow, clock = Slow(0.03), Clock.started(1_000.0, VIRTUAL)
+async def test_nobody_rests_while_time_may_stand_still_for_him(stopwatch: Stopwatch) -> None:
+    slow, clock = Slow(0.03, stopwatch), Clock.started(1_000.0, VIRTUAL)
     async with cluster_actors(controllers=[slow], clock=clock) as cluster:
         for number in range(5):
             await cluster.store.create(config_map(f"c{number}"))

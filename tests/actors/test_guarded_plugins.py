@@ -16,6 +16,7 @@ from kschedd.framework.status import unschedulable
 from tests.actors.clusters import node, placed, pod, rejected, with_plugins
 
 let_go = threading.Event()
+PATIENCE_S = 60.0  # of a call that does not hang
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +117,8 @@ class BadPreEnqueue(Bad):
 )
 async def test_a_fault_is_the_pods_and_names_the_plugin(plugin: type[Any], name: str, message: str) -> None:
     config, registry = with_plugins(plugin)
-    async with cluster_actors(config, registry=registry, plugin_limit_s=0.2) as cluster:
+    limit_s = 0.2 if name == "hangs" else PATIENCE_S
+    async with cluster_actors(config, registry=registry, plugin_limit_s=limit_s) as cluster:
         await cluster.store.create_many([node("n1"), node("n2")])
         await cluster.store.create(pod(name))
         said = await rejected(cluster, name)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedd.api import quantity
-from kschedd.api.quantity import MAX_INT64, QuantityError, canonical, milli_value, parse, shown, value
+from kschedd.api.quantity import MAX_INT64, QuantityError, as_stored, canonical, milli_value, parse, shown, value
 
 
 def low_bits(number: int) -> int:
@@ -186,3 +186,11 @@ def test_equal_to_plain_fractions(sign: str, whole: str, fraction: str | None, s
 )
 def test_texts_are_shown_as_go_shows_them(value: object, text: str) -> None:
     assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [("1e21", "1e21"), ("1000E", "1"), (10**23, "100"), ("123000E", "123"), ("1234567890123456789012", None)],
+)
+def test_beyond_exa_there_is_no_suffix(written: str | int, stored: str | None) -> None:
+    assert as_stored(written) == (stored or written)

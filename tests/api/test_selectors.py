@@ -13,6 +13,7 @@ from kschedd.api.selecting.selectors import (
     Requirement,
     SelectorError,
     from_map,
+    interned,
     parse_label_selector,
     parse_node_selector,
     parse_node_selector_term,
@@ -80,10 +81,12 @@ def test_an_empty_map_selects_everything_as_for_services() -> None:
 
 
 def test_adding_narrows() -> None:
-    selector = from_map({"a": "1"}).adding([Requirement("b", "Exists")])
+    selector = from_map({"a": "1"}).adding(interned([Requirement("b", "Exists")]))
     assert selector.matches({"a": "1", "b": ""})
     assert not selector.matches({"a": "1"})
-    assert NOTHING.adding([Requirement("b", "Exists")]) is NOTHING
+    assert NOTHING.adding(selector) is NOTHING
+    assert selector.adding(NOTHING) is selector
+    assert EVERYTHING.adding(selector) is selector
 
 
 def terms(*raw: dict[str, Any]) -> dict[str, Any]:
@@ -205,3 +208,24 @@ def test_equal_to_the_plain_rule(wanted: dict[str, str], conditions: list[Any], 
     expected = all(labels.get(k) == v for k, v in wanted.items()) and all(plain(c, labels) for c in conditions)
     assert selector.matches(labels) is expected
     assert all(r.matches(labels) for r in selector.requirements) is expected
+
+
+KEYS = [f"k{number}" for number in range(24)]
+REQUIREMENTS = st.builds(
+    Requirement,
+    st.sampled_from(KEYS),
+    st.sampled_from(["In", "In", "In", "NotIn"]),
+    st.lists(st.sampled_from("vw"), min_size=1, max_size=2).map(tuple),
+) | st.builds(Requirement, st.sampled_from(KEYS), st.sampled_from(["Exists", "DoesNotExist"]))
+
+
+@given(st.lists(REQUIREMENTS, max_size=3), st.sets(st.sampled_from(KEYS)), st.sets(st.sampled_from(KEYS), max_size=2))
+def test_many_requirements_are_tested_as_each_by_itself(
+    some: list[Requirement], left_out: set[str], others: set[str]
+) -> None:
+    selector = from_map(dict.fromkeys(KEYS, "v")).adding(interned(some))
+    labels = {key: "w" if key in others else "v" for key in KEYS if key not in left_out} | {"more": "v"}
+    assert selector.matches(labels) == all(each.matches(labels) for each in selector.requirements)
+    assert from_map(labels).adding(interned(some)).matches({**labels, "x": "y"}) == all(
+        each.matches(labels) for each in some
+    )

@@ -312,3 +312,23 @@ def test_a_claim_that_wants_no_class_gets_none(cluster: SchedulerCache) -> None:
     cluster.create(storage_class("usual", annotations=DEFAULT), claim(storage_class=""))
     assert cluster.claim().spec["storageClassName"] == ""
     assert cluster.claim().status["phase"] == "Pending"
+
+
+def test_a_class_of_attributes_goes_when_no_claim_and_no_volume_has_it(cluster: SchedulerCache) -> None:
+    base = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "driverName": "d.io"}
+    for name in ("gold", "silver", "unused"):
+        cluster.create({**base, "metadata": {"name": name}, "parameters": {"iops": "1"}})
+    cluster.create(claim(volumeAttributesClassName="gold"))
+    driven = {"hostPath": None, "csi": {"driver": "d.io", "volumeHandle": "h"}}
+    cluster.create(volume("v", volumeAttributesClassName="silver", **driven))
+    for name in ("gold", "silver", "unused"):
+        cluster.delete("VolumeAttributesClass", "", name)
+
+    def left() -> list[str]:
+        return sorted(found.name for found in cluster.store.list("VolumeAttributesClass"))
+
+    assert left() == ["gold", "silver"]
+    cluster.delete("PersistentVolumeClaim", "default", "data")
+    assert left() == ["silver"]
+    cluster.delete("PersistentVolume", "", "v")
+    assert left() == []

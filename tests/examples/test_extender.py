@@ -15,7 +15,7 @@ from kschedd.rpc.blocking import BlockingClient
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "extender"
 Raw = dict[str, Any]
-PATIENCE_S = 60
+PATIENCE_S = 180
 
 
 def _first_line(process: "subprocess.Popen[str]") -> str:

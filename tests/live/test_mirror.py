@@ -95,7 +95,7 @@ async def mirror_of(folder: Path, origin: Origin) -> AsyncIterator[tuple[LiveClu
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    with trio.fail_after(60):
+    with trio.fail_after(180):
         while not await holds():  # noqa: ASYNC110 - what others have has no event for it
             await trio.sleep(0.02)
 

@@ -9,14 +9,18 @@ from typing import Any
 import attrs
 import pytest
 import trio
+import trio.testing
 
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
-from kschedd.config.model import ClientConnection
+from kschedd.live.api_server import ApiServer
+from kschedd.live.connection import ServerRequest
+from kschedd.live.paced import ask_at_pace
+from kschedd.live.rate_limit import RateLimit
 from kschedd.scheduling.driver import MOST_POPPED
 from tests.apiserver.asking import node
 from tests.apiserver.asking import pod as real_pod
-from tests.live.real_cluster import Scheduler, real_cluster, scheduler_of
+from tests.live.real_cluster import Scheduler, is_bound, real_cluster, scheduler_of
 from tests.live.scripted_server import Asked, nothing_happens, scripted
 from tests.live.test_adverse_servers import kubeconfig, pod
 from tests.live.test_mirror import until
@@ -213,7 +217,7 @@ async def test_what_hangs_at_the_end_is_not_waited_for(tmp_path: Path, monkeypat
         hangs.set()
         await trio.sleep_forever()
 
-    with trio.fail_after(5):
+    with trio.fail_after(90):
         async with scheduled(tmp_path, hang) as (cluster, _):
             await hangs.wait()
     assert not cluster.bound_to
@@ -233,19 +237,32 @@ def json_text(body: Any) -> str:
 async def test_a_slow_server_keeps_nobody_from_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pods wait in the queue then; so far the scheduler waited to hand on its decisions, and answered nothing."""
     monkeypatch.setattr("kschedd.live.binding._UNDER_WAY", 8)
+    answering = trio.Event()
+
+    async def ask_late(server: ApiServer, rate: RateLimit, asked: ServerRequest) -> Raw:
+        await answering.wait()
+        return await ask_at_pace(server, rate, asked)
+
+    monkeypatch.setattr("kschedd.live.writer.ask_at_pace", ask_late)
     names = [f"p{number}" for number in range(5 * MOST_POPPED)]
     async with real_cluster() as real:
         await real.cluster.store.create_many([real_pod(name) for name in names])
         for number in range(2, 9):
             await real.cluster.store.create(node(f"n{number}"))
-        async with scheduler_of(tmp_path, real.port, pace=ClientConnection(qps=400, burst=1)) as scheduler:
-            most_waiting = 0
-            while not await real.is_bound(*names):
-                with trio.fail_after(2):
-                    counts = await scheduler.cluster.queue.query(lambda owner: owner.queue.counts())
-                    waits = await scheduler.cluster.scheduler.query(lambda driver: len(driver.bindings.cycles))
-                most_waiting = max(most_waiting, waits)
-                assert sum(counts.values()) <= len(names)
-                await trio.sleep(0.02)
-            # Some are popped, and some are asked for, before it is known how many are under way.
-            assert most_waiting <= 2 * MOST_POPPED + 8
+        async with scheduler_of(tmp_path, real.port) as scheduler:
+
+            async def waiting() -> int:
+                return await scheduler.cluster.scheduler.query(lambda driver: len(driver.bindings.cycles))
+
+            async def many_wait() -> bool:
+                return await waiting() >= 8
+
+            await until(many_wait)
+            for _ in range(3):
+                await trio.testing.wait_all_tasks_blocked(0.01)
+                counts = await scheduler.cluster.queue.query(lambda owner: owner.queue.counts())
+                # Some are popped, and some are asked for, before it is known how many are under way.
+                assert await waiting() <= 2 * MOST_POPPED + 8
+                assert 0 < sum(counts.values()) <= len(names)
+            answering.set()
+            await until(is_bound(real, *names))

@@ -51,7 +51,7 @@ async def test_a_pod_is_bound_and_the_end_comes_though_no_event_is_taken(
         else:
             await cluster.script(asked)
 
-    with trio.fail_after(20):
+    with trio.fail_after(90):
         async with scripted(script) as url, scheduler_of(tmp_path, int(url.rpartition(":")[2])) as scheduler:
             await until(is_held_as_bound(scheduler.cluster))
             await asked_for.wait()

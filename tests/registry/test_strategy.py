@@ -117,6 +117,66 @@ def test_taints_of_devices_have_the_time_at_which_they_were_written() -> None:
     spec = prepare_create("ResourceSlice", {"metadata": {"name": "s"}, "spec": {"devices": devices}}, NOW, ALL)["spec"]
     assert spec["devices"] == [{"name": "a"}, {"name": "b", "taints": [dated, {**fresh, "timeAdded": NOW}]}]
     old = {"metadata": {"name": "r", "generation": 1}, "spec": {"taint": dated}}
-    changed = prepare_update("DeviceTaintRule", {**old, "spec": {"taint": fresh}}, old, NOW, ALL)
-    assert changed["spec"] == {"taint": {**fresh, "timeAdded": NOW}}
-    assert changed["metadata"]["generation"] == 2
+    tainted = prepare_update("DeviceTaintRule", {**old, "spec": {"taint": fresh}}, old, NOW, ALL)
+    assert tainted["spec"] == {"taint": {**fresh, "timeAdded": NOW}}
+    assert tainted["metadata"]["generation"] == 2
+
+
+def changed(kind: str, old: Raw, **parts: Any) -> Raw:
+    return prepare_update(kind, {**old, **parts}, old, NOW)
+
+
+def test_of_the_secrets_of_a_service_account_the_names_are_kept() -> None:
+    secrets = [{"name": "a", "kind": "Secret", "namespace": "b"}, {"uid": "u"}]
+    created = made("ServiceAccount", secrets=secrets)
+    assert created["secrets"] == [{"name": "a"}, {}]
+    assert changed("ServiceAccount", created, secrets=secrets)["secrets"] == [{"name": "a"}, {}]
+
+
+def test_the_topology_of_endpoints_of_v1beta1_is_dropped() -> None:
+    endpoints = [{"addresses": ["10.0.0.1"], "deprecatedTopology": {"a b": "c"}}, {"addresses": ["10.0.0.2"]}]
+    created = made("EndpointSlice", endpoints=endpoints)
+    assert created["endpoints"] == [{"addresses": ["10.0.0.1"]}, {"addresses": ["10.0.0.2"]}]
+    assert changed("EndpointSlice", created, endpoints=endpoints)["endpoints"] == created["endpoints"]
+
+
+def test_a_plain_update_changes_the_status_of_a_service_cidr_alone() -> None:
+    status = {"conditions": [{"type": "Ready"}]}
+    for kind, kept in (("ServiceCIDR", status), ("Ingress", {})):
+        assert changed(kind, made(kind, spec={}), status=status)["status"] == kept
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "before", "after", "generation"),
+    [
+        pytest.param("NetworkPolicy", "spec", {}, {"ingress": []}, 2, id="rules-of-a-policy"),
+        pytest.param("NetworkPolicy", "spec", {}, {"podSelector": None}, 1, id="selector-of-a-policy"),
+        pytest.param("Ingress", "spec", {}, {"rules": []}, 1, id="rules-of-an-ingress"),
+        pytest.param("MutatingWebhookConfiguration", "webhooks", [{}], [{"rules": []}], 2, id="rules-of-a-webhook"),
+    ],
+)
+def test_where_an_empty_list_is_a_change(kind: str, part: str, before: Any, after: Any, generation: int) -> None:
+    new = changed(kind, made(kind, **{part: before}), **{part: after})
+    assert new["metadata"]["generation"] == generation
+
+
+def test_an_update_of_the_status_keeps_the_generation_of_a_template() -> None:
+    old = made("DaemonSet", spec={})
+    bare = {**old, "metadata": {"name": "x"}, "status": {}}
+    assert prepare_status("DaemonSet", bare, old, NOW)["metadata"]["annotations"] == {GENERATION: "1"}
+
+
+@pytest.mark.parametrize(
+    ("status", "since"),
+    [
+        pytest.param({"phase": "Pending"}, NOW, id="same-phase"),
+        pytest.param({"phase": "Pending", "lastPhaseTransitionTime": "T"}, "T", id="same-phase-another-time"),
+        pytest.param({"phase": "Bound"}, "later", id="another-phase"),
+        pytest.param({"phase": "Bound", "lastPhaseTransitionTime": NOW}, "later", id="another-phase-same-time"),
+        pytest.param({"phase": "Bound", "lastPhaseTransitionTime": "T"}, "T", id="another-phase-another-time"),
+    ],
+)
+def test_since_when_a_volume_has_its_phase(status: Raw, since: str) -> None:
+    old = made("PersistentVolume", spec={})
+    new = prepare_status("PersistentVolume", {**old, "status": status}, old, "later")
+    assert new["status"]["lastPhaseTransitionTime"] == since

@@ -109,6 +109,10 @@ def node(**fields: Any) -> Raw:
             node(status={"allocatable": {"pods": "1.5"}}),
             'status.allocatable.pods: Invalid value: "1500m": must be an integer',
         ),
+        (
+            node(status={"allocatable": {"example.com/x": "100Pi"}}),
+            'status.allocatable.example.com/x: Invalid value: "100Pi": must be an integer',
+        ),
         (node(spec={"taints": [{"key": "a"}]}), "metadata.taints[0].effect: Required value"),
         (
             node(spec={"taints": [{"key": "a", "effect": "NoWay"}]}),

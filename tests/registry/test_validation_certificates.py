@@ -30,7 +30,8 @@ ARMOR = "PEM block type must be CERTIFICATE REQUEST"
     [
         ("metadata.name", "Any:Name", []),
         ("metadata.name", "a/b", ["metadata.name: Invalid value: \"a/b\": may not contain '/'"]),
-        ("spec.request", ABSENT, [f'spec.request: Invalid value: "": {ARMOR}']),
+        ("spec.request", ABSENT, [f"spec.request: Invalid value: null: {ARMOR}"]),
+        ("spec.request", "", [f'spec.request: Invalid value: "": {ARMOR}']),
         (
             "spec.request",
             armored("CERTIFICATE"),

@@ -8,6 +8,7 @@ from tests.api.objects import Raw, named
 RESULT = {"request": "r", "driver": "d.e", "pool": "p", "device": "x"}
 ALLOCATED = {"devices": {"results": [RESULT]}}
 DEVICE = {"driver": "d.e", "pool": "p", "device": "x"}
+UNNAMED = '{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}'
 CONDITION = {"type": "Ready", "status": "True", "reason": "Ok", "lastTransitionTime": "2025-01-01T00:00:00Z"}
 NO_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 
@@ -29,7 +30,7 @@ def device(**fields: object) -> Raw:
         pytest.param(device(conditions=[CONDITION], data={"a": 1}, networkData={"ips": ["10.0.0.1/8"]}), [], id="good"),
         pytest.param(
             device(device="y"),
-            ["status.devices[0]: Invalid value: d.e/p/y: must be an allocated device in the claim"],
+            [f"status.devices[0]: Invalid value: {UNNAMED}: must be an allocated device in the claim"],
             id="of-another-device",
         ),
         pytest.param(

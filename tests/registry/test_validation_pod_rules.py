@@ -60,10 +60,7 @@ OF_PROFILE = "in annotation and field must match"
     [
         pytest.param(
             WITH_HOST_USERS,
-            [
-                f"spec.{field}: Forbidden: when `pod.Spec.HostUsers` is false"
-                for field in ("hostNetwork", "HostPID", "HostIPC")
-            ],
+            [f"spec.{field}: Forbidden: when `hostUsers` is false" for field in ("hostNetwork", "HostPID", "HostIPC")],
             id="users-of-its-own-with-the-hosts-namespaces",
         ),
         pytest.param(

@@ -293,3 +293,10 @@ def test_space_around_a_quantity_means_nothing() -> None:
     assert done.faults == ()
     resources = done.raw["spec"]["template"]["spec"]["containers"][0]["resources"]
     assert resources["limits"] == {"cpu": "500m", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize("data", ["", False, 0, [], [1], "x"])
+def test_the_data_of_a_revision_are_an_object(data: object) -> None:
+    meta = {"name": "x", "namespace": "default"}
+    raw = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": meta, "revision": 1, "data": data}
+    assert said(raw) == ["data: Required value: data must be a valid JSON object"]

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,7 +43,7 @@ CHANGES = st.lists(
 def test_the_pods_of_each_row(changes: list[tuple[str, str, int, int, int | None]], priority: int) -> None:
     cluster = SchedulerCache()
     cluster.load(node(number) for number in range(NODES))
-    kept = PodsByImportance(cluster.table)
+    kept = PodsByImportance(cluster.table, unstarted_in_order=True)
     for what, name, on, own, start in changes:
         if what == "put":
             cluster.put(pod(name, on, own, start))
@@ -55,7 +56,24 @@ def test_the_pods_of_each_row(changes: list[tuple[str, str, int, int, int | None
         for row, found in zip(rows.tolist(), kept.on(rows), strict=True):
             there = cluster.table.pods[row]
             assert list(found.pods) == sorted(there, key=importance)
-            assert found.kinds == RowPods.of(there).kinds
+            assert found.kinds == RowPods.of(there, unstarted_in_order=True).kinds
             below = found.below(priority)
             assert list(below.pods) == [each for each in sorted(there, key=importance) if each.priority < priority]
             assert list(below.kinds) == [each.signature.id for each in below.pods]
+
+
+@pytest.mark.parametrize(
+    ("in_order", "expected"),
+    [pytest.param(True, "gacfbde", id="since-1.37"), pytest.param(False, "gacfedb", id="before-1.37")],
+)
+def test_equal_pods_that_have_not_started(in_order: bool, expected: str) -> None:
+    pods = [
+        pod("a", 0, 1, None),
+        pod("b", 0, 0, None),
+        pod("c", 0, 0, 1),
+        pod("d", 0, 0, None),
+        pod("e", 0, 0, None),
+        pod("f", 0, 0, 1),
+        pod("g", 0, 2, None),
+    ]
+    assert "".join(each.name for each in RowPods.of(pods, in_order).pods) == expected

@@ -112,3 +112,117 @@ def test_watches_see_what_is_shown_and_all_of_it_when_nothing_is_held_back() -> 
     assert [event.version for event in log.written_between(1, 3)] == [2, 3]
     log.show_all()
     assert (log.shown, [event.version for event in log.after(0)]) == (3, [1, 2, 3])
+
+
+def changes(first: int, many: int) -> list[WatchEvent]:
+    made = typed("ConfigMap", {**config_map("c"), "apiVersion": "v1", "kind": "ConfigMap"})
+    return [WatchEvent(ADDED, None, made, first + number) for number in range(many)]
+
+
+def versions(events: list[WatchEvent]) -> list[int]:
+    return [event.version for event in events]
+
+
+def test_a_log_of_events_goes_on_after_the_last_of_them() -> None:
+    log = EventLog(5, events=changes(6, 3))
+    assert (log.version, log.oldest, log.used) == (8, 5, (3, 3))
+    log.append(*changes(9, 1))
+    assert versions(log.watch(None, 5).take()) == [6, 7, 8, 9]
+    assert versions(log.written_between(6, 8)) == [7, 8]
+
+
+def test_a_watch_begins_at_the_oldest_version_and_no_earlier() -> None:
+    log = EventLog(5, events=changes(6, 1))
+    assert versions(log.watch(None, 5).take()) == [6]
+    with pytest.raises(Gone):
+        log.watch(None, 4)
+
+
+def test_events_are_dropped_in_steps() -> None:
+    log = EventLog(history=4)
+    most = 0
+    for event in changes(1, 30):
+        log.append(event)
+        kept, _ = log.used
+        assert min(event.version, 4) <= kept < 8
+        assert event.version > 7 or kept == event.version, "none is dropped before there are many too many"
+        most = max(most, kept)
+        assert versions(log.written_after(log.oldest)) == list(range(event.version - kept + 1, event.version + 1))
+    assert most == 7, "not one by one"
+    assert log.used[1] == 8, "those there were before some were dropped"
+
+
+def test_more_are_kept_from_now_on() -> None:
+    log = EventLog(history=2, patience=2)
+    log.keep(10)
+    for event in changes(1, 19):
+        log.append(event)
+    assert log.used[0] == 19, "twice as many, before any is dropped"
+    log.append(*changes(20, 1))
+    assert log.used[0] == 10
+
+
+def test_a_watcher_is_waited_for_as_before_where_more_are_kept() -> None:
+    log = EventLog(history=2, patience=30)
+    slow = log.watch(None, 0)
+    log.keep(4)
+    for event in changes(1, 25):
+        log.append(event)
+    assert versions(slow.take()) == list(range(1, 26))
+
+
+def test_what_is_not_shown_is_kept_however_long_that_takes() -> None:
+    log = EventLog(history=2, patience=2)
+    log.append(*changes(1, 1))
+    log.show(1)
+    for event in changes(2, 20):
+        log.append(event)
+    assert versions(log.written_after(1)) == list(range(2, 22))
+    assert versions(log.watch(None, 1).take()) == []
+    log.show(3)
+    assert versions(log.watch(None, 1).take(limit=9)) == [2, 3]
+    with pytest.raises(AssertionError, match="what is shown has happened"):
+        log.show(22)
+
+
+def test_what_was_shown_is_not_taken_back() -> None:
+    log = EventLog()
+    for event in changes(1, 3):
+        log.append(event)
+    log.show(2)
+    log.truncate(2)
+    assert (log.version, versions(log.written_after(0))) == (2, [1, 2])
+    with pytest.raises(AssertionError, match="what was shown stays"):
+        log.truncate(1)
+
+
+def test_a_watcher_that_takes_nothing_is_waited_for_only_so_long() -> None:
+    log = EventLog(history=2, patience=6)
+    slow = log.watch(None, 0)
+    for event in changes(1, 4):
+        log.append(event)
+    assert versions(slow.take(limit=1)) == [1]
+    for event in changes(5, 20):
+        log.append(event)
+    with pytest.raises(Gone):
+        slow.take()
+    assert log.used[0] <= 8
+
+
+def test_a_closed_watch_is_not_waited_for_and_not_read() -> None:
+    log = EventLog(history=2)
+    gone = log.watch(None, 0)
+    gone.close()
+    for event in changes(1, 20):
+        log.append(event)
+    assert log.used[0] < 5
+    with pytest.raises(AssertionError, match="this watch was closed"):
+        gone.take()
+
+
+def test_events_of_writes_were_not_loaded() -> None:
+    store = Store(now=Clock())
+    watch = store.watch()
+    store.create(config_map("c"))
+    assert [event.loaded for event in watch.take()] == [False]
+    assert [event.loaded for event in changes(1, 1)] == [False]

@@ -134,3 +134,14 @@ def test_a_patch_of_a_wrong_type_whose_fields_nobody_checks(patch: Any, patch_ty
     with pytest.raises(BadPatch) as refusal:
         tried(patch, patch_type, "Ignore")
     assert str(refusal.value) == why
+
+
+@pytest.mark.parametrize(
+    ("given", "held"),
+    [(2.0, 2), (1e3, 1000), (2**31, -(2**31)), (2**32 + 5, 5), (-(2**31) - 1, 2**31 - 1), (1e19, 0)],
+)
+def test_integers_of_a_strategic_patch_are_cut_to_their_field(given: float, held: int) -> None:
+    live = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": 1}}
+    patch = {"spec": {"replicas": given}}
+    whole = patched(live, patch, "strategic", "Strict")
+    assert decode_patched(live, whole, patch, "strategic", "Strict")[0]["spec"]["replicas"] == held

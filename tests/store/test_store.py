@@ -1,10 +1,15 @@
 import pytest
 
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selector_text import parse_field_selector, parse_selector_text
+from kschedd.store.admission.request import UserInfo
 from kschedd.store.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, Undecodable
+from kschedd.store.objects.stored import typed
 from kschedd.store.store import Store
 from kschedd.store.writes import Bind
+from kschedd.values import run_steps
+from tests.store.definitions import definition, widget
 from tests.store.manifests import Clock, config_map, node, pod, workload
 
 
@@ -506,3 +511,123 @@ def test_a_claim_may_neither_shrink_below_what_it_has_nor_change_its_class(store
             store.merge_patch("PersistentVolumeClaim", "default", "c", change)
         with pytest.raises(Invalid, match=why):
             store.apply({**raw, "spec": {**spec, **change["spec"]}})
+
+
+# -- many at once, dry runs, mirrors and dumps -----------------------------------------------------------------------
+
+
+def test_of_many_objects_each_is_created_or_refused_by_itself(store: Store) -> None:
+    answers = store.create_many([config_map("a"), config_map("a"), node("n"), {**pod("p"), "spec": {}}, pod("q")])
+    assert [each.name if isinstance(each, Object) else type(each) for each in answers] == [
+        "a",
+        AlreadyExists,
+        "n",
+        Invalid,
+        "q",
+    ]
+
+
+@pytest.mark.parametrize("writes", [0, 1], ids=["wet", "dry"])
+def test_a_dry_run_answers_the_same_and_changes_nothing(writes: int) -> None:
+    dry = bool(writes)
+
+    def answers() -> list[Object]:
+        store = Store(now=Clock(), seed=1)
+        store.create(config_map("old", a="1"))
+        before, watch = store.version, store.watch()
+        patched = {"data": {"a": "2"}}
+        answered = [
+            store.create(config_map("new"), dry_run=dry),
+            store.merge_patch("ConfigMap", "default", "old", patched, dry_run=dry),
+            store.patch("ConfigMap", "default", "old", {"data": {"b": "3"}}, dry_run=dry)[0],
+            store.update(config_map("old", a="4"), dry_run=dry),
+        ]
+        assert (store.version == before, len(watch.take())) == ((True, 0) if dry else (False, 4))
+        return answered
+
+    assert [each.name for each in answers()] == ["new", "old", "old", "old"]
+    assert [(each.raw.get("data") or {}).get("a") for each in answers()] == [None, "2", "1" if dry else "2", "4"]
+
+
+def test_a_status_is_not_written_by_a_merge_patch_of_the_whole_unless_that_is_asked_for(store: Store) -> None:
+    store.create(workload("Deployment", "d"))
+    patch = {"status": {"replicas": 2}}
+    assert store.merge_patch("Deployment", "default", "d", patch).status == {}
+    assert store.merge_patch("Deployment", "default", "d", patch, with_status=True).status == {"replicas": 2}
+
+
+def test_who_is_refused_a_patch_is_warned_and_told_why(store: Store) -> None:
+    store.create(workload("Deployment", "d"))
+    with store.on_behalf_of(UserInfo("me", ())) as warned, pytest.raises(Invalid, match=r"spec\.replicas"):
+        store.patch("Deployment", "default", "d", {"spec": {"replicas": -1, "nonsense": 1}}, validation="Warn")
+    assert warned == ['unknown field "spec.nonsense"']
+
+
+def test_what_is_refused_all_writes_takes_only_what_it_mirrors(store: Store) -> None:
+    first = store.create(config_map("a", x="1"))
+    store.create(config_map("gone"))
+    store.refuse_writes(Forbidden("ConfigMap", "a", "this is a mirror"))
+    for write in (
+        lambda: store.create(config_map("b")),
+        lambda: store.merge_patch("ConfigMap", "default", "a", {"data": {"x": "2"}}),
+        lambda: store.delete("ConfigMap", "default", "a"),
+    ):
+        with pytest.raises(Forbidden, match="this is a mirror"):
+            write()
+    watch = store.watch()
+    changed = typed("ConfigMap", {**first.raw, "data": {"x": "2"}})
+    another = typed("ConfigMap", {**first.raw, "metadata": {**first.metadata, "name": "c", "uid": "u-c"}})
+    replaced = typed("ConfigMap", {**another.raw, "metadata": {**another.metadata, "uid": "u-d"}})
+    for objects in ([changed], [changed], [another], [replaced]):
+        run_steps(store.reflect(objects, ()))
+    run_steps(store.reflect((), [("ConfigMap", "default", "gone"), ("ConfigMap", "default", "never")]))
+    events = [(event.type, event.new.name, event.loaded) for event in watch.take()]
+    assert events == [
+        ("MODIFIED", "a", True),
+        ("ADDED", "c", True),
+        ("DELETED", "c", False),
+        ("ADDED", "c", True),
+        ("DELETED", "gone", False),
+    ], "what is as it was is no change"
+    with pytest.raises(Forbidden, match="this is a mirror"):
+        store.create(config_map("b"))
+
+
+def test_the_objects_of_a_dump_give_way_to_what_was_made_before_them(store: Store) -> None:
+    mine = store.create(config_map("a"))
+    theirs = typed("ConfigMap", {**mine.raw, "metadata": {**mine.metadata, "uid": "other"}})
+    changed = typed("ConfigMap", {**mine.raw, "data": {"x": "2"}})
+    built_in = store.get("Namespace", "", "default")
+    of_the_dump = typed("Namespace", {**built_in.raw, "metadata": {**built_in.metadata, "uid": "u-default"}})
+    watch = store.watch()
+    assert run_steps(store.take_in([theirs, of_the_dump, changed])) == [mine]
+    assert [(event.type, event.new.uid, event.loaded) for event in watch.take()] == [
+        ("MODIFIED", "u-default", True),
+        ("MODIFIED", mine.uid, True),
+    ]
+    assert store.has_uid("u-default")
+
+
+def test_a_class_that_changes_is_looked_up_again(store: Store) -> None:
+    classes = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "c"}, "value": 1}
+    store.create(classes)
+    raw = pod("a", priorityClassName="c")
+    assert store.create(raw).spec["priority"] == 1
+    store.delete("PriorityClass", "", "c")
+    store.create({**classes, "value": 2})
+    assert store.create(pod("b", priorityClassName="c")).spec["priority"] == 2
+    store.delete("PriorityClass", "", "c")
+    with pytest.raises(Forbidden, match="no PriorityClass with name c was found"):
+        store.create(pod("d", priorityClassName="c"))
+
+
+def test_a_definition_goes_with_the_last_of_its_objects(store: Store) -> None:
+    store.create(definition())
+    for name in ("a", "b"):
+        store.create(widget(name, finalizers=["x.io/f"]))
+    store.delete("CustomResourceDefinition", "", "widgets.example.com")
+    for name, left in (("a", 1), ("b", 0)):
+        assert store.count("CustomResourceDefinition") == 1
+        store.merge_patch("Widget", "default", name, {"metadata": {"finalizers": None}})
+        assert store.count("Widget") == left
+    assert store.count("CustomResourceDefinition") == 0

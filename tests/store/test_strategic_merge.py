@@ -161,6 +161,11 @@ def test_a_duplicate_is_overwritten_by_the_last_value() -> None:
     assert strategic_merge(live, patch, META)["finalizers"] == ["b", "d", "a", "c"]
 
 
+def test_an_item_whose_key_is_null_is_added_without_it() -> None:
+    merged = strategic_merge(spec(A), spec({"name": None, "image": "x"}), POD_SPEC)
+    assert merged["containers"] == [{"image": "x"}, A]
+
+
 def test_only_the_retained_keys_stay() -> None:
     live = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}
     patch = {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}

@@ -170,6 +170,6 @@ def _first_illegal(data: bytes) -> int:
     if at < len(data) and data[at : at + 1] != b"=":
         return at
     if at == len(data):
-        return at // 4 * 4 if at % 4 == 1 else at  # cut short
+        return at // 4 * 4  # cut short
     padding = 4 - at % 4
     return at if padding > 2 else min(at + padding, len(data))

@@ -25,6 +25,7 @@ from kschedd.api.schemas.schema import (
     TIME,
     Fields,
     ListOf,
+    MapOf,
     Schema,
     go_type,
 )
@@ -38,6 +39,27 @@ def conversion_error(raw: dict[str, Any]) -> str:
     """The fault that the API server tells of a merged object; "" where it can be converted."""
     schema = schema_for(raw)
     return "" if schema is None else _fields(raw, schema)
+
+
+def converted(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return a merged object without a conversion error, with its integers as the fields of the Go type hold them."""
+    found: dict[str, Any] = _converted(raw, schema_for(raw) or ANY)
+    return found
+
+
+def _converted(value: Any, schema: Schema) -> Any:
+    if isinstance(schema, Fields):
+        return {name: _converted(each, schema.get(name, ANY)) for name, each in value.items()} if value else value
+    if isinstance(schema, ListOf):
+        return value and [_converted(each, schema.item) for each in value]
+    if isinstance(schema, MapOf):
+        return value and {name: _converted(each, schema.item) for name, each in value.items()}
+    if schema not in (INT, INT32) or isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    whole = int(value)
+    if not -(2**63) <= whole < 2**63:  # a float, which is no int64: what the processor makes of it
+        whole = -(2**63)
+    return whole if schema is INT else (whole + 2**31) % 2**32 - 2**31
 
 
 def _fields(value: Any, fields: Fields) -> str:

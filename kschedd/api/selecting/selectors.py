@@ -65,8 +65,12 @@ _FEW: Final = 16  # requirements that are tested one by one
 
 @attrs.frozen
 class _KeyRules:
-    """Many requirements, one rule for each label key: testing an object costs at most its number of labels."""
+    """Many requirements, one rule for each label key: testing an object costs at most its number of labels.
 
+    Keys that must have one value, as all of a map have, are compared as maps: that is done in C.
+    """
+
+    exact: Mapping[str, str]
     required: Mapping[str, KeyRule]
     optional: Mapping[str, KeyRule]  # satisfied by an object without the label
 
@@ -75,18 +79,23 @@ class _KeyRules:
         by_key: dict[str, list[Requirement]] = {}
         for each in requirements:
             by_key.setdefault(each.key, []).append(each)
-        rules = {key: KeyRule.of(some) for key, some in by_key.items()}
+        exact = {key: some[0].values[0] for key, some in by_key.items() if len(some) == 1 and _is_exact(some[0])}
+        rules = {key: KeyRule.of(some) for key, some in by_key.items() if key not in exact}
         required = {key: rule for key, rule in rules.items() if rule.required}
-        return cls(required, {key: rule for key, rule in rules.items() if not rule.required})
+        return cls(exact, required, {key: rule for key, rule in rules.items() if not rule.required})
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        if len(self.required) > len(labels):
+        if len(self.exact) + len(self.required) > len(labels) or not self.exact.items() <= labels.items():
             return False
         if not all(rule.accepts(labels.get(key)) for key, rule in self.required.items()):
             return False
         if len(self.optional) <= len(labels):
             return all(rule.accepts(labels.get(key)) for key, rule in self.optional.items())
         return all(self.optional[key].accepts(value) for key, value in labels.items() if key in self.optional)
+
+
+def _is_exact(requirement: Requirement) -> bool:
+    return requirement.operator == IN and len(requirement.values) == 1
 
 
 @attrs.frozen(cache_hash=True)
@@ -102,7 +111,7 @@ class LabelSelector:
     def __attrs_post_init__(self) -> None:
         exact, others = [], []
         for each in self.requirements:
-            if each.operator == IN and len(each.values) == 1:
+            if _is_exact(each):
                 exact.append((each.key, each.values[0]))
             else:
                 others.append(each)
@@ -129,9 +138,11 @@ class LabelSelector:
                 return False
         return True
 
-    def adding(self, requirements: Iterable[Requirement]) -> "LabelSelector":
-        """The selector with these requirements added; one that matches nothing still matches nothing."""
-        return self if self.nothing else interned((*self.requirements, *requirements))
+    def adding(self, other: "LabelSelector") -> "LabelSelector":
+        """Return the selector with the other's requirements added; one that matches nothing still matches nothing."""
+        if self.nothing or not other.requirements:
+            return self
+        return interned((*self.requirements, *other.requirements)) if self.requirements else other
 
     def __str__(self) -> str:
         return "<none>" if self.nothing else ",".join(map(str, self.requirements))

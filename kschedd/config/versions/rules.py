@@ -313,6 +313,11 @@ class Rules:
         "1.37",
         "a preemption that begins is told with its node and the number of victims",
     )
+    unstarted_pods_in_order: bool = rule(
+        "DefaultPreemption",
+        "1.37",
+        "of pods that have not started and have one priority, those that came first to a node are kept first, not last",
+    )
     first_violated_budget_only: bool = rule(
         "DefaultPreemption",
         "1.37",

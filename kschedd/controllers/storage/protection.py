@@ -1,11 +1,12 @@
-"""Storage protection: a claim that a pod uses, and a volume that is bound, are deleted only once they no longer are.
+"""Storage protection: claims, volumes and attribute classes that are in use are deleted only once they no longer are.
 
-The API server gives every claim and volume a finalizer; here it is taken away from one that is being deleted as soon as
-nobody needs it. A claim is needed while there is a pod on a node that names it, whatever became of the pod.
+The API server gives each of them a finalizer; here it is taken away from one that is being deleted as soon as nobody
+needs it. A claim is needed while there is a pod on a node that names it, whatever became of the pod; a volume while it
+is bound; a VolumeAttributesClass while a claim or a volume has it, or a claim is to get or has got it.
 
 Owns nothing. Ends: never by itself. A refused write needs no handling: the conflicting change's event triggers the next
 reconcile.
-Source: Kubernetes v1.34, pkg/controller/volume/{pvcprotection,pvprotection}.
+Source: Kubernetes v1.34, pkg/controller/volume/{pvcprotection,pvprotection,vacprotection}.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,25 +21,32 @@ from kschedd.store.errors import ApiError
 from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Write, patch_of
 
-CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
-FINALIZER: Final = {CLAIM: "kubernetes.io/pvc-protection", VOLUME: "kubernetes.io/pv-protection"}
+CLAIM, VOLUME, ATTRIBUTES = "PersistentVolumeClaim", "PersistentVolume", "VolumeAttributesClass"
+FINALIZER: Final = {
+    CLAIM: "kubernetes.io/pvc-protection",
+    VOLUME: "kubernetes.io/pv-protection",
+    ATTRIBUTES: "kubernetes.io/vac-protection",
+}
 
 
 class StorageProtection:
     name: Final = "storage-protection"
-    kinds: Final = frozenset((CLAIM, VOLUME, "Pod"))
+    kinds: Final = frozenset((CLAIM, VOLUME, ATTRIBUTES, "Pod"))
     next_deadline: Final[float | None] = None
 
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     def concerns(self, event: WatchEvent) -> bool:
-        return event.type == DELETED if event.new.kind == "Pod" else event.type != DELETED and event.new.deleting
+        if event.new.kind == "Pod":
+            return event.type == DELETED
+        return (event.type != DELETED and event.new.deleting) or bool(_classes_left(event))
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        found: dict[str, dict[tuple[str, str], None]] = {CLAIM: {}, VOLUME: {}}
+        found: dict[str, dict[tuple[str, str], None]] = {CLAIM: {}, VOLUME: {}, ATTRIBUTES: {}}
         for event in events:
             obj = event.new
+            found[ATTRIBUTES].update((("", name), None) for name in sorted(_classes_left(event)))
             if isinstance(obj, Pod):
                 if event.type == DELETED:
                     found[CLAIM].update(((obj.namespace, name), None) for name in claims_of(obj))
@@ -62,6 +70,23 @@ def claims_of(pod: Pod) -> Iterator[str]:
             yield f"{pod.name}-{volume.get('name') or ''}"
 
 
+def _classes_of(obj: Object | None) -> set[str]:
+    """Return the VolumeAttributesClasses that a claim or volume uses."""
+    if obj is None or obj.kind not in (CLAIM, VOLUME):
+        return set()
+    status = obj.status if obj.kind == CLAIM else {}
+    wanted = (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName")
+    used = (obj.spec.get("volumeAttributesClassName"), status.get("currentVolumeAttributesClassName"), wanted)
+    return {name for name in used if name}
+
+
+def _classes_left(event: WatchEvent) -> set[str]:
+    """Return the classes that a claim or volume uses no more."""
+    if event.type == DELETED:
+        return _classes_of(event.new)
+    return _classes_of(event.old) - _classes_of(event.new)
+
+
 def _release(kind: str, view: View, namespace: str, name: str, now: float) -> list[Write]:
     obj = view.find(kind, namespace, name)
     finalizers = [] if obj is None else obj.metadata.get("finalizers") or []
@@ -74,5 +99,7 @@ def _release(kind: str, view: View, namespace: str, name: str, now: float) -> li
 def _needed(obj: Object, view: View) -> bool:
     if obj.kind == VOLUME:
         return bool(obj.status.get("phase") == "Bound")
+    if obj.kind == ATTRIBUTES:
+        return any(obj.name in _classes_of(each) for kind in (CLAIM, VOLUME) for each in view.list(kind))
     pods = view.list("Pod", obj.namespace)
     return any(isinstance(pod, Pod) and pod.node_name and obj.name in claims_of(pod) for pod in pods)

@@ -78,7 +78,7 @@ class DefaultSelectors:
             selector = parse_label_selector(selects_raw)
         except SelectorError:
             return from_map(merged)
-        return from_map(merged).adding(selector.requirements)
+        return from_map(merged).adding(selector)
 
 
 def _owner(pod: Pod) -> _Owner:

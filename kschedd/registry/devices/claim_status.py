@@ -97,7 +97,7 @@ def _validate_devices(devices: Sequence[Raw], allocated: Collection[str], faults
         _validate_device_name(device, here, faults)
         if text not in allocated:
             why = "must be an allocated device in the claim"
-            faults.append(FieldError(here, text, f"Invalid value: {text}: {why}"))
+            faults.append(invalid(here, {"Driver": {}, "Pool": {}, "Device": {}, "ShareID": {}}, why))
         conditions = device.get("conditions") or ()
         if len(conditions) > _MOST_CONDITIONS:
             faults.append(too_many(f"{here}.conditions", len(conditions), _MOST_CONDITIONS))

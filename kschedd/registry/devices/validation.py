@@ -370,11 +370,6 @@ _VALUES: Final = (("int", "IntValue"), ("bool", "BoolValue"), ("string", "String
 
 def _validate_attribute(attribute: Raw, path: str, faults: Faults) -> None:
     stated = [field for field, _ in _VALUES if attribute.get(field) is not None]
-    if not stated:
-        faults.append(required(path, "exactly one value must be specified"))
-    elif len(stated) > 1:
-        shown = {upstream: attribute.get(field) for field, upstream in _VALUES}
-        faults.append(invalid(path, shown, "exactly one value must be specified"))
     for field in ("string", "version"):
         text = attribute.get(field) or ""
         if len(text.encode()) > _LONGEST_VALUE:
@@ -382,3 +377,8 @@ def _validate_attribute(attribute: Raw, path: str, faults: Faults) -> None:
     if "version" in stated and not _VERSION.fullmatch(attribute["version"]):
         why = "must be a string compatible with semver.org spec 2.0.0"
         faults.append(invalid(f"{path}.version", attribute["version"], why))
+    if not stated:
+        faults.append(required(path, "exactly one value must be specified"))
+    elif len(stated) > 1:
+        shown = {upstream: attribute.get(field) for field, upstream in _VALUES}
+        faults.append(invalid(path, shown, "exactly one value must be specified"))

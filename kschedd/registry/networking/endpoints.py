@@ -10,7 +10,6 @@ from kschedd.api.schemas.fields import FieldError, duplicate, invalid, required,
 from kschedd.api.selecting.names import between, dns_label, dns_subdomain, label_value, qualified_name
 from kschedd.api.text.ip_addresses import Address, address_faults, ip_address, ip_family
 from kschedd.registry.networking.service_addresses import BAD_ADDRESS
-from kschedd.registry.validation_meta import validate_labels
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
@@ -22,7 +21,6 @@ _MOST_ENDPOINTS: Final = 1000
 _MOST_ADDRESSES: Final = 100
 _MOST_PORTS: Final = 20_000
 _MOST_ZONES: Final = 8
-_MOST_TOPOLOGY_LABELS: Final = 16
 
 
 def validate_endpoint_slice(item: Raw, faults: Faults) -> None:
@@ -61,10 +59,6 @@ def _validate_endpoint(endpoint: Raw, kind: str, path: str, faults: Faults) -> N
         _validate_typed_address(address, kind, f"{path}.addresses[{index}]", faults)
     if node is not None:
         faults += [invalid(f"{path}.nodeName", node, why) for why in dns_subdomain(node)]
-    topology = endpoint.get("deprecatedTopology") or {}
-    if len(topology) > _MOST_TOPOLOGY_LABELS:
-        faults.append(too_many(f"{path}.deprecatedTopology", len(topology), _MOST_TOPOLOGY_LABELS))
-    validate_labels(topology, f"{path}.deprecatedTopology", faults)
     if host is not None:
         faults += [invalid(f"{path}.hostname", host, why) for why in dns_label(host)]
     zones, here = (endpoint.get("hints") or {}).get("forZones") or (), f"{path}.hints.forZones"

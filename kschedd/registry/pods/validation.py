@@ -136,7 +136,7 @@ def _validate_host_users(spec: Raw, path: str, faults: Faults) -> None:
     """A pod with users of its own shares no namespace with the node."""
     for field, called in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
         if spec.get(field):
-            faults.append(forbidden(f"{path}.{called}", "when `pod.Spec.HostUsers` is false"))
+            faults.append(forbidden(f"{path}.{called}", "when `hostUsers` is false"))
 
 
 def _validate_names(spec: Raw, path: str, faults: Faults) -> None:

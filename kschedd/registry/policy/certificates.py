@@ -134,7 +134,7 @@ def _validate(item: Item, tolerated: _Tolerated, faults: Faults) -> None:
     spec = item.get("spec") or {}
     request = spec.get("request") or ""
     if why := _request_fault(request):
-        faults.append(invalid("spec.request", request, why))
+        faults.append(invalid("spec.request", spec.get("request"), why))
     usages = spec.get("usages") or ()
     if not usages:
         faults.append(required("spec.usages"))

@@ -277,6 +277,9 @@ def validate_revision(item: Raw, faults: Faults) -> None:
 
 
 def validate_updated_revision(item: Raw, faults: Faults) -> None:
+    """Append the faults of a ControllerRevision, whatever it was before."""
+    if item.get("data") is not None and not isinstance(item["data"], dict):
+        faults.append(required("data", "data must be a valid JSON object"))
     if (number := item.get("revision") or 0) < 0:
         faults.append(invalid("revision", number, NOT_NEGATIVE))
 

@@ -204,7 +204,8 @@ class Candidates:
     def __attrs_post_init__(self) -> None:
         self.budgets = Budgets(self.filters.cluster, self.filters.profile.rules.first_violated_budget_only)
         self._lowest = _LowestPriorities(self.filters.cluster.table)
-        self._by_importance = PodsByImportance(self.filters.cluster.table)
+        in_order = self.filters.profile.rules.unstarted_pods_in_order
+        self._by_importance = PodsByImportance(self.filters.cluster.table, in_order)
 
     @property
     def _bytes_a_signature(self) -> int:

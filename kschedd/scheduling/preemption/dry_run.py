@@ -31,7 +31,7 @@ from kschedd.scheduling.filtering.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.filtering.what_if_rows import NominatedOnRows, WhatIfRows
 from kschedd.scheduling.nominations.counted import NominatedByRow
 from kschedd.scheduling.preemption.budgets import Budgets, Split
-from kschedd.scheduling.preemption.row_pods import NOT_STARTED, RowPods, importance, started
+from kschedd.scheduling.preemption.row_pods import NOT_STARTED, RowPods, by_importance, started
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places, Verdicts
 from kschedd.values import fast_frozen
 
@@ -158,7 +158,9 @@ def _victims(stage: "_Stage", lesser: _LesserPods, budgets: Budgets) -> list[Dry
         if split.violating:
             first = int(lesser.first[row])
             violations = len(split.violating) - int(np.count_nonzero(stays[first : first + len(split.violating)]))
-            victims.sort(key=importance)
+            if split.others:
+                in_order = stage.rows.filters.profile.rules.unstarted_pods_in_order
+                victims = [*by_importance(victims, in_order)[0]]
         tried.append(DryRunResult(Candidate(name, tuple(victims), violations), split.covering, *next(ranks)))
     return tried
 

@@ -38,9 +38,27 @@ def importance(pod: Pod) -> tuple[int, int]:
     return -pod.signature.spec.priority, started(pod)
 
 
+def by_importance(pods: Sequence[Pod], unstarted_in_order: bool) -> tuple[Sequence[Pod], list[tuple[int, int]]]:
+    """Sort pods, the more important ones first, and return them with their keys.
+
+    Equal pods keep their order. Before 1.37, without `unstarted_in_order`, the order of equal pods that have not
+    started is reversed: upstream takes each to start when it is compared, and so the first of two to be the older one.
+    (Go sorts lists of more than 12 in another way, which is not followed here.)
+    """
+    keys = list(map(importance, pods))
+    if not unstarted_in_order and sum(start == NOT_STARTED for _, start in keys) > 1:
+        pods, keys = pods[::-1], keys[::-1]
+        order = sorted(range(len(keys)), key=lambda place: (keys[place], -place * (keys[place][1] != NOT_STARTED)))
+    elif any(map(tuple.__gt__, keys, keys[1:])):
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+    else:  # as most rows' pods are: they came one after the other, and are as important
+        return pods, keys
+    return [pods[place] for place in order], [keys[place] for place in order]
+
+
 @fast_frozen(eq=False)
 class RowPods:
-    """Pods of one row, the more important ones first; equal ones in the order in which the table has them."""
+    """Pods of one row, the more important ones first; see `by_importance` for equal ones."""
 
     pods: Sequence[Pod]
     kinds: Sequence[object]  # of each pod: see `PodBatch`
@@ -48,12 +66,8 @@ class RowPods:
     starts: Sequence[int]  # of each pod: see `started`
 
     @classmethod
-    def of(cls, pods: Sequence[Pod]) -> "RowPods":
-        keys = list(map(importance, pods))
-        # Most rows' pods are in that order: they came one after the other, and are as important.
-        if any(map(tuple.__gt__, keys, keys[1:])):
-            order = sorted(range(len(keys)), key=keys.__getitem__)
-            pods, keys = [pods[place] for place in order], [keys[place] for place in order]
+    def of(cls, pods: Sequence[Pod], unstarted_in_order: bool) -> "RowPods":
+        pods, keys = by_importance(pods, unstarted_in_order)
         priorities, starts = [-priority for priority, _ in keys], [start for _, start in keys]
         return cls(tuple(pods), [kind_of_pod(pod) for pod in pods], priorities, starts)
 
@@ -69,8 +83,9 @@ class RowPods:
 class PodsByImportance:
     """See the module."""
 
-    def __init__(self, table: NodeTable) -> None:
+    def __init__(self, table: NodeTable, unstarted_in_order: bool) -> None:
         self._table = table
+        self._unstarted_in_order = unstarted_in_order
         self._known: list[RowPods | None] = []  # by row
         self._at: Ints = np.zeros(0, dtype=np.int64)  # stamps
 
@@ -83,7 +98,7 @@ class PodsByImportance:
         stale = rows[self._at[rows] < versions.row_pods_at[rows]]
         if len(stale):
             for row in stale.tolist():
-                known[row] = RowPods.of(table.pods[row])
+                known[row] = RowPods.of(table.pods[row], self._unstarted_in_order)
             self._at[stale] = versions.now
         found = [known[row] for row in rows.tolist()]
         assert None not in found, "a row that is not stale is known"

@@ -19,14 +19,15 @@ from kschedd.api.text.documents import MOST_FAULTS
 from kschedd.api.unsupported import Unsupported, unsupported
 from kschedd.controllers.running.awaited import controllers_run_between
 from kschedd.errors import without_traceback
+from kschedd.managed_fields.entries import migrated
 from kschedd.service.objects.answers import AppliedAnswer, FaultAnswer
 from kschedd.service.operations.serving import serve
-from kschedd.service.request import Request, Response, WriteOptions
+from kschedd.service.request import PatchBody, Request, Response, WriteOptions
 from kschedd.service.workers import GivenUp
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
-from kschedd.store.managing import without_entries
+from kschedd.store.managing import MANAGED, without_entries
 
 Raw = dict[str, Any]
 FROM_FILES: Final = WriteOptions(by_field=True, server_side=False)
@@ -196,12 +197,30 @@ class Applier:
             if given_up is not None:
                 given_up.check()
             try:
-                response = serve(store, self._request_for(store, one.raw))
+                request = self._request_for(store, one.raw)
+                response = serve(store, request)
+                if (
+                    self.options.server_side
+                    and response.action != "created"
+                    and self._migrates(store, request, response)
+                ):
+                    response = attrs.evolve(serve(store, request), action=response.action)
             except ApiError as refusal:
                 outcome.refused.append((one, without_traceback(refusal)))
                 continue
             _note(outcome, one, response, store)
         return outcome
+
+    def _migrates(self, store: ClusterWriter, request: Request, response: Response) -> bool:
+        """Return whether fields of client-side apply became those of who applies now, which then applies once more."""
+        obj = response.object
+        entries = migrated(obj.metadata.get(MANAGED), self.options.manager)
+        if entries is None:
+            return False
+        version = {"op": "replace", "path": "/metadata/resourceVersion", "value": str(obj.resource_version)}
+        patch = [{"op": "replace", "path": f"/metadata/{MANAGED}", "value": entries}, version]
+        serve(store, attrs.evolve(request, verb="patch", body=PatchBody("json", patch)))
+        return True
 
     def _request_for(self, store: ClusterWriter, raw: Raw) -> Request:
         namespace = namespace_for(raw, self.namespace)

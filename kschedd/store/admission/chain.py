@@ -107,9 +107,7 @@ _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
     ),
     "ExtendedResourceToleration": AdmissionPlugin(False, _POD, extendedresourcetoleration.admit),
     "DefaultStorageClass": AdmissionPlugin(True, _CLAIM, storage.set_default),
-    "StorageObjectInUseProtection": AdmissionPlugin(
-        True, frozenset(("PersistentVolumeClaim", "PersistentVolume")), storage.protect
-    ),
+    "StorageObjectInUseProtection": AdmissionPlugin(True, storage.PROTECTED, storage.protect),
     "PersistentVolumeClaimResize": AdmissionPlugin(True, _CLAIM, validate=storage.validate_resize),
     "RuntimeClass": AdmissionPlugin(True, _POD, runtimeclass.admit, runtimeclass.validate),
     resourcequota.QUOTA: AdmissionPlugin(True),

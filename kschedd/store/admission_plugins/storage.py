@@ -19,7 +19,9 @@ _DEFAULT: Final = (
 _FINALIZERS: Final = {
     "PersistentVolumeClaim": "kubernetes.io/pvc-protection",
     "PersistentVolume": "kubernetes.io/pv-protection",
+    "VolumeAttributesClass": "kubernetes.io/vac-protection",
 }
+PROTECTED: Final = frozenset(_FINALIZERS)
 _NO_RESIZE: Final = (
     "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
 )

@@ -7,7 +7,7 @@ Raises: Invalid, RangeFull, TooLarge.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.schemas.fields import FieldError
@@ -31,8 +31,18 @@ def managing_write(cluster: StoreReader, manager: str, raw: Raw, subresource: st
     return field_write(manager, raw, definition, subresource, stamp(cluster.now), stored)
 
 
-def device_faults(cluster: StoreReader, kind: str, raw: Raw) -> tuple[list[FieldError], list[FieldError]]:
-    """Device selectors that do not compile, and admin access where the namespace does not allow it."""
+_WITH_EXPRESSIONS: Final = frozenset(
+    ("ValidatingAdmissionPolicy", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+)
+
+
+def expression_faults(cluster: StoreReader, kind: str, raw: Raw) -> tuple[list[FieldError], list[FieldError]]:
+    """Expressions that do not compile, and admin access where the namespace does not allow it."""
+    if kind in _WITH_EXPRESSIONS:
+        from kschedd.store.creating import expressions  # CEL, with the first expression
+
+        of_policy = kind == "ValidatingAdmissionPolicy"
+        return (expressions.policy_faults if of_policy else expressions.webhook_faults)(raw), []
     if kind not in DEVICE_KINDS:
         return [], []
     shares = cluster.rules.consumable_capacity

@@ -20,7 +20,13 @@ from kschedd.api.schemas.kinds import BY_NAME
 from kschedd.registry.strategy import prepare_create, strategy_of
 from kschedd.store.admission.request import RequestAdmission
 from kschedd.store.admission_plugins.attributes import Attributes
-from kschedd.store.creating.cluster_rules import check_size, device_faults, managing_write, with_addresses, with_names
+from kschedd.store.creating.cluster_rules import (
+    check_size,
+    expression_faults,
+    managing_write,
+    with_addresses,
+    with_names,
+)
 from kschedd.store.creating.job_selector import with_own_labels, with_selector
 from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.errors import Invalid, Undecodable
@@ -160,7 +166,7 @@ class Creation:
             return with_names(cluster, prepared) if kind == custom.DEFINITION else prepared
 
         def check(new: Raw) -> list[FieldError]:
-            selectors, admin = device_faults(cluster, new.get("kind") or "", new)
+            selectors, admin = expression_faults(cluster, new.get("kind") or "", new)
             return admin + selectors
 
         whole = accepted(kind, name, {**raw, "metadata": meta}, prepare, check)

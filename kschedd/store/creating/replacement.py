@@ -30,7 +30,7 @@ from kschedd.store.creating import updates
 from kschedd.store.creating.cluster_rules import (
     check_size,
     claim_status_faults,
-    device_faults,
+    expression_faults,
     managing_write,
     with_addresses,
     with_names,
@@ -150,7 +150,7 @@ class Replacement:
         def check(new: Raw) -> list[FieldError]:
             found = updates.update_faults(old, before, new, subresource, cluster.features)
             if not isinstance(old, Pod):
-                found += times_validated(old.kind) * device_faults(cluster, old.kind, new)[0]
+                found += times_validated(old.kind) * expression_faults(cluster, old.kind, new)[0]
             return found
 
         if isinstance(old, Pod):

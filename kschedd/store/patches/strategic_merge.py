@@ -219,7 +219,7 @@ def _arranged(items: Sequence[Any], order: Sequence[Any], live: Sequence[Any], m
     """The items named in `order`, in that order, merged with the other items in the order of the live list."""
     wanted = _first_places(_key(item, merge_key) for item in order if not (merge_key and merge_key not in item))
     before = _first_places(_key(item, merge_key) for item in live)
-    keyed = [(_hashable(_key(item, merge_key)), item) for item in items]
+    keyed = [(_hashable(item.get(merge_key) if merge_key else item), item) for item in items]
     mine = sorted((each for each in keyed if each[0] in wanted), key=lambda each: wanted[each[0]])
     others = sorted((each for each in keyed if each[0] not in wanted), key=lambda each: before.get(each[0], -1))
     result: list[Any] = []

@@ -18,6 +18,7 @@ Raises: Invalid, Forbidden.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -439,16 +440,20 @@ def accepted(
 ) -> dict[str, Any]:
     """The manifest with its defaults, as `prepare` leaves it.
 
-    Raises Undecodable, and Invalid with all its faults, those found by `check` last.
+    Raises Undecodable, and Invalid with all its faults, those found by `check` last, or first where upstream does so.
     """
     if mistyped := check_schema(dict(raw)):
         raise Undecodable(kind, name, tuple(mistyped))
     if kind in BY_NAME and schema_for(dict(raw)) is None:  # a kind of ours in no version that there is
         raise Invalid(kind, name, tuple(validate_custom_kind(raw.get("kind"), raw.get("apiVersion"))))
     done = prepare(default_typed(decoded_object(dict(raw))))
-    if faults := (*validate(done), *check(done)):
+    parts = [validate(done), check(done)]
+    if faults := tuple(chain.from_iterable(reversed(parts) if kind in _CHECKED_FIRST else parts)):
         raise Invalid(kind, name, faults)
     return done
+
+
+_CHECKED_FIRST: Final = frozenset(("IngressClass",))
 
 
 def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:

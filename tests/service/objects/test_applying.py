@@ -231,3 +231,14 @@ def test_who_applies_a_dump_is_told_once_what_takes_it_as_it_stands(store: Store
     [warning] = outcome.warnings
     assert "`kschedd load` takes a dump as it stands" in warning
     assert [result.action for result in outcome.results] == ["created", "unchanged"]
+
+
+def test_fields_of_client_side_apply_go_with_the_manifest_that_is_applied_by_the_server(store: Store) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {%s}\n"
+    for first, then in (("a: '1', b: '2'", "a: '1'"), ("a: '1'", "c: '3'")):
+        apply_all(parse(text % first, "a.yaml").wanted, store, manager="kubectl-client-side-apply")
+        applied = apply_all(parse(text % then, "a.yaml").wanted, store, manager="kubectl", server_side=True, force=True)
+        assert [each.action for each in applied.results] == ["configured"]
+        found = store.get("ConfigMap", "default", "c")
+        assert ", ".join(f"{key}: '{value}'" for key, value in found.raw["data"].items()) == then
+        assert [entry["manager"] for entry in found.metadata["managedFields"]] == ["kubectl"]

@@ -96,6 +96,9 @@ def test_a_new_object_has_no_resource_version(store: Store) -> None:
     with pytest.raises(Refused, match="resourceVersion should not be set on objects to be created"):
         serve(store, Request("create", "ConfigMap", body=body))
     assert store.find("ConfigMap", "default", "c") is None
+    body["metadata"]["resourceVersion"] = "0"
+    serve(store, Request("create", "ConfigMap", body=body))
+    assert store.get("ConfigMap", "default", "c").metadata["resourceVersion"] != "0"
 
 
 def test_a_scale_is_written_by_its_subresource(store: Store) -> None:

@@ -1,0 +1,108 @@
+"""Reading a journal: what it gives back of a snapshot and of the writes after it, at any version, and with progress."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+
+from kschedd.store.journal import reading as module
+from kschedd.store.journal.format import JournalDamaged
+from kschedd.store.journal.journal import Journal
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED
+from kschedd.store.store import Store
+from tests.store.manifests import Clock, config_map, node, pod
+
+
+@attrs.frozen(eq=False)
+class Made:
+    journal: Journal
+    store: Store
+    at: dict[str, int]  # the version at which something had happened
+
+    def names(self, kind: str = "ConfigMap") -> list[str]:
+        return [found.name for found in self.store.list(kind)]
+
+
+@pytest.fixture(params=[0, 4, 9], ids=lambda many: f"{many}-compacted")
+def made(tmp_path: Path, request: pytest.FixtureRequest) -> Made:
+    """A journal of which so many writes after the built-in objects are in the snapshot."""
+    store = Store(now=Clock())
+    built_in, at = store.version, {}
+
+    def note(name: str, write: Callable[[], object]) -> None:
+        write()
+        at[name] = store.version
+
+    note("a", lambda: store.create(config_map("a")))
+    note("b", lambda: store.create(config_map("b", x="1")))
+    note("pod", lambda: store.create(pod("p")))
+    note("a-changed", lambda: store.merge_patch("ConfigMap", "default", "a", {"data": {"x": "2"}}))
+    note("b-gone", lambda: store.delete("ConfigMap", "default", "b"))
+    note("b-again", lambda: store.create(config_map("b", x="3")))
+    note("node", lambda: store.create(node("n")))
+    note("p-gone", lambda: store.delete("Pod", "default", "p"))
+    note("c", lambda: store.create(config_map("c")))
+    journal = Journal(tmp_path / "journal.db")
+    journal.append(store.watch(None, 0).take())
+    if request.param:
+        journal.compact_some(built_in + request.param)
+    return Made(journal, store, at)
+
+
+def test_the_latest_state_of_each_object(made: Made) -> None:
+    rows = {(row.ref.kind, row.ref.namespace, row.ref.name): row.packed for row in made.journal.reading().latest()}
+    there = {(obj.kind, obj.namespace, obj.name): obj for kind in made.store.kinds() for obj in made.store.list(kind)}
+    assert rows.keys() == there.keys()
+    for key, raw in rows.items():
+        assert module.read_object(key[0], raw).raw == there[key].raw
+
+
+def test_the_objects_as_they_were_at_a_version_and_the_writes_after_it(made: Made) -> None:
+    for name, version in made.at.items():
+        begins = max(version, made.journal.state.base)
+        objects, events = made.journal.reading().since(version)
+        old = Store(now=Clock(), objects=objects, version=begins)
+        expected = Store(now=Clock(), objects=(), version=0)
+        expected.replay(
+            (event.type, event.new) for event in made.store.watch(None, 0).take() if event.version <= begins
+        )
+        for kind in {*old.kinds(), *expected.kinds()}:
+            assert [found.raw for found in old.list(kind)] == [found.raw for found in expected.list(kind)], name
+        left = [(kind, obj.name) for kind, obj in events]
+        assert left == [(event.type, event.new.name) for event in made.store.watch(None, begins).take()], name
+
+
+def test_each_write_has_its_type_and_names_its_object(made: Made) -> None:
+    base = made.journal.state.base
+    rows = [(row.version, row.type, row.kind, row.name) for row in made.journal.reading().rows()]
+    assert rows == [
+        (event.version, event.type, event.new.kind, event.new.name) for event in made.store.watch(None, base).take()
+    ]
+    assert {kind for _, kind, *_ in rows} <= {ADDED, MODIFIED, DELETED}
+
+
+def test_a_snapshot_of_which_a_row_is_missing_is_damaged(made: Made) -> None:
+    if not made.journal.state.count:
+        made.journal.compact()
+    many = made.journal.state.count
+    made.journal._db.execute("DELETE FROM objects WHERE name = 'default'")
+    with pytest.raises(JournalDamaged, match=f"the snapshot is damaged: {many - 1} of {many} objects are there"):
+        list(made.journal.reading().latest())
+
+
+@pytest.mark.parametrize("made", [0, 4], indirect=True)
+def test_a_write_that_is_missing_is_named(made: Made) -> None:
+    last = made.journal.version
+    made.journal._db.execute("DELETE FROM events WHERE version = ?", (last - 1,))
+    with pytest.raises(JournalDamaged, match=f"version {last - 1} is missing ") as missing:
+        list(made.journal.reading().rows())
+    assert missing.value.good_version == last - 2
+
+
+def test_progress_is_told_of_all_rows(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_STEP", 2)
+    told: list[tuple[int, int]] = []
+    total = made.journal.state.count + made.journal.tail
+    list(made.journal.reading(lambda done, of: told.append((done, of))).latest())
+    assert told == [(done, total) for done in range(2, total + 1, 2)]
