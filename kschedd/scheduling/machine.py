@@ -306,14 +306,15 @@ class SchedulingMachine:
         """The attempts for the first of these pods of one profile, as far as they need not be made one by one."""
         if self.metrics is not None:
             self.metrics.sampling.next_several(len(entries))
-        runs = self.schedulers[entries[0].pod.scheduler_name].runs
+        scheduler = self.schedulers[entries[0].pod.scheduler_name]
+        runs = scheduler.runs
         assert runs is not None, "otherwise the longest run is none"
         alone, run = runs.alone(entries[0].pod), AttemptRun()
         pods = [entry.pod for entry in entries]
         together = runs.together(pods) if alone else []
         if together:
             return AttemptRun(together, self._assumed_together(entries[: len(together)], together))
-        attempts = runs.in_turn(pods)
+        attempts = runs.in_turn(pods, scheduler.attempt_within)
         for entry in entries:
             try:
                 result = next(attempts, None)

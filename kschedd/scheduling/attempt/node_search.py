@@ -36,7 +36,7 @@ from kschedd.scheduling.filtering.evaluation import (
 from kschedd.scheduling.filtering.filters import Filters
 from kschedd.scheduling.filtering.nominated_pods import NONE_REJECTED, NominatedPodFilter
 from kschedd.scheduling.nominations.counted import NominatedByRow
-from kschedd.scheduling.profiles.profile import EnabledFilter
+from kschedd.scheduling.profiles.profile import EnabledFilter, Framework
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED, PASSED_ALL, Places, Verdicts
 from kschedd.values import fast_frozen
 
@@ -74,6 +74,11 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
     if percentage == 0:
         percentage = max(50 - nodes // 125, 5)
     return max(nodes * min(percentage, 100) // 100, _FEWEST)
+
+
+def nodes_wanted(profile: Framework, nodes: int) -> int:
+    """Return how many feasible nodes end a search among so many where no extender is called."""
+    return nodes_to_find(nodes, profile.percentage) if profile.scores else 1
 
 
 @lru_cache(64)

@@ -17,7 +17,7 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
-from kschedd.scheduling.attempt.node_search import NodeSearch, StartNode, Turn
+from kschedd.scheduling.attempt.node_search import NodeSearch, StartNode, Turn, nodes_wanted
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.prepared import Preparations, PreparedAttempt
 from kschedd.scheduling.attempt.ranking import Ranking
@@ -27,14 +27,16 @@ from kschedd.scheduling.filtering.evaluation import Evaluations, Positions
 from kschedd.scheduling.filtering.node_local_plugins import PluginFault
 from kschedd.scheduling.profiles.profile import Framework
 
+AttemptWithin = Callable[[Pod, int], Work[ScheduleResult | FitError | None]]
+"""An attempt that returns None if it would visit more nodes than so many, or find none."""
+
 _MOST_NAMED: Final = 64  # attempts for pods that name their nodes, in a run
 _MOST_IN_TURN: Final = 16  # and for pods that affect each other: some 100 microseconds each
 
 
 @attrs.frozen(eq=False)
 class Runs:
-    """The runs of one profile. `wanted`: of so many nodes, how many feasible ones end a search; `attempt_within`: an
-    attempt that returns None if it would visit more nodes than so many, or find none."""
+    """The runs of one profile, which has no extenders."""
 
     cluster: SchedulerCache
     profile: Framework
@@ -44,8 +46,6 @@ class Runs:
     evaluations: Evaluations
     search: NodeSearch
     ranking: Ranking
-    wanted: Callable[[int], int]
-    attempt_within: Callable[[Pod, int], Work[ScheduleResult | FitError | None]]
 
     def longest(self, pod: Pod) -> int:
         """Return about how many attempts a run may make that begins with this pod; below 2, none is worth it."""
@@ -57,7 +57,7 @@ class Runs:
         if not prepared.alone:
             return _MOST_IN_TURN
         nodes = len(self.cluster.table.order)
-        return nodes // max(1, min(nodes, self.search.expected(self.wanted(nodes))))
+        return nodes // max(1, min(nodes, self.search.expected(nodes_wanted(self.profile, nodes))))
 
     def alone(self, pod: Pod) -> bool:
         """Return whether the pods of a run that begins with this one may all be assumed at its end."""
@@ -69,7 +69,7 @@ class Runs:
         prepared = self.preparations.of(pod)
         return None if prepared is None or not prepared.immediate else prepared
 
-    def in_turn(self, pods: Sequence[Pod]) -> Iterator[ScheduleResult]:
+    def in_turn(self, pods: Sequence[Pod], attempt_within: AttemptWithin) -> Iterator[ScheduleResult]:
         """Yield the results of attempts for the first of these pods, as long as each finds a node; no pod is nominated.
 
         If the run is not `alone`, the pod must be on its node before the next result is asked for.
@@ -83,7 +83,7 @@ class Runs:
             alone = prepared.alone
             start, result = self.start.index, None
             try:
-                result = drive(self.attempt_within(pod, left))
+                result = drive(attempt_within(pod, left))
             finally:
                 if not isinstance(result, ScheduleResult):
                     self.start.index = start  # the attempt is made again, by itself
@@ -103,7 +103,7 @@ class Runs:
             return self._named(pods, prepared)
         turns = self._turns(pods)
         nodes = len(self.cluster.table.order)
-        wanted, start = self.wanted(nodes), self.start.index % nodes
+        wanted, start = nodes_wanted(self.profile, nodes), self.start.index % nodes
         if wanted < 2 or len(turns) < 2:
             return []
         times = self.profile.times

@@ -29,7 +29,14 @@ from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.status import Code, Status, error, unresolvable
 from kschedd.scheduling.attempt.batch import Batches, Batching, SortedNodes
 from kschedd.scheduling.attempt.extended import filtered, scored
-from kschedd.scheduling.attempt.node_search import Found, NodeSearch, StartNode, narrowed_status, nodes_to_find
+from kschedd.scheduling.attempt.node_search import (
+    Found,
+    NodeSearch,
+    StartNode,
+    narrowed_status,
+    nodes_to_find,
+    nodes_wanted,
+)
 from kschedd.scheduling.attempt.one_node import OneNode
 from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.attempt.post_filtering import FailedAttemptView, PostFiltering
@@ -106,8 +113,6 @@ class Scheduler:
                 self.evaluations,
                 self.search,
                 self.ranking,
-                self.wanted,
-                self._attempt_within,
             )
 
     def attempt(
@@ -142,7 +147,7 @@ class Scheduler:
         except ExtenderFailure as failure:
             return FitError(pod, error(failure.why), Diagnosis(self.cluster.table.node_count), CycleState())
 
-    def _attempt_within(self, pod: Pod, most: int) -> Work[ScheduleResult | FitError | None]:
+    def attempt_within(self, pod: Pod, most: int) -> Work[ScheduleResult | FitError | None]:
         """Make an attempt for a pod where none is nominated; return None if it would visit more nodes than `most`, or
         find none."""
         return self._attempt(pod, {}, False, None, None, within=most)
@@ -159,7 +164,7 @@ class Scheduler:
         post_filters: bool = True,
         resizes: bool = False,
     ) -> Work[ScheduleResult | FitError | None]:
-        """Make an attempt. `within`: see `_attempt_within`."""
+        """Make an attempt. `within`: see `attempt_within`."""
         table = self.cluster.table
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), Diagnosis(0), CycleState())
@@ -397,7 +402,7 @@ class Scheduler:
         if narrowed is not None:
             rows = sorted(table.row_of[name] for name in narrowed.node_names if name in table.row_of)
             among, nodes = known.place[rows] if rows else known.place[:0], len(rows)
-        wanted = nodes if every_node else self.wanted(nodes)
+        wanted = nodes if every_node else self._wanted(nodes)
         start = self.start.index % nodes if nodes else 0
         found = yield from self.search.run(known, state, pod, among, start, wanted, counting.if_any, stepper, others)
         if narrowed is not None:
@@ -425,11 +430,11 @@ class Scheduler:
         except ExtenderFailure:
             return attrs.evolve(nominee, rows=nominee.rows[:0])
 
-    def wanted(self, nodes: int) -> int:
+    def _wanted(self, nodes: int) -> int:
         """Return how many feasible nodes end a search among so many."""
-        if not self.profile.scores and not any(one.filters or one.prioritizes for one in self.extenders):
-            return 1
-        return nodes_to_find(nodes, self.profile.percentage)
+        if any(one.filters or one.prioritizes for one in self.extenders):
+            return nodes_to_find(nodes, self.profile.percentage)
+        return nodes_wanted(self.profile, nodes)
 
     # -- score ------------------------------------------------------------------------------------------------
 
