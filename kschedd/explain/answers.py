@@ -175,6 +175,7 @@ class Explanation:
     dumped: Dumped | None = None
     attempt: PastAttempt | None = None
     decision: DecisionAnswer | None = None
+    pod_group: Annotated[str | None, "the PodGroup whose pods are tried together with it"] = None
 
 
 @attrs.frozen

@@ -285,6 +285,7 @@ class _Explaining:
             search=SearchAnswer(self._table.node_count, len(feasible), enough),
             took_us=self._took,
             notes=self._notes,
+            pod_group=(self._pod.pod_group or None) if self._profile.rules.pod_groups else None,
         )
 
     def _named(self, rows: Rows) -> list[str]:

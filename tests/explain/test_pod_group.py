@@ -10,6 +10,7 @@ from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.loading.load import load_config
 from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.methods import daemon_methods
+from kschedd.printing.reports.explaining import explanation
 from kschedd.printing.reports.explaining_group import group_explanation
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.service.errors import RpcError
@@ -157,3 +158,13 @@ def test_of_a_group_that_is_placed_every_pod_is_scheduled() -> None:
 def test_a_group_that_nothing_is_known_of_is_not_found() -> None:
     with pytest.raises(RpcError, match=r'podgroups\.scheduling\.k8s\.io "gang" not found'):
         told(cluster(node("n", "2")))
+
+
+def test_an_explanation_of_one_of_its_pods_names_the_group_first() -> None:
+    answer = cluster(node("n", "2"), group(3), pod("a"), pod("b"), pod("c")).call("scheduler.explain", pod="default/a")
+    assert answer["pod_group"] == "default/gang"
+    assert explanation(answer, TerminalStyle()).splitlines()[:2] == [
+        "default/a is tried together with the other pods of PodGroup default/gang; "
+        "what the group lacks: kschedd explain podgroup/gang -n default",
+        "  by itself it would go to n, with 435 points, the only node that fits",
+    ]

@@ -22,7 +22,7 @@ FOUND_BY = {
     "does-not-flush": 3,
     "does-what-it-has-refused": 33,
     "compacts-to-the-oldest-state": 24,
-    "tells-of-less-than-is-lost": 27,
+    "tells-of-less-than-is-lost": 6,
 }
 #: Of these a fault came to light once. 18: a head that was ahead of the journal after a repair that was broken off.
 #: 742: a bit of the log's end that flipped after a loss of power, when the flushed head knew nothing of that end yet.

@@ -393,6 +393,7 @@ class FakeDaemon:
 
     def queue_list(self, limit: int = 100, place: str | None = None) -> Raw:
         counts = {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 0, "in_flight": 0}
+        counts |= {"pending_group": 0, "incomplete_group": 0}
         pod = self.queue_pod("default/web-1")
         for field in ("history", "held_s", "first_attempt"):
             del pod[field]
@@ -456,6 +457,7 @@ class FakeDaemon:
 
     def scheduler_status(self) -> Raw:
         counts = {"active": 0, "backoff": 0, "error_backoff": 0, "unschedulable": 1, "gated": 0, "in_flight": 0}
+        counts |= {"pending_group": 0, "incomplete_group": 0}
         on_the_way = {"waiting": 1, "binding": 1, "last_decisions": [], "paused": False}
         totals = {"scheduled": 4, "failed_attempts": 2, "decisions_per_s": 3.5, "nodes": 2, "pods": 3}
         return {**counts, **on_the_way, **totals, "stopped_at": None, "speed": 1.0, "virtual_time": None}

@@ -89,6 +89,11 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
         text += style.paint(f"{pod} has {held} reserved, and {stands}", "yellow") + "\n"
     elif held:
         text += style.paint(f"{pod} {arrow} {held}", "green") + "\n"
+    group = None if held else answer.get("pod_group")
+    if group:
+        namespace, _, name = str(group).partition("/")
+        text += style.paint(f"{pod} is tried together with the other pods of PodGroup {clean(str(group))}", "yellow")
+        text += f"; what the group lacks: kschedd explain podgroup/{clean(name)} -n {clean(namespace)}\n"
     if answer.get("gated_by"):
         text += style.paint(f"{pod} is held back by {_said(answer['gated_by'])}", "yellow") + "\n"
     if best:
@@ -99,6 +104,8 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
             lead = f"  as things are now, {best} would be chosen"
         elif answer.get("gated_by"):
             lead = f"  without that it would go to {best}"
+        elif group:
+            lead = f"  by itself it would go to {best}"
         else:
             lead = style.paint(f"{pod} {arrow} {best}", "green")
         text += lead + points
