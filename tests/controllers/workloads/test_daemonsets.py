@@ -292,8 +292,8 @@ def test_deleting_a_daemon_set_takes_pods_and_revisions_along(propagation: str) 
     assert list(cluster.store.list("ControllerRevision")) == []
 
 
-@pytest.mark.parametrize("data", [5, "text", [], {"spec": 3}, {"spec": {"template": "none"}}])
-def test_revisions_with_any_data_are_no_fault(data: Any) -> None:
+@pytest.mark.parametrize("data", [{}, {"spec": 3}, {"spec": {"template": "none"}}])
+def test_revisions_with_other_data_are_no_fault(data: Any) -> None:
     cluster = DaemonCluster(nodes=1)
     meta = {"name": "odd", "labels": {"app": "agent"}}
     raw = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": meta, "revision": 7, "data": data}
