@@ -19,26 +19,26 @@ import attrs
 import structlog
 import trio
 
-from kschedd.actors.binding import Answered, BindingActor, BindingBatch
 from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.controllers import ControllerActor
 from kschedd.actors.courtesy import Courtesy
-from kschedd.actors.durable_log import JournalProcess, JournalThread
-from kschedd.actors.extenders import ExtenderClients
-from kschedd.actors.filter_workers import FilterWorkers
-from kschedd.actors.journal import MOST_COMMITS, Commit, JournalActor, Outcome
 from kschedd.actors.log import LogActor
 from kschedd.actors.log import Message as LogMessage
 from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, rung_from_threads
-from kschedd.actors.permit import Expired
-from kschedd.actors.plugin_calls import Called, PluginThreads, run_async
+from kschedd.actors.objects.durable_log import JournalProcess, JournalThread
+from kschedd.actors.objects.journal import MOST_COMMITS, Commit, JournalActor, Outcome
+from kschedd.actors.objects.store import Message as StoreMessage
+from kschedd.actors.objects.store import StoreActor, StoreClient
 from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
 from kschedd.actors.recording import RecordedActors, RunRecording
-from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
-from kschedd.actors.store import Message as StoreMessage
-from kschedd.actors.store import StoreActor, StoreClient
+from kschedd.actors.scheduler.binding import Answered, BindingActor, BindingBatch
+from kschedd.actors.scheduler.extenders import ExtenderClients
+from kschedd.actors.scheduler.filter_workers import FilterWorkers
+from kschedd.actors.scheduler.permit import Expired
+from kschedd.actors.scheduler.plugin_calls import Called, PluginThreads, run_async
+from kschedd.actors.scheduler.scheduling import Inboxes, Outboxes, SchedulingActor
 from kschedd.actors.time_control import TimeControl
 from kschedd.config.loading.load import default_config
 from kschedd.config.model import Config

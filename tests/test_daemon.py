@@ -15,7 +15,7 @@ import pytest
 import trio
 import trio.testing
 
-from kschedd.actors.journal import JournalActor
+from kschedd.actors.objects.journal import JournalActor
 from kschedd.actors.queue import QueueActor
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.controllers.nodes.nodetaints import NodeTaints

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 import attrs
 import trio
 
-from kschedd.actors.api_call_metrics import ApiCallMetrics
 from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import Clock
 from kschedd.actors.controllers import ControllerActor
@@ -19,6 +18,7 @@ from kschedd.actors.in_turn import ask_in_turn
 from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
 from kschedd.actors.recording import RunRecording
+from kschedd.actors.scheduler.api_call_metrics import ApiCallMetrics
 from kschedd.actors.time_control import TimeControl
 from kschedd.controllers.running.controller import Controller
 from kschedd.garbage_collection import collection_postponed

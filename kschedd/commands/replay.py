@@ -105,7 +105,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _under_another(options: argparse.Namespace) -> int:
-    from kschedd.actors.plugin_calls import run_async
+    from kschedd.actors.scheduler.plugin_calls import run_async
     from kschedd.framework.registry import Registry
     from kschedd.printing.reports.comparison import comparison_text
     from kschedd.printing.terminal.safe import exact, safe

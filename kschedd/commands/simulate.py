@@ -326,7 +326,7 @@ def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
 
 def _run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
     """`run_async`, imported by the first plugin that needs it: most runs have none."""
-    from kschedd.actors.plugin_calls import run_async
+    from kschedd.actors.scheduler.plugin_calls import run_async
 
     return run_async(method, args, limit_s)
 

@@ -2,7 +2,7 @@
 
 An attempt or a binding cycle that asks an extender yields such calls; the answer to one is what `read` makes of the
 body, or an ExtenderFailure. Who runs the attempt makes the call: the daemon without blocking
-(`kschedd.actors.extenders`), everybody else at once, by calling it.
+(`kschedd.actors.scheduler.extenders`), everybody else at once, by calling it.
 
 Source: Kubernetes v1.34, scheduler/extender.go (send).
 """

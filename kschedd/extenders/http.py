@@ -1,7 +1,7 @@
 """Calls of extenders over HTTP: what a request needs, how much of an answer is read, and the words of what goes wrong.
 
 `send` makes one call in this thread. The daemon makes calls on its loop, with the same parts
-(`kschedd.actors.extenders`).
+(`kschedd.actors.scheduler.extenders`).
 
 As Go's client does, redirects are followed (ten of them), cookies are not kept, and the daemon keeps a connection for
 further calls.

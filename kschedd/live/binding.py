@@ -22,9 +22,9 @@ import attrs
 import structlog
 import trio
 
-from kschedd.actors.api_call_metrics import ApiCallMetrics, Outcomes
-from kschedd.actors.binding import Answered, BindingBatch, BindingRequest, refused
 from kschedd.actors.mailbox import Doorbell
+from kschedd.actors.scheduler.api_call_metrics import ApiCallMetrics, Outcomes
+from kschedd.actors.scheduler.binding import Answered, BindingBatch, BindingRequest, refused
 from kschedd.api.pods import Pod
 from kschedd.config.versions.rules import Rules
 from kschedd.framework.status import Status, error

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 import attrs
 import trio
 
-from kschedd.actors.binding import Answered, BindingBatch
 from kschedd.actors.clock import Clock
 from kschedd.actors.mailbox import Doorbell
+from kschedd.actors.scheduler.binding import Answered, BindingBatch
 from kschedd.config.model import ClientConnection, LeaderElection
 from kschedd.config.versions.rules import Rules
 from kschedd.live.api_server import ApiServer

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.actors.plugin_calls import run_async
+from kschedd.actors.scheduler.plugin_calls import run_async
 from kschedd.api.text.numbers import whole_number
 from kschedd.api.text.times import LAST_S
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon

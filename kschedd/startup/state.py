@@ -11,7 +11,7 @@ import attrs
 import structlog
 
 from kschedd.actors.clock import Clock
-from kschedd.actors.journal import COMPACT_AFTER
+from kschedd.actors.objects.journal import COMPACT_AFTER
 from kschedd.config.versions.rules import Rules
 from kschedd.dumps.loading import Prepared, take_dump, told
 from kschedd.errors import KscheddError

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.actors.plugin_calls import run_async
+from kschedd.actors.scheduler.plugin_calls import run_async
 from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.in_tree import IN_TREE

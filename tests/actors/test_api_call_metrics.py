@@ -1,6 +1,6 @@
 """What is counted of the scheduler's writes."""
 
-from kschedd.actors.api_call_metrics import ApiCallMetrics, Outcomes
+from kschedd.actors.scheduler.api_call_metrics import ApiCallMetrics, Outcomes
 from kschedd.metrics.instruments import Distribution
 
 

@@ -2,7 +2,7 @@
 
 from structlog.testing import capture_logs
 
-from kschedd.actors.attempt_log import log_scores, log_slow
+from kschedd.actors.scheduler.attempt_log import log_scores, log_slow
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.inputs import BeginAttempt
 from tests.scheduling.driven import Driven, node, pod

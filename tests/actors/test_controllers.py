@@ -228,7 +228,7 @@ async def test_others_have_the_loop_between_the_writes_of_a_turn_and_see_nothing
             await trio.lowlevel.checkpoint()
 
     monkeypatch.setattr(Store, "create", create)
-    monkeypatch.setattr("kschedd.actors.store._STEPS_S", 0.0)  # however fast the machine is
+    monkeypatch.setattr("kschedd.actors.objects.store._STEPS_S", 0.0)  # however fast the machine is
     async with cluster_actors(controllers=embedded_controllers()) as cluster, trio.open_nursery() as beside:
         beside.start_soon(count)
         await cluster.store.create(deployment(replicas=400))

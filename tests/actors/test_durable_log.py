@@ -15,8 +15,8 @@ import trio
 import trio.testing
 
 from kschedd import daemon
-from kschedd.actors import durable_log
-from kschedd.actors.durable_log import BEGIN, DurableLog, JournalProcess, JournalThread
+from kschedd.actors.objects import durable_log
+from kschedd.actors.objects.durable_log import BEGIN, DurableLog, JournalProcess, JournalThread
 from kschedd.actors.threads import any_at_work
 from kschedd.daemon import cluster_actors
 from kschedd.startup.state import StateOptions

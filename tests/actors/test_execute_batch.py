@@ -2,7 +2,7 @@
 
 import attrs
 
-from kschedd.actors.binding import execute_batch
+from kschedd.actors.scheduler.binding import execute_batch
 from kschedd.api.pods import Pod
 from kschedd.framework.writes import Bind, MergePatch, Plan, Write
 from kschedd.scheduling.binding.cycle import ExecutePlan

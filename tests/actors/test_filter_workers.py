@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 import trio
 
-from kschedd.actors.filter_workers import FilterWorkers
+from kschedd.actors.scheduler.filter_workers import FilterWorkers
 from kschedd.framework.exclusion import SchedulerLock
 
 

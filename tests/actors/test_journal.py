@@ -13,10 +13,10 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from kschedd.actors.clock import Clock
 from kschedd.actors.controllers import ControllerActor
-from kschedd.actors.durable_log import Execute, JournalThread, in_thread
-from kschedd.actors.journal import Commit, JournalActor, NotKept, Outcome
-from kschedd.actors.journal import Kept as KeptUpTo
-from kschedd.actors.store import Message, StoreActor, StoreClient, Watch
+from kschedd.actors.objects.durable_log import Execute, JournalThread, in_thread
+from kschedd.actors.objects.journal import Commit, JournalActor, NotKept, Outcome
+from kschedd.actors.objects.journal import Kept as KeptUpTo
+from kschedd.actors.objects.store import Message, StoreActor, StoreClient, Watch
 from kschedd.daemon import cluster_actors
 from kschedd.object_faults import FaultLedger
 from kschedd.startup.state import StateOptions

@@ -9,7 +9,7 @@ import trio.testing
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.mailbox import Doorbell
-from kschedd.actors.permit import Expired, PermitWaiter
+from kschedd.actors.scheduler.permit import Expired, PermitWaiter
 from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.handle import Handle

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from kschedd.actors.mailbox import Ending
-from kschedd.actors.store import Message, StoreActor, StoreClient
+from kschedd.actors.objects.store import Message, StoreActor, StoreClient
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Gone, NotFound
 from kschedd.store.objects.log import WatchEvent
@@ -107,7 +107,7 @@ async def test_a_watch_begins_with_what_is_there_and_misses_nothing(store: Store
 async def test_what_a_watch_begins_with_is_listed_while_others_have_the_event_loop(
     store: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kschedd.actors.store._STEPS_S", 0.0)
+    monkeypatch.setattr("kschedd.actors.objects.store._STEPS_S", 0.0)
     monkeypatch.setattr("kschedd.store.cluster_api._PART", 1)
     names = [f"n{number}" for number in range(10, 40)]
     await store.create_many([node(name) for name in reversed(names)])

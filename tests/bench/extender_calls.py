@@ -17,7 +17,7 @@ from typing import Any
 
 import trio
 
-from kschedd.actors.extenders import ExtenderClients
+from kschedd.actors.scheduler.extenders import ExtenderClients
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from kschedd.actors.journal import COMPACT_AFTER
+from kschedd.actors.objects.journal import COMPACT_AFTER
 from kschedd.api.objects import parse
 from kschedd.store.journal.journal import Journal
 from kschedd.store.objects.log import ADDED, MODIFIED, EventType, WatchEvent

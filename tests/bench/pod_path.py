@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from statistics import quantiles
 from typing import Any
 
-from kschedd.actors.binding import execute_batch
+from kschedd.actors.scheduler.binding import execute_batch
 from kschedd.bench.workloads import Workload, workload
 from kschedd.config.loading.load import default_config
 from kschedd.controllers.kubelets.kubelets import Kubelets

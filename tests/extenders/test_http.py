@@ -14,7 +14,7 @@ import pytest
 import trio
 import trustme
 
-from kschedd.actors.extenders import ExtenderClients
+from kschedd.actors.scheduler.extenders import ExtenderClients
 from kschedd.config.loading.load import config_from_raw
 from kschedd.config.model import Extender
 from kschedd.extenders import http

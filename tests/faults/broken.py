@@ -7,7 +7,7 @@ from unittest import mock
 
 import attrs
 
-from kschedd.actors.store import StoreActor
+from kschedd.actors.objects.store import StoreActor
 from kschedd.api.objects import Object, Raw
 from kschedd.store.journal import compaction as journal_compaction
 from kschedd.store.journal.format import JournalError

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from kschedd.actors.store import Message, StoreActor, StoreClient
+from kschedd.actors.objects.store import Message, StoreActor, StoreClient
 from kschedd.api.selecting.selectors import parse_label_selector
 from kschedd.controllers.running.controller import Controller
 from kschedd.controllers.running.turns import take_turn

@@ -2,7 +2,7 @@
 
 It holds nobody up: a look takes the interpreter for some tens of microseconds. A stack is said from the outside in,
 each frame as `module:function`; what stands before the first frame of a Trio task is left out, so that the stacks of
-the loop begin with the task's own function (`kschedd.actors.store:StoreActor.run`), which names the actor.
+the loop begin with the task's own function (`kschedd.actors.objects.store:StoreActor.run`), which names the actor.
 A thread that waits for work is `IDLE`: its innermost frame is in a module that does nothing but wait.
 """
 

@@ -3,8 +3,8 @@
 In the daemon itself a thread would have to: it waits for the interpreter lock again and again while the event loop is
 at work, and each write takes two to three times as long.
 
-Over one pipe it gets an order and answers it, one after the other (`kschedd.actors.durable_log` is the other end).
-Each is its length, in eight bytes, and a message of MessagePack:
+Over one pipe it gets an order and answers it, one after the other; the other end is
+`kschedd.actors.objects.durable_log`. Each is its length, in eight bytes, and a message of MessagePack:
 
     ["open", path, epoch]        the first; the journal must be there, and be of this epoch
     ["write", [PackedWrite, …], whether more of this batch follows]

@@ -18,8 +18,8 @@ import attrs
 import structlog
 import trio
 
-from kschedd.actors.extenders import ExtenderClients
 from kschedd.actors.mailbox import Doorbell
+from kschedd.actors.scheduler.extenders import ExtenderClients
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.faults import PluginTimeout
 from kschedd.framework.guard import GuardedCall

@@ -21,8 +21,8 @@ import attrs
 import structlog
 import trio
 
-from kschedd.actors.durable_log import DurableLog
 from kschedd.actors.mailbox import batch_from
+from kschedd.actors.objects.durable_log import DurableLog
 from kschedd.store.journal.format import JournalDamaged, JournalError
 from kschedd.store.objects.log import WatchEvent
 

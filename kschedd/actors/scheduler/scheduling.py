@@ -31,17 +31,17 @@ import attrs
 import structlog
 import trio
 
-from kschedd.actors.attempt_log import attempt_trace, log_scores, log_slow
-from kschedd.actors.binding import Answered, BindingBatch, BindingRequest
 from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import Clock
 from kschedd.actors.courtesy import Courtesy
-from kschedd.actors.extenders import ExtenderClients
-from kschedd.actors.filter_workers import FilterWorkers
 from kschedd.actors.mailbox import Doorbell, Ending, OwnerQuery, waiting_in
-from kschedd.actors.permit import Expired, PermitWaiter
-from kschedd.actors.plugin_calls import Called, PluginCall, PluginThreads
 from kschedd.actors.queue import Popped, QueueUpdate
+from kschedd.actors.scheduler.attempt_log import attempt_trace, log_scores, log_slow
+from kschedd.actors.scheduler.binding import Answered, BindingBatch, BindingRequest
+from kschedd.actors.scheduler.extenders import ExtenderClients
+from kschedd.actors.scheduler.filter_workers import FilterWorkers
+from kschedd.actors.scheduler.permit import Expired, PermitWaiter
+from kschedd.actors.scheduler.plugin_calls import Called, PluginCall, PluginThreads
 from kschedd.actors.threads import in_actor_thread
 from kschedd.extenders.calls import ExtenderCall
 from kschedd.framework.status import fault_text

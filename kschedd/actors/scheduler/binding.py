@@ -19,8 +19,8 @@ import attrs
 import structlog
 import trio
 
-from kschedd.actors.api_call_metrics import ApiCallMetrics, Outcomes
 from kschedd.actors.mailbox import Doorbell, post, waiting_in
+from kschedd.actors.scheduler.api_call_metrics import ApiCallMetrics, Outcomes
 from kschedd.api.pods import Pod
 from kschedd.controllers.running.turns import subject
 from kschedd.framework.status import Status, error

@@ -28,8 +28,8 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from kschedd.actors.journal import Commit, Kept, NotKept, Outcome
 from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, Reply, batch_from, post
+from kschedd.actors.objects.journal import Commit, Kept, NotKept, Outcome
 from kschedd.api.objects import Object, Raw
 from kschedd.api.selecting.selector_text import FieldSelector
 from kschedd.api.selecting.selectors import LabelSelector
