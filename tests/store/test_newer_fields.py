@@ -70,7 +70,7 @@ def test_each_field_is_kept_by_its_rule_alone() -> None:
         (V1_35, {"hostnameOverride", "fileKeyRef"}),
         (V1_37, {"hostnameOverride", "fileKeyRef", "clusterTrustBundle"}),
     ],
-    ids=str,
+    ids=["1.34", "1.35", "1.37"],
 )
 def test_fields_of_pods_are_kept_where_their_gates_are_on(version: KubernetesVersion, kept: set[str]) -> None:
     raw = pod()
