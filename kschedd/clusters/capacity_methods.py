@@ -26,7 +26,6 @@ from kschedd.simulate.comparison import ComparedConfigs, OnResult, Side, SideOut
 from kschedd.simulate.engine import Engine
 from kschedd.simulate.standing_pods import judge_standing, standing_pods
 from kschedd.simulate.upgrade import ComparedVersions, Judge, PodOutcomes, compare_versions
-from kschedd.simulate.versions import config_by
 
 _MOST_PODS: Final = 100_000
 _REST_S: Final = 3_600.0
@@ -155,7 +154,7 @@ class CapacityMethods:
 
             cluster = VirtualCluster(resumed=base.snapshot(), on_result=note)
             try:
-                config = config_by(base, base.machine.config, version)
+                config = base.config_by(base.machine.config, version)
                 cluster.engine.driver.step(Reconfigure(config))
                 cluster.engine.store.stand_for(config.rules)  # its API server keeps the fields of that version
                 self._apply(cluster, manifests)
@@ -247,7 +246,7 @@ def _standing_judge(engine: Engine, given_up: GivenUp) -> Judge:
     standing = standing_pods(listed)
 
     def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
-        engine.driver.step(Reconfigure(config_by(engine, config, version)))
+        engine.driver.step(Reconfigure(engine.config_by(config, version)))
         if keys is not None:
             some = frozenset(keys)
             return judge_standing(machine, [each for each in standing if each.pod.key in some], given_up.check)

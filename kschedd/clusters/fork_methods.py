@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from kschedd.api.text.times import LAST_S
+from kschedd.api.text.times import LAST_S, stamp
 from kschedd.clusters.answers import AdvanceAnswer, ExportAnswer, ForkAnswer, ObjectName
 from kschedd.clusters.forks import Forks, NamedFork, fork_of
 from kschedd.clusters.virtual import MethodsOf
@@ -23,7 +23,6 @@ from kschedd.service.table import Call, Method
 from kschedd.service.workers import GivenUp
 from kschedd.simulate.changes import DiffAnswer
 from kschedd.simulate.export import exported
-from kschedd.store.times import stamp
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ from kschedd.service.request import DeleteOptions, PatchBody, Request, Response,
 from kschedd.store.creating.updates import Subresource
 from kschedd.store.deletion import Propagation
 from kschedd.store.field_validation import submitted
-from kschedd.store.patching import PatchType, manager_faults, patch_faults, read_configuration
+from kschedd.store.patches.patching import PatchType, manager_faults, patch_faults, read_configuration
 
 T = TypeVar("T")
 

@@ -7,6 +7,7 @@ from typing import Any, NoReturn, TypeVar
 
 import attrs
 
+from kschedd.api.text.times import stamp
 from kschedd.config.changing import files
 from kschedd.config.changing.changes import (
     with_backoff,
@@ -35,7 +36,6 @@ from kschedd.service.daemon.answers import ConfigChangeAnswer, TextAnswer
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
-from kschedd.store.times import stamp
 
 T = TypeVar("T")
 

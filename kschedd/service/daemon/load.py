@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from kschedd.api.schemas.weight import is_large
-from kschedd.config.changing.flags import with_schedulers
+from kschedd.config.changing.changes import with_schedulers
 from kschedd.dumps.applying import in_order
 from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, read_dump, taken, told
 from kschedd.scheduling.inputs import ChangeConfig

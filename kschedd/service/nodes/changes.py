@@ -1,19 +1,24 @@
 """Methods over nodes: more of a kind, cordon, uncordon, taint."""
 
+from collections.abc import Callable
 from itertools import count as numbers
 from itertools import islice
 from typing import Annotated, Any, Final
 
 import attrs
 
+from kschedd.api.objects import Object
 from kschedd.api.similar_nodes import similar_csi_node, similar_node, similar_slice
+from kschedd.controllers.kubelets.state import KUBELET, NONE, kubelet_state
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
-from kschedd.service.nodes.editing import edit_node
 from kschedd.service.objects import editing as edit
 from kschedd.service.objects.answers import ChangeAnswer
+from kschedd.service.objects.editing import change_result
 from kschedd.service.objects.parameters import DRY_RUN, OVERWRITE
 from kschedd.service.params import Param
+from kschedd.service.request import Request
 from kschedd.service.table import Call, Method
 from kschedd.service.workers import GivenUp
 from kschedd.store.cluster_api import ClusterWriter
@@ -101,3 +106,18 @@ def _added(store: ClusterWriter, like: str, count: int, prefix: str, given_up: G
         for each in devices:
             store.create(similar_slice(each.raw, name))
     return names
+
+
+async def edit_node(cluster: ClusterBackend, call: Call, make: Callable[[Object], Request]) -> ChangeAnswer:
+    """Serve the request that `make` makes of the node; the answer to a change."""
+    name = call["name"]
+    executor = Executor.of(cluster, call)
+    response = await executor.edit(lambda store: store.get("Node", "", name), lambda store, node: make(node))
+    return change_result(response)
+
+
+def check_simulated(node: Object) -> None:
+    """Raise RpcError if no simulated kubelet runs on the node."""
+    if kubelet_state(node) == NONE:
+        why = f'node "{node.name}": nobody simulates its kubelet ({KUBELET}: {NONE}); state its conditions by hand'
+        raise RpcError("conflict", why, {"name": node.name})

@@ -8,6 +8,7 @@ import attrs
 from kschedd.api.nodes import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.controllers.kubelets.state import KUBELET, STOPPED
 from kschedd.controllers.nodes.cloud_nodes import initialization
 from kschedd.controllers.nodes.nodelifecycle import NodeLifecycle
@@ -16,14 +17,13 @@ from kschedd.controllers.running.controller import Controller
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.nodes.answers import LeavingAnswer, LeavingPod, UpcomingAnswer, ZoneAnswer, ZonesAnswer
-from kschedd.service.nodes.editing import check_simulated, edit_node
+from kschedd.service.nodes.changes import check_simulated, edit_node
 from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.objects.editing import merging
 from kschedd.service.params import Param
 from kschedd.service.request import Request
 from kschedd.service.table import Call, Method
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.times import stamp
 
 _NODE = Param("name", "string", doc="the node's name")
 C = TypeVar("C", bound=Controller)

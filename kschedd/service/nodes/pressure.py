@@ -9,7 +9,7 @@ from kschedd.api.simulation.annotations import PRESSURE, PRESSURES, pressures_of
 from kschedd.api.simulation.values import AnnotationError
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
-from kschedd.service.nodes.editing import check_simulated, edit_node
+from kschedd.service.nodes.changes import check_simulated, edit_node
 from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.objects.editing import merging
 from kschedd.service.params import Param

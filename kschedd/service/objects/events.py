@@ -10,6 +10,7 @@ from kschedd.actors.mailbox import Doorbell
 from kschedd.answers import extended
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import lookup
+from kschedd.api.text.times import stamp
 from kschedd.log.events import SOURCE, WARNING, EventSeries
 from kschedd.log.log import Log
 from kschedd.object_faults import ObjectFault
@@ -20,7 +21,6 @@ from kschedd.service.objects.parameters import SPACES
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method, Stream
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.times import stamp
 
 
 @attrs.frozen(eq=False)

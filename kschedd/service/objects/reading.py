@@ -13,13 +13,12 @@ from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import KindAnswer, ListAnswer, ObjectAnswer, WatchAnswer, WatchItem
 from kschedd.service.objects.events import follow
 from kschedd.service.objects.kinds import described, kind_meant, resolve_namespace
-from kschedd.service.objects.parameters import FIELDS, KIND, MANAGERS, METADATA_ONLY, NAME, NAMESPACE, SPACES
+from kschedd.service.objects.parameters import FIELDS, KIND, MANAGERS, METADATA_ONLY, NAME, NAMESPACE, SPACES, selectors
 from kschedd.service.operations.reading import FEW, get, list_objects
 from kschedd.service.operations.recorded_events import EVENT, as_object
 from kschedd.service.operations.watching import MOST_BEHIND, watch_objects
 from kschedd.service.params import Param
 from kschedd.service.request import ReadOptions, Request
-from kschedd.service.selecting import selectors
 from kschedd.service.table import Call, Large, Method, Stream
 from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.errors import OtherEpoch

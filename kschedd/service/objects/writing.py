@@ -32,15 +32,23 @@ from kschedd.service.objects.applying import (
     parse,
 )
 from kschedd.service.objects.kinds import named_object
-from kschedd.service.objects.parameters import DRY_RUN, GIVEN_SPACE, KIND, NAME, NAMESPACE, OVERWRITE, VALIDATION
+from kschedd.service.objects.parameters import (
+    DRY_RUN,
+    GIVEN_SPACE,
+    KIND,
+    NAME,
+    NAMESPACE,
+    OVERWRITE,
+    VALIDATION,
+    selectors,
+)
 from kschedd.service.params import Param
 from kschedd.service.request import PatchBody, Request, Response, Verb, WriteOptions
-from kschedd.service.selecting import selectors
 from kschedd.service.table import Call, Large, Method
 from kschedd.service.workers import GivenUp
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.store.managing import without_entries
-from kschedd.store.patching import PATCH_TYPES
+from kschedd.store.patches.patching import PATCH_TYPES
 from kschedd.store.trial import key_of
 
 Raw = Mapping[str, Any]

@@ -15,6 +15,7 @@ import trio
 from kschedd.actors.mailbox import Ending
 from kschedd.actors.time_control import Moved
 from kschedd.answers import extended
+from kschedd.api.text.times import stamp
 from kschedd.scheduling.debug.breakpoints import OUTCOMES, POINTS, VARIABLES, BreakpointSpec
 from kschedd.scheduling.debug.debugger import STATE_VARIABLES, Until, compile_state_condition
 from kschedd.scheduling.driver import SchedulingDriver
@@ -40,7 +41,6 @@ from kschedd.service.scheduling.answers import (
     VetoedNode,
 )
 from kschedd.service.table import Call, Method, Stream, StreamAnswer
-from kschedd.store.times import stamp
 
 _MOST_NODES = 10_000
 _LAST_WORDS_S = 1.0

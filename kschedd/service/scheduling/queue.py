@@ -9,6 +9,7 @@ import attrs
 from kschedd.answers import extended
 from kschedd.api.conditions import condition
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.queue.operations import Force, MoveToActive
 from kschedd.scheduling.driver import SchedulingDriver
@@ -27,7 +28,6 @@ from kschedd.service.scheduling.answers import (
     WayAnswer,
 )
 from kschedd.service.table import Call, Large, Method
-from kschedd.store.times import stamp
 
 PLACES = tuple(place.value for place in SubQueue if place is not SubQueue.OUTSIDE)
 MOVABLE = (SubQueue.ACTIVE.value, SubQueue.BACKOFF.value, SubQueue.UNSCHEDULABLE.value)

@@ -9,6 +9,7 @@ import trio
 
 from kschedd.answers import ABSENT
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.config.changing.changes import with_weight
 from kschedd.config.model import Config, Profile
 from kschedd.explain.answers import DecisionAnswer, Explanation, GroupExplanation
@@ -27,7 +28,6 @@ from kschedd.service.scheduling.answers import ConfigAnswer, PluginOfPoint, Prof
 from kschedd.service.table import Call, Method, Stream, StreamAnswer
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Gone
-from kschedd.store.times import stamp
 
 _SHORTEST_S, _LONGEST_S = 0.05, 3600
 

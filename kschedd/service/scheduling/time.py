@@ -6,13 +6,12 @@ import attrs
 
 from kschedd.actors.time_control import NotVirtual
 from kschedd.answers import extended
-from kschedd.api.text.times import LAST_S
+from kschedd.api.text.times import LAST_S, stamp
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
 from kschedd.service.scheduling.answers import MovedTime, TimeAnswer
 from kschedd.service.table import Call, Method, Stream, StreamAnswer
-from kschedd.store.times import stamp
 
 _FASTEST = 1_000_000
 
