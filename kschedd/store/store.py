@@ -52,6 +52,7 @@ from kschedd.store.creating.replacement import Replacement
 from kschedd.store.creating.service_addresses import SERVICE_RANGE
 from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.custom_resources.definition_names import is_established
+from kschedd.store.custom_resources.rule_kinds import rule_kind
 from kschedd.store.deletion import (
     Propagation,
     begin_deletion,
@@ -253,8 +254,9 @@ class Store(KeptStore):
         """
         old = self._objects.get(kind, namespace, name)
         live = with_resolved_entries(old.raw)
-        whole = patched(live, patch, patch_type, validation)
         definition = None if self.kind_of(live).known else custom.definition_of(self, live)
+        of_rule = rule_kind(definition)
+        whole = patched(live, patch, patch_type, validation, None if of_rule is None else of_rule.merge_schema)
         whole, warnings = decode_patched(
             live, whole, patch, patch_type, validation, duplicates, self.features, definition
         )

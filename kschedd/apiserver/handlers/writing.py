@@ -26,6 +26,7 @@ from kschedd.managed_fields.field_manager import UNKNOWN
 from kschedd.service.operations.deletion import deletion_warnings
 from kschedd.service.request import DeleteOptions, PatchBody, Request, Response, Verb, WriteOptions
 from kschedd.store.creating.updates import Subresource
+from kschedd.store.custom_resources.rule_kinds import rule_kind
 from kschedd.store.deletion import Propagation
 from kschedd.store.field_validation import submitted
 from kschedd.store.patches.patching import PatchType, manager_faults, patch_faults, read_configuration
@@ -214,7 +215,9 @@ def manager_of(asked: Asked) -> str:
 async def read_patch(face: FaceServices, asked: Asked) -> tuple[PatchBody, tuple[str, ...]]:
     """Return a JSON patch, merge patch or strategic merge patch, and the paths of fields that came twice."""
     patch_type = PATCHES.get(media_type(asked.headers.get("content-type", "")))
-    if patch_type is None or (patch_type == "strategic" and asked.target.resource.definition is not None):
+    definition = asked.target.resource.definition
+    custom = definition is not None and rule_kind(definition) is None
+    if patch_type is None or (patch_type == "strategic" and custom):
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     check_options(asked)
     try:
