@@ -16,28 +16,23 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.service.cluster import ClusterBackend, Queue
 from kschedd.service.daemon.answers import TextAnswer
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 from kschedd.telemetry.exporter import TelemetryExporter
 from kschedd.threads import in_thread
 
 
 @attrs.frozen(eq=False)
-class MetricsMethods:
+class MetricsMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "metrics.get",
-                self.get,
-                (Param("prefix", "string", False, "", "those whose names begin so"),),
-                reads=True,
-                doc="kube-scheduler's metrics and some more (`kschedd_…`), as /metrics shows them over HTTP.",
-                returns="in Prometheus' text format",
-                answer=TextAnswer,
-            ),
-        ]
-
+    @method(
+        "metrics.get",
+        (Param("prefix", "string", False, "", "those whose names begin so"),),
+        reads=True,
+        doc="kube-scheduler's metrics and some more (`kschedd_…`), as /metrics shows them over HTTP.",
+        returns="in Prometheus' text format",
+        answer=TextAnswer,
+    )
     async def get(self, call: Call) -> Any:
         families = await scheduler_metrics(self._cluster)
         return TextAnswer(await text_of([each for each in families if each.metric.name.startswith(call["prefix"])]))

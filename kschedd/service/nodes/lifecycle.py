@@ -22,7 +22,7 @@ from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.objects.editing import merging
 from kschedd.service.params import Param
 from kschedd.service.request import Request
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 from kschedd.store.cluster_api import ClusterReader
 
 _NODE = Param("name", "string", doc="the node's name")
@@ -30,48 +30,19 @@ C = TypeVar("C", bound=Controller)
 
 
 @attrs.frozen(eq=False)
-class LifecycleMethods:
+class LifecycleMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "nodes.stop",
-                self.stop,
-                (_NODE,),
-                doc="Stops the simulated kubelet of a node: no more heartbeats, and its pods stay as they are.",
-                answer=ChangeAnswer,
-            ),
-            Method("nodes.start", self.start, (_NODE,), doc="Starts it again.", answer=ChangeAnswer),
-            Method(
-                "nodes.initialize",
-                self.initialize,
-                (_NODE,),
-                doc="Takes the taint node.cloudprovider.kubernetes.io/uninitialized from a node, as its cloud does. "
-                "Sets the labels of zone, region and instance type that the node's annotations "
-                "`kschedd.io/cloud-zone`, `kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type` state.",
-                answer=ChangeAnswer,
-            ),
-            Method(
-                "nodes.zones",
-                self.zones,
-                reads=True,
-                doc="The zones of the cluster: which state the node lifecycle controller has them in, and how fast "
-                "their nodes get NoExecute taints; and which nodes something is about to happen to.",
-                answer=ZonesAnswer,
-            ),
-            Method(
-                "nodes.leaving",
-                self.leaving,
-                reads=True,
-                doc="The pods that leave their nodes when the time is over for which they tolerate NoExecute taints.",
-                answer=LeavingAnswer,
-            ),
-        ]
-
+    @method(
+        "nodes.stop",
+        (_NODE,),
+        doc="Stops the simulated kubelet of a node: no more heartbeats, and its pods stay as they are.",
+        answer=ChangeAnswer,
+    )
     async def stop(self, call: Call) -> Any:
         return await self._set(call, STOPPED)
 
+    @method("nodes.start", (_NODE,), doc="Starts it again.", answer=ChangeAnswer)
     async def start(self, call: Call) -> Any:
         return await self._set(call, None)
 
@@ -82,14 +53,35 @@ class LifecycleMethods:
 
         return await edit_node(self._cluster, call, wanted)
 
+    @method(
+        "nodes.initialize",
+        (_NODE,),
+        doc="Takes the taint node.cloudprovider.kubernetes.io/uninitialized from a node, as its cloud does. Sets "
+        "the labels of zone, region and instance type that the node's annotations `kschedd.io/cloud-zone`, "
+        "`kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type` state.",
+        answer=ChangeAnswer,
+    )
     async def initialize(self, call: Call) -> Any:
         return await edit_node(self._cluster, call, lambda node: merging("Node", node, initialization(node) or {}, ""))
 
+    @method(
+        "nodes.zones",
+        reads=True,
+        doc="The zones of the cluster: which state the node lifecycle controller has them in, and how fast their "
+        "nodes get NoExecute taints; and which nodes something is about to happen to.",
+        answer=ZonesAnswer,
+    )
     async def zones(self, call: Call) -> Any:
         return await self._cluster.ask_controllers(
             lambda controllers, store: _zones(_only(controllers, NodeLifecycle), store)
         )
 
+    @method(
+        "nodes.leaving",
+        reads=True,
+        doc="The pods that leave their nodes when the time is over for which they tolerate NoExecute taints.",
+        answer=LeavingAnswer,
+    )
     async def leaving(self, call: Call) -> Any:
         return await self._cluster.ask_controllers(
             lambda controllers, store: _leaving(_only(controllers, TaintEviction), store)
