@@ -743,6 +743,8 @@ class Store(StoreReader):
                 self._charge(charges)
         wanted = self._replacement.managed(old, wanted, requested, subresource, managing)
         if dry_run:
+            if _equal(old, wanted):
+                return old
             meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
             return retyped(old, {**wanted, "metadata": meta})
         if "selfLink" in wanted["metadata"]:  # is not stored, so only an answer to a dry run has it
@@ -759,11 +761,9 @@ class Store(StoreReader):
         return self._write(old, wanted, noted)
 
     def _write(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
-        before = old.metadata
-        meta = {**wanted["metadata"], "resourceVersion": before.get("resourceVersion")}
-        if meta == before and _but_metadata(wanted) == _but_metadata(old.raw):
+        if _equal(old, wanted):
             return old
-        meta["resourceVersion"] = str(self.log.version + 1)
+        meta = {**wanted["metadata"], "resourceVersion": str(self.log.version + 1)}
         if noted and MANAGED in meta:
             meta[MANAGED] = noted_after(old, noted, stamp(self._now()))
         wanted["metadata"] = meta
@@ -795,6 +795,12 @@ class Store(StoreReader):
             self._pod_strategy.forget()
         elif kind in _SCOPES:
             self._pod_strategy.forget_scopes()
+
+
+def _equal(old: Object, wanted: Raw) -> bool:
+    """Return whether `wanted` states what the object already is, at whichever version."""
+    meta = {**wanted["metadata"], "resourceVersion": old.metadata.get("resourceVersion")}
+    return meta == old.metadata and _but_metadata(wanted) == _but_metadata(old.raw)
 
 
 def _but_metadata(raw: Raw) -> dict[str, Any]:

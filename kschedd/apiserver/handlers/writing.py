@@ -16,7 +16,7 @@ from kschedd.api.schemas.fields import FieldError, invalid, unsupported
 from kschedd.apiserver.codec.bodies import checked_kind, is_yaml, media_type, read_body, read_delete_options, read_json
 from kschedd.apiserver.codec.negotiation import Form, json_response, wanted_form
 from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options, method_not_allowed, success
-from kschedd.apiserver.handlers.options import read_options
+from kschedd.apiserver.handlers.options import reading_request
 from kschedd.apiserver.handlers.reading import list_response, object_response, read_page
 from kschedd.apiserver.requests import Asked, field_validation, field_validation_faults
 from kschedd.apiserver.services import LARGE_BODY, FaceServices
@@ -317,8 +317,7 @@ async def delete_collection(face: FaceServices, asked: Asked) -> HttpResponse:
     if target.resource.stored == "Namespace":
         raise method_not_allowed()
     asked.warnings.extend(deletion_warnings(request))
-    options_of_list = await read_options(face, asked, watch=False, api_version=target.resource.api_version)
-    page = await read_page(face, asked, options_of_list)
+    page = await read_page(face, asked, await reading_request(face, asked))
     if target.resource.stored == "Event":  # those of the scheduler are nobody's to delete
         page = attrs.evolve(page, objects=[obj for obj in page.objects if obj.resource_version])
     for response in await face.executor(asked).serve_each(request, page.objects):
