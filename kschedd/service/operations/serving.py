@@ -1,23 +1,25 @@
-"""Dispatch of a request to its operation, in its user's name, with the warnings of all that looks at it.
+"""Dispatch of a write to its operation, in its user's name, with the warnings of all that looks at it.
 
 `serve` is the one way by which clients write objects: over HTTP or the socket, in the daemon's cluster, a fork or a
 cluster in virtual time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import attrs
 
 from kschedd.errors import KscheddError
 from kschedd.registry.warnings.objects import creation_warnings, update_warnings
 from kschedd.service.operations.binding import bind
-from kschedd.service.operations.deletion import delete
-from kschedd.service.operations.eviction import evict
+from kschedd.service.operations.deletion import delete, evict
 from kschedd.service.operations.scaling import scale
 from kschedd.service.operations.writing import apply, create, patch, update
 from kschedd.service.request import Request, Response
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.cluster_api import ClusterWriter
+
+Operation = Callable[[ClusterWriter, Request, list[str]], Response]
 
 _CLUSTER = UserInfo("system:admin", ("system:masters",))
 """The user of requests that name none."""
@@ -30,7 +32,7 @@ def serve(store: ClusterWriter, request: Request) -> Response:
     with store.on_behalf_of(request.user or _CLUSTER) as told:
         try:
             response = operation(store, request, warnings)
-            warnings += _warnings(request, response)
+            warnings += _warnings(request, response, store.features)
         except KscheddError as refusal:
             refusal.request_warnings = tuple(dict.fromkeys((*warnings, *told)))
             raise
@@ -39,30 +41,24 @@ def serve(store: ClusterWriter, request: Request) -> Response:
     return attrs.evolve(response, warnings=tuple(dict.fromkeys((*warnings, *told))))
 
 
-def _warnings(request: Request, response: Response) -> tuple[str, ...]:
+def _warnings(request: Request, response: Response, features: frozenset[str]) -> tuple[str, ...]:
     """Return the warnings about the object as it is now stored."""
     if response.action == "created":
-        return creation_warnings(response.object)
+        return creation_warnings(response.object, features)
     if response.before is None or request.subresource not in ("", "scale"):
         return ()
-    return update_warnings(response.before, response.object)
+    return update_warnings(response.before, response.object, features)
 
 
-def _operation(request: Request) -> Callable[[ClusterWriter, Request, list[str]], Response]:
-    match request.subresource:
-        case "binding":
-            return bind
-        case "eviction":
-            return evict
-        case "scale":
-            return scale
-    match request.verb:
-        case "create":
-            return create
-        case "update":
-            return update
-        case "patch":
-            return patch
-        case "apply":
-            return apply
-    return delete
+def _operation(request: Request) -> Operation:
+    return _OF_SUBRESOURCE.get(request.subresource) or _OF_VERB[request.verb]
+
+
+_OF_SUBRESOURCE: Final[Mapping[str, Operation]] = {"binding": bind, "eviction": evict, "scale": scale}
+_OF_VERB: Final[Mapping[str, Operation]] = {
+    "create": create,
+    "update": update,
+    "patch": patch,
+    "apply": apply,
+    "delete": delete,
+}
