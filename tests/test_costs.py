@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from kschedd.api.schemas.unmarshal_errors import quantity_error
 from kschedd.api.selecting.selector_text import parse_field_selector, parse_selector_text
 from kschedd.api.selecting.selectors import from_map, parse_label_selector
 from kschedd.api.text.documents import read_documents
 from kschedd.apiserver.codec.bodies import read_body, read_json
+from kschedd.config.parsing.reading import seconds_of
 from kschedd.store.patches.json_patch import json_patch
 from kschedd.store.patches.patching import patched, read_configuration
 from kschedd.store.store import Store
@@ -25,7 +27,7 @@ def every_turn_is_counted() -> Iterator[None]:
         yield
 
 
-MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
+MAP: Any = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
 
 
 def labels(size: int) -> dict[str, str]:
@@ -193,6 +195,27 @@ def applied(field: str, item: Callable[[int], Any]) -> Callable[[int], Work]:
     return work
 
 
+def stating_managers(operation: str) -> Callable[[int], Work]:
+    """An object is created that says of itself who manages it, and is changed by another manager."""
+
+    def work(size: int) -> Work:
+        entry = {"operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1"}
+        entries = [
+            {**entry, "manager": f"m{number}", "fieldsV1": {"f:data": {f"f:k{number}": {}}}} for number in range(size)
+        ]
+        raw = {**MAP, "metadata": {**MAP["metadata"], "managedFields": entries}, "data": labels(size)}
+
+        def write() -> None:
+            store = Store(now=Clock())
+            store.create(raw, manager="me")
+            config = {**MAP, "data": {"k0": "x"}}
+            store.server_side_apply("ConfigMap", "default", "a", config, "me", force=True)
+
+        return write
+
+    return work
+
+
 @pytest.mark.parametrize(
     "work",
     [
@@ -221,6 +244,8 @@ def applied(field: str, item: Callable[[int], Any]) -> Callable[[int], Work]:
         pytest.param(of_a_class, id="pod-with-many-tolerations-and-those-of-its-class"),
         pytest.param(updated, id="update-of-many-tolerations"),
         pytest.param(running, id="statuses-of-many-containers"),
+        pytest.param(stating_managers("Update"), id="managers-that-updated"),
+        pytest.param(stating_managers("Apply"), id="managers-that-applied"),
         pytest.param(applied("secrets", lambda n: {"name": f"s{n}"}), id="apply-of-items-with-a-key"),
         pytest.param(changed("Deployment", containers), id="strategic-merge-of-containers"),
         pytest.param(changed("ConfigMap", finalizers), id="strategic-merge-of-finalizers"),
@@ -309,3 +334,13 @@ def test_a_long_selector_that_is_stored_has_been_parsed_where_it_was_validated()
     assert 20 * cost_of(lambda: parse_label_selector(made)) < cost_of(
         lambda: parse_label_selector({"matchLabels": labels(1_001)})
     )
+
+
+def test_texts_of_many_digits_are_read_once() -> None:
+    """Where a pattern goes back over the digits for each of them, none of these ends."""
+    digits = "0" * 300_000
+    assert quantity_error(f"{digits}x").startswith("quantities must match")
+    assert quantity_error(f"{digits}.{digits}x").startswith("quantities must match")
+    assert seconds_of(digits) is None
+    assert seconds_of(f"{digits}1h") == 3600
+    assert seconds_of(f"{digits}.{digits}") is None

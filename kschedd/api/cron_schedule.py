@@ -194,7 +194,7 @@ def _every(text: str) -> ConstantDelay:
 def _field(text: str, bounds: Bounds) -> _Field:
     values: set[int] = set()
     anything = False
-    for part in filter(None, text.split(",")):
+    for part in filter(None, dict.fromkeys(text.split(","))):
         found, star = _range(part, bounds)
         values.update(found)
         anything |= star
@@ -235,13 +235,15 @@ def _range(text: str, bounds: Bounds) -> tuple[range, bool]:
 def _number(text: str, names: Mapping[str, int] | None = None) -> int:
     if names and text.lower() in names:
         return names[text.lower()]
-    digits = text[1:] if text[:1] in ("+", "-") else text
+    sign = text[0] if text[:1] in ("+", "-") else ""
+    digits = text.removeprefix(sign)
     wrong = "" if digits.isascii() and digits.isdigit() else "invalid syntax"
-    if not wrong and (len(digits.lstrip("0")) > len(str(_MOST)) or int(digits) > _MOST):
+    digits = digits.lstrip("0") or "0"  # Python reads no more than 4,300 of them
+    if not wrong and (len(digits) > len(str(_MOST)) or int(digits) > _MOST):
         wrong = "value out of range"
     if wrong:
         raise ScheduleError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": {wrong}')
-    number = int(text)
+    number = int(sign + digits)
     if number < 0:
         raise ScheduleError(f"negative number ({number}) not allowed: {text}")
     return number

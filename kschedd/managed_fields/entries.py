@@ -23,6 +23,7 @@ from kschedd.managed_fields.field_set import (
     read_fields_v1,
     set_of,
     union,
+    union_of,
 )
 from kschedd.managed_fields.updater import ManagedSet
 
@@ -122,6 +123,7 @@ def capped(managed: Managed) -> Managed:
     sets, times = dict(managed.sets), dict(managed.times)
     updaters.sort(key=lambda name: (_seconds(times.get(name)), name))
     first: dict[str, str] = {}
+    together: dict[str, list[FieldSet]] = {}
     for name in updaters:
         if over <= 0:
             break
@@ -132,12 +134,15 @@ def capped(managed: Managed) -> Managed:
             continue
         if bucket not in sets:
             sets[bucket] = sets.pop(first[theirs.api_version])
-        sets[bucket] = attrs.evolve(theirs, fields=union(theirs.fields, sets[bucket].fields))
+        together.setdefault(bucket, [sets[bucket].fields]).append(theirs.fields)
+        sets[bucket] = theirs
         if name != bucket:
             del sets[name]
         over -= 1
         if name in times:
             times[bucket] = times[name]
+    for bucket, fields in together.items():
+        sets[bucket] = attrs.evolve(sets[bucket], fields=union_of(fields))
     return Managed(sets, times).with_sets(sets)
 
 

@@ -80,6 +80,14 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
     return FieldSet(one.member or other.member, children)
 
 
+def union_of(sets: Sequence[FieldSet]) -> FieldSet:
+    """Return the union of sets, of which there is at least one, in pairs: each is copied a few times only."""
+    while len(sets) > 1:
+        pairs = (sets[place : place + 2] for place in range(0, len(sets), 2))
+        sets = [union(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return sets[0]
+
+
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
     children = {}
     for step, below in one.children.items():

@@ -28,6 +28,7 @@ from kschedd.managed_fields.field_set import (
     recursive_difference,
     set_of,
     union,
+    union_of,
 )
 from kschedd.managed_fields.reset_fields import kept_fields
 from kschedd.managed_fields.typed import ABSENT
@@ -81,10 +82,8 @@ def resolved(raw: Raw, schema: Schema) -> list[Any]:
     entries = raw["metadata"].get("managedFields") or []
     if all_resolved(entries):
         return list(entries)
-    taken = FieldSet()
-    for entry in entries:
-        if "fieldsV1" in entry:
-            taken = union(taken, read_fields_v1(entry["fieldsV1"]))
+    stated = [read_fields_v1(entry["fieldsV1"]) for entry in entries if "fieldsV1" in entry]
+    taken = union_of([FieldSet(), *stated])
     found = []
     for entry in reversed(entries):
         if "fieldsV1" in entry:

@@ -14,7 +14,7 @@ import attrs
 
 from kschedd.api.schemas.schema import ANY, Fields, ListOf, Schema
 from kschedd.managed_fields.comparing import compare, same
-from kschedd.managed_fields.field_set import FieldSet, difference, intersection, union
+from kschedd.managed_fields.field_set import FieldSet, difference, intersection, union, union_of
 from kschedd.managed_fields.merging import merge, without
 from kschedd.managed_fields.typed import ABSENT, field_schema, field_set_of, with_named_members
 
@@ -105,9 +105,7 @@ def _pruned(merged: Any, schema: Schema, managers: Managers, last: FieldSet) -> 
     """The merged object without what its applier stated the last time, not this time, and nobody else owns."""
     last = with_named_members(last, schema)
     pruned = _value(without(merged, last, schema))
-    owned = FieldSet()
-    for theirs in managers.values():
-        owned = union(owned, theirs.fields)
+    owned = union_of([theirs.fields for theirs in managers.values()])
     everything = with_named_members(field_set_of(merged, schema), schema)
     left = with_named_members(field_set_of(pruned, schema), schema)
     unowned = difference(everything, union(left, with_named_members(owned, schema)))

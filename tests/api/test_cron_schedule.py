@@ -134,3 +134,11 @@ def test_an_unknown_time_zone_is_refused() -> None:
 @pytest.mark.parametrize("zone", ["", "TZ=Asia/Tokyo ", "TZ=America/New_York "])
 def test_nothing_comes_after_the_last_date(schedule: str, zone: str) -> None:
     assert parse_schedule(f"{zone}{schedule}").next_after(instant("9999-12-31T23:58:00+00:00")) is None
+
+
+def test_numbers_of_more_digits_than_python_reads() -> None:
+    zeros, nines = "0" * 5_000, "9" * 5_000
+    assert parse_schedule(f"{zeros}7 * * * *", "").next_after(0.0) == 7 * 60
+    for text in (f"{nines} * * * *", f"*/{nines} * * * *"):
+        with pytest.raises(ScheduleError, match="value out of range"):
+            parse_schedule(text, "")

@@ -114,7 +114,7 @@ def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault], 
                 continue
             here = (where, name)
             if inner is None or (schema.rules and not schema.has(name, rules)):
-                if not schema.drops(name, rules):
+                if not schema.drops(name, rules) and len(faults) < MOST_FAULTS:  # no more are told
                     hint = meant(str(name), [each for each in schema if schema.has(each, rules)])
                     faults.append(unknown_field(_path(here), hint))
                 kept = dict(value) if kept is None else kept

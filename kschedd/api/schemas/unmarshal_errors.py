@@ -39,7 +39,7 @@ from kschedd.api.text.time_errors import time_error
 QUANTITY_EXPRESSION: Final = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
-_NUMERIC: Final = re.compile(r"[+-]?[0-9]*(?:\.[0-9]*)?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+_NUMERIC: Final = re.compile(r"[+-]?[0-9]*+(?:\.[0-9]*+)?+([eEinumkKMGTP]*+[-+]?[0-9]*+)", re.ASCII)
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/]*", re.ASCII)
 
 

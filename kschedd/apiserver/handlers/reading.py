@@ -70,38 +70,34 @@ async def object_response(
     form: Form,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> HttpResponse:
-    value: Any
-    resource = asked.target.resource
-    if form.shape == "Table":
-        columns = table_columns(resource)
-        rows = [_row(columns, asked, resource, raw, face.now())]
-        version = (raw.get("metadata") or {}).get("resourceVersion", "")
-        value = _table({"resourceVersion": version}, columns, rows, form)
-    elif form.shape:
-        value = metadata_of(raw)
-    else:
-        value = converted(raw, resource.api_version)
-    return await _encoded(face, asked, value, form, is_large(raw), status, headers)
+    """Return the response with an object; that of a large one is made in a thread."""
+    resource, now = asked.target.resource, face.now()
+
+    def shown() -> Any:
+        if form.shape == "Table":
+            columns = table_columns(resource)
+            rows = [_row(columns, asked, resource, raw, now)]
+            version = (raw.get("metadata") or {}).get("resourceVersion", "")
+            return _table({"resourceVersion": version}, columns, rows, form)
+        return metadata_of(raw) if form.shape else converted(raw, resource.api_version)
+
+    if not is_large(raw):
+        return _encode(asked, shown(), form, status, headers)
+    return await face.shares.workers.run(asked.client, lambda given_up: _encode(asked, shown(), form, status, headers))
 
 
-async def _encoded(
-    face: FaceServices,
-    asked: Asked,
-    value: Any,
-    form: Form,
-    large: bool,
-    status: int = 200,
-    headers: tuple[tuple[str, str], ...] = (),
+def _encode(
+    asked: Asked, value: Any, form: Form, status: int = 200, headers: tuple[tuple[str, str], ...] = ()
 ) -> HttpResponse:
-    """Return the response with this body; a large one in YAML, indented or compressed is made in a thread."""
     pretty = asked.query.flag("pretty")
+    return json_response(value, status, form=form, headers=headers, request_headers=asked.headers, pretty=pretty)
 
-    def encode_whole() -> HttpResponse:
-        return json_response(value, status, form=form, headers=headers, request_headers=asked.headers, pretty=pretty)
 
-    if not large or not (pretty or form.media != JSON or takes_gzip(asked.headers)):
-        return encode_whole()
-    return await face.shares.workers.run(asked.client, lambda given_up: encode_whole())
+async def _encoded(face: FaceServices, asked: Asked, value: Any, form: Form, large: bool) -> HttpResponse:
+    """Return the response with this body; a large one in YAML, indented or compressed is made in a thread."""
+    if not large or not (asked.query.flag("pretty") or form.media != JSON or takes_gzip(asked.headers)):
+        return _encode(asked, value, form)
+    return await face.shares.workers.run(asked.client, lambda given_up: _encode(asked, value, form))
 
 
 async def list_all(face: FaceServices, asked: Asked) -> HttpResponse:

@@ -21,7 +21,7 @@ from kschedd.config.parsing.source import child_path, line_in
 INT32 = (-(2**31), 2**31 - 1)
 INT64 = (-(2**63), 2**63 - 1)
 
-_DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION_PART = re.compile(r"(\d++\.?\d*+|\.\d++)(ns|us|µs|μs|ms|s|m|h)")
 _LONGEST_S = float(2**63 // 10**9)  # a number of nanoseconds in 64 bits, as Go has it
 _SECONDS = {
     "ns": Decimal("1e-9"),
@@ -219,8 +219,13 @@ def seconds_of(text: str) -> float | None:
     unsigned = text.lstrip("+-") if text[:1] in ("+", "-") else text
     if unsigned == "0":
         return 0.0
-    parts = list(_DURATION_PART.finditer(unsigned))
-    if not parts or "".join(part.group() for part in parts) != unsigned:
+    parts, at = [], 0
+    while at < len(unsigned):
+        if (part := _DURATION_PART.match(unsigned, at)) is None:
+            return None
+        parts.append(part)
+        at = part.end()
+    if not parts:
         return None
     seconds = float(sum(Decimal(part[1]) * _SECONDS[part[2]] for part in parts))
     if seconds > _LONGEST_S:

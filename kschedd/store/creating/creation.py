@@ -10,7 +10,7 @@ Raises: ApiError.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.schemas.check import check_meta_schema
@@ -40,6 +40,7 @@ from kschedd.store.managing import (
     entries_of_new,
     new_pod_entries,
     with_entries,
+    with_resolved_entries,
 )
 from kschedd.store.objects.stored import typed
 from kschedd.store.prototypes.generated import Generated
@@ -47,6 +48,7 @@ from kschedd.store.prototypes.pod_strategy import SHARED_META, PodStrategy, new_
 from kschedd.store.reader import StoreReader
 
 _NOTHING: Mapping[str, Any] = {}
+_LARGE_SPEC: Final = 16 << 10  # bytes; each reader of a larger one would wait for its managers' fields
 
 
 class Creation:
@@ -133,7 +135,14 @@ class Creation:
         status: Raw = admitted.status_at(meta["creationTimestamp"])
         if restore and raw.get("status"):
             status = self._pods.restored_status(status, raw, meta, name)
-        check_size(self._cluster, "Pod", name, admitted.size + len(packed("Pod", name, (meta, status))))
+        if MANAGED in meta and admitted.size > _LARGE_SPEC:
+            whole = new_pod(raw, meta, admitted, node_name, status).raw
+            meta[MANAGED] = with_resolved_entries(whole)["metadata"][MANAGED]
+        size = admitted.size + len(packed("Pod", name, (meta, status)))
+        if size > self._cluster.max_object_bytes and MANAGED in meta and managing.entries is None:
+            del meta[MANAGED]  # as upstream: but for an apply, it goes before the object is refused
+            size = admitted.size + len(packed("Pod", name, (meta, status)))
+        check_size(self._cluster, "Pod", name, size)
         return new_pod(raw, meta, admitted, node_name, status)
 
     def _new_object(
@@ -179,10 +188,13 @@ class Creation:
             meta = dict(whole["metadata"])
             self._born(kind, meta, restore)
             whole["metadata"] = meta
-        stored = encoded_object(whole)
+        bare = stored = encoded_object(whole)
         if entries:
-            stored = with_entries(stored, entries)
-        check_size(cluster, kind, name, len(packed(kind, name, stored)))
+            stored = with_entries(bare, entries)
+        size = len(packed(kind, name, stored))
+        if size > cluster.max_object_bytes and managing.entries is None:
+            stored, size = bare, len(packed(kind, name, bare))
+        check_size(cluster, kind, name, size)
         return typed(kind, stored)
 
     def _requested(self, spec: Raw) -> Raw:
