@@ -181,3 +181,13 @@ def test_an_object_is_of_the_kind_that_its_row_names() -> None:
     for kind in ("Lease.example.com", "Lease"):
         found = module.read_object(kind, msgspec.msgpack.encode(raw))
         assert (found.kind, found.raw) == (kind, raw)
+
+
+@pytest.mark.parametrize("made", [0], indirect=True)
+@pytest.mark.parametrize("change", ["raw = x'00'", "sum = sum + 1", "chain = chain + 1", "type = 0"])
+def test_a_write_that_is_damaged_is_named(made: Made, change: str) -> None:
+    last = made.journal.version
+    made.journal._db.execute(f"UPDATE events SET {change} WHERE version = ?", (last - 1,))
+    with pytest.raises(JournalDamaged, match=f"version {last - 1} is damaged") as damaged:
+        list(made.journal.reading().rows())
+    assert damaged.value.good_version == last - 2

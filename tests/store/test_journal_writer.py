@@ -370,3 +370,23 @@ def test_a_repair_to_a_version_that_the_journal_does_not_have_is_refused(path: P
         journal.repair(version)
     assert journal.version == last
     journal.close()
+
+
+def test_a_write_into_a_file_that_is_taken_away_meanwhile_has_failed(path: Path) -> None:
+    """The write itself goes well: the file is gone, not its descriptor."""
+
+    class Moving(RealDisk):
+        def pwrite(self, descriptor: int, data: bytes, offset: int, /) -> int:
+            if path.exists() and self.moves:
+                path.rename(path.with_name("away"))
+            return super().pwrite(descriptor, data, offset)
+
+        moves = False
+
+    disk = Moving()
+    journal, store = Journal(path, disk=disk), Store(now=Clock())
+    disk.moves = True
+    with pytest.raises(JournalError, match=r"journal\.db was deleted or replaced"):
+        journal.append(store.written_after(0))
+    assert journal.version == 0
+    journal.close()

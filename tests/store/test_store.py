@@ -5,6 +5,7 @@ import pytest
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selector_text import parse_field_selector, parse_selector_text
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.store.admission.chain import Admission, ValidatingPlugin
 from kschedd.store.admission.request import UserInfo
 from kschedd.store.errors import (
@@ -840,3 +841,52 @@ def test_names_of_a_definition_that_goes_are_free_for_another(store: Store) -> N
     assert accepted(refused.name) == "False"
     store.delete("CustomResourceDefinition", "", "widgets.example.com")
     assert accepted(refused.name) == "True"
+
+
+def test_a_deletion_that_is_tried_answers_what_a_deletion_would(store: Store) -> None:
+    store.create(config_map("c"))
+    finalized = config_map("f")
+    finalized["metadata"]["finalizers"] = ["a.io/x"]
+    store.create(finalized)
+    store.create(pod("p", nodeName="node-1"))
+    store.create(pod("q"))
+    version = store.version
+    tried = [store.delete("ConfigMap", "default", name, dry_run=True) for name in "cf"]
+    tried += [store.delete("Pod", "default", name, dry_run=True) for name in "pq"]
+    assert store.version == version
+    assert [each.deleting for each in tried] == [False, True, True, True]
+    assert tried[0] is store.get("ConfigMap", "default", "c")
+    with pytest.raises(Invalid, match="gracePeriodSeconds"):
+        store.delete("Pod", "default", "p", grace_period_s=2**63)
+
+
+def test_a_store_may_begin_with_objects_and_stand_for_another_version(store: Store) -> None:
+    there = [store.create(config_map("a")), store.create(pod("p"))]
+    begun = Store(now=Clock(), seed=1, objects=there, version=store.version)
+    assert [obj.raw for kind in begun.kinds() for obj in begun.list(kind)] == [there[0].raw, there[1].raw]
+    assert begun.count("Namespace") == 0
+    begun.stand_for(V1_34.default_rules)
+    assert begun.rules == V1_34.default_rules != store.rules
+
+
+def test_copies_of_a_request_that_is_a_managers_or_tried_are_none(store: Store) -> None:
+    with store.one_request():
+        for name in "ab":
+            made = store.create({**POD, "metadata": {**POD["metadata"], "name": name}}, manager="me")
+            assert [entry["manager"] for entry in made.metadata["managedFields"]] == ["me"]
+        before = store.version
+        store.create({**POD, "metadata": {**POD["metadata"], "name": "c"}}, dry_run=True)
+        assert store.version == before
+
+
+POD = pod()
+
+
+def test_a_definition_that_is_being_deleted_notes_that_its_objects_are_yet_to_go(store: Store) -> None:
+    raw = definition()
+    raw["metadata"]["finalizers"] = ["a.io/x"]
+    store.create(raw)
+    store.create(widget("a", finalizers=["x.io/f"]))
+    left = store.delete("CustomResourceDefinition", "", "widgets.example.com")
+    assert left.deleting
+    assert left.metadata["finalizers"] == ["a.io/x", "customresourcecleanup.apiextensions.k8s.io"]
