@@ -3,6 +3,7 @@
 The daemon runs each in an actor of its own; simulations run them in this order until idle.
 """
 
+from kschedd.controllers.api_services import APIServiceAvailability
 from kschedd.controllers.disruption import Disruption
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.jobs.cronjobs import CronJobs
@@ -35,6 +36,7 @@ def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOpti
     options = options or ControllerOptions()
     return [
         SystemNamespaces(),
+        APIServiceAvailability(),
         CloudNodes(options.cloud_provider, options.cloud_init_delay_s),
         Heartbeats(),
         NodeTaints(),

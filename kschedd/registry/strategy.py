@@ -384,7 +384,7 @@ def _drop_from_pod_template(new: Raw, old: Old | None, features: frozenset[str])
 
 
 def _create_api_service(new: Raw, at: str) -> None:
-    """Report an API of the server itself as available; one of another server is never available here."""
+    """Report an API of the server itself as available; `kschedd.controllers.api_services` reports the others."""
     if "service" not in (new.get("spec") or {}):
         condition = {"type": "Available", "status": "True", "lastTransitionTime": at, "reason": "Local"}
         new["status"] = {"conditions": [{**condition, "message": "Local APIServices are always available"}]}

@@ -1,0 +1,86 @@
+"""The availability of APIServices of other servers, which kube-apiserver's aggregator reports.
+
+The condition says what is missing: the Service, its port, its EndpointSlices, or ready addresses in them. Where all is
+there, the other server cannot be asked, since requests are not passed on: the check of its discovery fails.
+Source: Kubernetes v1.34, kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go.
+
+Owns nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+from kschedd.api.objects import Object
+from kschedd.api.text.times import stamp
+from kschedd.controllers.running.controller import View
+from kschedd.object_faults import FaultLedger
+from kschedd.store.errors import ApiError
+from kschedd.store.objects.log import WatchEvent
+from kschedd.store.writes import Write, status_of
+
+_SERVICE_NAME: Final = "kubernetes.io/service-name"
+
+
+class APIServiceAvailability:
+    name: Final = "apiservice-availability"
+    kinds: Final = frozenset(("APIService", "Service", "EndpointSlice"))
+    next_deadline: Final = None
+
+    def __init__(self) -> None:
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        remote = [("", each.name) for each in view.list("APIService") if each.spec.get("service")]
+        return self.faults.each("APIService", remote, partial(_serve, view), now)
+
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        """Nothing to do: the change that was in the way is an event."""
+        return []
+
+
+def _serve(view: View, namespace: str, name: str, now: float) -> list[Write]:
+    found = view.find("APIService", namespace, name)
+    if found is None or not found.spec.get("service"):
+        return []
+    reason, message = _missing(view, found.spec)
+    others, before = [], None
+    for each in found.status.get("conditions") or ():
+        if each.get("type") == "Available":
+            before = each
+        else:
+            others.append(each)
+    told: dict[str, Any] = {"type": "Available", "status": "False", "reason": reason, "message": message}
+    since = before.get("lastTransitionTime") if before and before.get("status") == "False" else None
+    told["lastTransitionTime"] = since or stamp(now)
+    return [] if before == told else [status_of(found, {"conditions": [*others, told]})]
+
+
+def _missing(view: View, spec: dict[str, Any]) -> tuple[str, str]:
+    """Return reason and message of what keeps the API from being available."""
+    wanted = spec["service"]
+    namespace, name, number = wanted.get("namespace") or "", wanted.get("name") or "", wanted.get("port")
+    service = view.find("Service", namespace, name)
+    if service is None:
+        return "ServiceNotFound", f'service/{name} in "{namespace}" is not present'
+    if (service.spec.get("type") or "ClusterIP") == "ClusterIP":
+        port = next((each for each in service.spec.get("ports") or () if each.get("port") == number), None)
+        if port is None:
+            return "ServicePortError", f'service/{name} in "{namespace}" is not listening on port {number}'
+        slices = [each for each in view.list("EndpointSlice", namespace) if each.labels.get(_SERVICE_NAME) == name]
+        if not slices:
+            return "EndpointsNotFound", f'cannot find endpointslices for service/{name} in "{namespace}"'
+        port_name = port.get("name") or ""
+        if port_name not in _ready_ports(slices):
+            why = f'have no addresses with port name "{port_name}"'
+            return "MissingEndpoints", f'endpointslices for service/{name} in "{namespace}" {why}'
+    host = service.spec.get("externalName") or service.spec.get("clusterIP") or name
+    url = f"https://{host}:{number}/apis/{spec.get('group')}/{spec.get('version')}"
+    return "FailedDiscoveryCheck", f"failing or missing response from {url}: kschedd does not pass requests on"
+
+
+def _ready_ports(slices: Sequence[Object]) -> Iterator[str]:
+    """Yield the names of the ports of slices that have an endpoint which is not known to be unready."""
+    for each in slices:
+        if any((found.get("conditions") or {}).get("ready") is not False for found in each.raw.get("endpoints") or ()):
+            yield from (port.get("name") or "" for port in each.raw.get("ports") or ())
