@@ -9,7 +9,8 @@ import attrs
 from kschedd.api.schemas.kinds import Kind, kind_of, lookup
 from kschedd.api.text.numbers import whole_number
 from kschedd.printing import documents
-from kschedd.printing.columns.by_kind import RowContext, event_moment
+from kschedd.printing.columns.by_kind import RowContext
+from kschedd.printing.columns.events import event_moment
 from kschedd.printing.columns.kind_tables import table_of
 from kschedd.printing.terminal.tables import Table, render, widths_of
 from kschedd.service.errors import RpcError
