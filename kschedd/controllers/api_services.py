@@ -7,7 +7,7 @@ Source: Kubernetes v1.34, kube-aggregator/pkg/controllers/status/remote/remote_a
 Owns nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -56,7 +56,7 @@ def _serve(view: View, namespace: str, name: str, now: float) -> list[Write]:
     return [] if before == told else [status_of(found, {"conditions": [*others, told]})]
 
 
-def _missing(view: View, spec: dict[str, Any]) -> tuple[str, str]:
+def _missing(view: View, spec: Mapping[str, Any]) -> tuple[str, str]:
     """Return reason and message of what keeps the API from being available."""
     wanted = spec["service"]
     namespace, name, number = wanted.get("namespace") or "", wanted.get("name") or "", wanted.get("port")
