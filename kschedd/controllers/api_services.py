@@ -44,15 +44,16 @@ def _serve(view: View, namespace: str, name: str, now: float) -> list[Write]:
     if found is None or not found.spec.get("service"):
         return []
     reason, message = _missing(view, found.spec)
-    others, before = [], None
+    others: list[Any] = []
+    before: Mapping[str, Any] | None = None
     for each in found.status.get("conditions") or ():
         if each.get("type") == "Available":
             before = each
         else:
             others.append(each)
-    told: dict[str, Any] = {"type": "Available", "status": "False", "reason": reason, "message": message}
     since = before.get("lastTransitionTime") if before and before.get("status") == "False" else None
-    told["lastTransitionTime"] = since or stamp(now)
+    told = {"type": "Available", "status": "False", "lastTransitionTime": since or stamp(now)}
+    told |= {"reason": reason, "message": message}
     return [] if before == told else [status_of(found, {"conditions": [*others, told]})]
 
 
