@@ -71,10 +71,13 @@ def updated_faults(kind: str, meta: Faults, changes: Faults, spec: Faults) -> Fa
     parts more than once. Labels, annotations and owners are looked at with the changes, too.
     """
     again = [fault for fault in meta if fault.path.startswith(_CHECKED_AGAIN)]
+    own = [fault for fault in meta if fault.why.endswith(NOT_STANDARD)]  # of the kind's own rules only
+    of_all_kinds = [fault for fault in meta if fault not in own] if own else meta
     times = _UPDATED.get(kind, _Times())
     once = [fault for fault in spec if fault.path.startswith(_CHECKED_ONCE)]
     more = [fault for fault in spec if not fault.path.startswith(_CHECKED_ONCE)] * times.spec
-    return [*meta, *again, *changes, *(meta * times.meta), *((again + changes) * times.changes), *once, *more]
+    changed = (again + changes + own) * times.changes
+    return [*of_all_kinds, *again, *changes, *(meta * times.meta), *changed, *once, *more]
 
 
 _WITHOUT_RULES: Final = ("CronJob", "PodDisruptionBudget")

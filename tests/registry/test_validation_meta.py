@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from kschedd.api.schemas.fields import FieldError
 from kschedd.registry.validation import default_and_validate, validate_updated
+from kschedd.registry.validation_times import updated_faults
 from kschedd.registry.validation_update import validate_meta_update
 from tests.api.objects import Raw, named, pod, workload
 
@@ -111,3 +113,14 @@ def test_a_stateful_set_with_a_name_of_former_times_can_be_changed() -> None:
     assert done.faults == ()
     raw = {**done.raw, "metadata": {**done.raw["metadata"], "name": "a.b"}}
     assert validate_updated(raw, []) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "times"),
+    [("PersistentVolume", 2), ("LimitRange", 1), ("PersistentVolumeClaim", 3), ("ConfigMap", 2), ("ResourceQuota", 1)],
+)
+def test_a_finalizer_that_is_not_standard_is_told_by_the_kinds_own_rules_only(kind: str, times: int) -> None:
+    """As kube-apiserver 1.34.9 answers a PUT: where nobody looks at the changes of metadata, once less often."""
+    why, other = FieldError("metadata.finalizers[0]", "a", STANDARD), FieldError("metadata.labels", "b", "no")
+    assert updated_faults(kind, [why], [], []).count(why) == times
+    assert updated_faults(kind, [why, other], [], [])[0] is other
