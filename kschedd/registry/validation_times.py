@@ -72,7 +72,7 @@ def updated_faults(kind: str, meta: Faults, changes: Faults, spec: Faults) -> Fa
     """
     again = [fault for fault in meta if fault.path.startswith(_CHECKED_AGAIN)]
     own = [fault for fault in meta if fault.why.endswith(NOT_STANDARD)]  # of the kind's own rules only
-    of_all_kinds = [fault for fault in meta if fault not in own] if own else meta
+    of_all_kinds = [fault for fault in meta if not fault.why.endswith(NOT_STANDARD)]
     times = _UPDATED.get(kind, _Times())
     once = [fault for fault in spec if fault.path.startswith(_CHECKED_ONCE)]
     more = [fault for fault in spec if not fault.path.startswith(_CHECKED_ONCE)] * times.spec
@@ -91,5 +91,5 @@ def status_meta_faults(kind: Kind, meta: Raw, changes: Faults) -> Faults:
     found = validate_meta(meta, kind, any_name=kind.known)
     own = [fault for fault in found if fault.why.endswith(NOT_STANDARD)]
     again = [fault for fault in found if fault.path.startswith(_CHECKED_AGAIN)]
-    once = [*(fault for fault in found if fault not in own), *again, *changes]
+    once = [*(fault for fault in found if not fault.why.endswith(NOT_STANDARD)), *again, *changes]
     return once if kind.name in _WITHOUT_RULES else [*once, *again, *changes, *own]
