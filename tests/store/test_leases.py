@@ -4,7 +4,7 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.text.times import seconds
 from kschedd.store import leases
 from kschedd.store.leases import RENEWED_EVERY, Renewed, renewed
-from kschedd.store.objects.listing import raw_in_order
+from kschedd.store.objects.listing import in_order
 from kschedd.store.store import Store
 
 NOW = seconds("2026-01-01T00:00:35Z")
@@ -47,12 +47,12 @@ def test_a_list_of_leases_is_worked_out_in_steps(monkeypatch: pytest.MonkeyPatch
     present = store.present("Lease")
     assert count == 0
     seen: list[int] = []
-    steps = raw_in_order(present)
+    steps = in_order(present)
     while True:
         try:
             next(steps)
         except StopIteration as done:
-            items = done.value
+            items = [each.raw for each in done.value]
             break
         seen.append(count)
     assert {item["spec"]["renewTime"] for item in items} == {"2026-01-01T00:00:30.250000Z"}

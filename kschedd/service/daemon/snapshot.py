@@ -10,7 +10,7 @@ from kschedd.service.cluster import ClusterBackend
 from kschedd.service.daemon.answers import SnapshotAnswer
 from kschedd.service.table import Call, Large, Methods, method
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.objects.listing import raw_in_order
+from kschedd.store.objects.listing import in_order
 
 
 @attrs.frozen(eq=False)
@@ -30,5 +30,7 @@ class SnapshotMethods(Methods):
             return store.version, [space for kind in store.kinds() for space in store.present(kind)]
 
         version, present = await self._cluster.store.do(read)
-        objects = await call.services.turns.drive(call.client, raw_in_order(present))
-        return Large({"resource_version": version, "epoch": self._cluster.epoch}, "objects", objects)
+        objects = await call.services.turns.drive(call.client, in_order(present))
+        return Large(
+            {"resource_version": version, "epoch": self._cluster.epoch}, "objects", objects, shown=lambda obj: obj.raw
+        )

@@ -11,13 +11,11 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final
 
-from kschedd.api.objects import Object, Raw
+from kschedd.api.objects import Object
 from kschedd.api.selecting.selector_text import FieldSelector
 from kschedd.api.selecting.selectors import LabelSelector
-from kschedd.values import in_parts
 
 _NAME: Final = attrgetter("name")
-_RAW: Final = attrgetter("raw")
 _RUN: Final = 5_000
 _LOOKED_AT: Final = 250  # objects matched, or merged, before others may have their turn
 _TESTS: Final = 8_000  # labels and fields tested of the objects of one such slice, at most
@@ -42,19 +40,6 @@ def in_order(
     for space in spaces:
         matching = yield from _matching(space, label_selector, field_selector)
         found += yield from _by_name(matching)
-    return found
-
-
-def raw_in_order(
-    spaces: Iterable[Sequence[Object]],
-    label_selector: LabelSelector | None = None,
-    field_selector: FieldSelector | None = None,
-) -> Generator[None, None, list[Raw]]:
-    """The same, as clients see them."""
-    found: list[Raw] = []
-    for some in in_parts((yield from in_order(spaces, label_selector, field_selector)), _RUN):
-        found += map(_RAW, some)
-        yield
     return found
 
 
