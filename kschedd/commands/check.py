@@ -7,9 +7,9 @@ import argparse
 import sys
 from typing import Any, Final
 
-from kschedd.commands.dump_flags import add_dump_flags, config_of_dump, load_options
-from kschedd.commands.observe_flags import Observed, add_report_flags, checked_of
-from kschedd.commands.scheduler_flags import add_scheduler_flags, wants_gates
+from kschedd.commands.flags.dump import add_dump_flags, config_of_dump, load_options
+from kschedd.commands.flags.observe import Observed, add_report_flags, checked_of
+from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
 from kschedd.verbs.command_line.parsing import path_text, path_value
 
 FITS, DOES_NOT_FIT, BAD_INPUT = 0, 1, 2
@@ -42,10 +42,10 @@ def add_parser(subparsers: Any) -> None:
 
 def main(options: argparse.Namespace) -> int:
     from kschedd.api.manifests import read_bytes, read_paths
-    from kschedd.clusters.observed_fork import ObservedFork
+    from kschedd.clusters.forks import ObservedFork
     from kschedd.clusters.virtual import VirtualCluster
     from kschedd.commands.simulate import read_config
-    from kschedd.config.changing.flags import with_schedulers
+    from kschedd.config.changing.changes import with_schedulers
     from kschedd.config.in_tree import IN_TREE
     from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.dumps.sources import STDIN

@@ -11,7 +11,7 @@ from kschedd.api.schemas.fields import FieldError, invalid, required, unsupporte
 from kschedd.api.selecting.names import qualified_name
 from kschedd.registry.go_structs import go_struct
 from kschedd.registry.signers import is_of_kubernetes, validate_bundle_name, validate_signer
-from kschedd.registry.storage.paths import validate_not_reserved
+from kschedd.registry.storage.volume_sources import validate_not_reserved
 from kschedd.registry.validation_meta import validate_annotations_size
 from kschedd.registry.validation_selectors import validate_label_selector
 

@@ -12,9 +12,13 @@ from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid
 from kschedd.api.selecting.names import dns_label, dns_subdomain, qualified_name
 from kschedd.registry.pods.certificate_sources import validate_pod_certificate, validate_trust_bundle
 from kschedd.registry.pods.downward_api import validate_field_ref, validate_resource_ref
-from kschedd.registry.storage.paths import validate_descending, validate_not_reserved
 from kschedd.registry.storage.validation import validate_claim_spec, validate_driver_name
-from kschedd.registry.storage.volume_sources import initiator_too_long, validate_common_source
+from kschedd.registry.storage.volume_sources import (
+    initiator_too_long,
+    validate_common_source,
+    validate_descending,
+    validate_not_reserved,
+)
 from kschedd.registry.validation_meta import validate_labels
 
 Raw = dict[str, Any]

@@ -12,8 +12,7 @@ import attrs
 from kschedd.errors import KscheddError
 from kschedd.registry.warnings.objects import creation_warnings, update_warnings
 from kschedd.service.operations.binding import bind
-from kschedd.service.operations.deletion import delete
-from kschedd.service.operations.eviction import evict
+from kschedd.service.operations.deletion import delete, evict
 from kschedd.service.operations.scaling import scale
 from kschedd.service.operations.writing import apply, create, patch, update
 from kschedd.service.request import Request, Response

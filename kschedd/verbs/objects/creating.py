@@ -1,14 +1,14 @@
 """create, run and expose: objects that are not there yet, from manifests or from a few words."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kschedd.api.schemas.kinds import kind_of, lookup
 from kschedd.api.text.numbers import whole_number
+from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
-    Verb,
     VerbParser,
     dry_run_flag,
     given_value,
@@ -19,13 +19,13 @@ from kschedd.verbs.command_line.grammar import (
     suggest,
     validate_flag,
     validation_of,
+    verb,
 )
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import Target, get_object, targets_of
 from kschedd.verbs.objects import generating
 from kschedd.verbs.objects.changing import FORMS, dry_run_text, write_change
-from kschedd.verbs.objects.each_manifest import each_manifest
-from kschedd.verbs.objects.manifests import file_flag
+from kschedd.verbs.objects.manifests import file_flag, no_mapping, read_objects
 
 Raw = dict[str, Any]
 
@@ -71,6 +71,18 @@ def _create_words(words: VerbParser) -> None:
     words.add_argument("--external-name", metavar="HOST", help="of a service")
 
 
+@verb(
+    "create",
+    "Create objects that are not there yet, from manifests or a few words.",
+    _create_words,
+    examples=(
+        "create -f pod.yaml",
+        "create namespace team-a",
+        "create deployment web --image nginx --replicas 3",
+        "create job once --image busybox -- sleep 60",
+        "create quota small --hard pods=10 --dry-run=client -o yaml",
+    ),
+)
 def create(session: VerbSession, options: argparse.Namespace) -> int:
     if not options.filename:
         return _create_one(session, options, _made(session, options), "created")
@@ -162,6 +174,12 @@ def _run_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "run",
+    "Create a pod of one image. (On the command line `run` without --image starts the daemon.)",
+    _run_words,
+    examples=("run web --image nginx --labels app=web", "run web --image nginx --dry-run=client -o yaml"),
+)
 def run(session: VerbSession, options: argparse.Namespace) -> int:
     raw = generating.pod(options.name, options)
     if options.overrides:
@@ -209,6 +227,13 @@ def _expose_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "expose",
+    "Make a service for the pods of a workload, service or pod.",
+    _expose_words,
+    examples=("expose deployment web --port 80 --target-port 8080",),
+    completes="kinds",
+)
 def expose(session: VerbSession, options: argparse.Namespace) -> int:
     targets: list[Target] = targets_of(session, options.what, needs_name=True)
     if options.port and not all(whole_number(port) is not None for port in options.port.split(",")):
@@ -221,33 +246,29 @@ def expose(session: VerbSession, options: argparse.Namespace) -> int:
     return 0
 
 
-VERBS = (
-    Verb(
-        "create",
-        "Create objects that are not there yet, from manifests or a few words.",
-        create,
-        _create_words,
-        examples=(
-            "create -f pod.yaml",
-            "create namespace team-a",
-            "create deployment web --image nginx --replicas 3",
-            "create job once --image busybox -- sleep 60",
-            "create quota small --hard pods=10 --dry-run=client -o yaml",
-        ),
-    ),
-    Verb(
-        "run",
-        "Create a pod of one image. (On the command line `run` without --image starts the daemon.)",
-        run,
-        _run_words,
-        examples=("run web --image nginx --labels app=web", "run web --image nginx --dry-run=client -o yaml"),
-    ),
-    Verb(
-        "expose",
-        "Make a service for the pods of a workload, service or pod.",
-        expose,
-        _expose_words,
-        examples=("expose deployment web --port 80 --target-port 8080",),
-        completes="kinds",
-    ),
-)
+def each_manifest(
+    session: VerbSession, options: argparse.Namespace, done: str, request: Callable[[dict[str, Any]], Any]
+) -> int:
+    """Perform `request` with each object and print what became of it; an error of one leaves the others alone.
+
+    `done` is the word for success. Returns the exit status: 1 where anything was refused.
+    """
+    objects, failed = read_objects(session, options.filename, namespace_of(session, options) or "default")
+    answers = []
+    for place, raw in objects:
+        try:
+            answer = request(raw)
+        except RpcError as error:
+            why = str(error)
+            if error.code == "no_match":
+                meta = raw.get("metadata") or {}
+                why = no_mapping(place.rpartition(":")[0], meta.get("name"), meta.get("namespace"), why)
+            session.error(f"{place}: {why}")
+            failed += 1
+            continue
+        answers.append(answer)
+        for warning in answer.get("warnings") or ():
+            session.warn(f"{place}: {warning}")
+        write_change(session, options, answer["object"], f"{done}{dry_run_text(options)}")
+    session.warn_unsupported(answers)
+    return 1 if failed else 0
