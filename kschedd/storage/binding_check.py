@@ -2,7 +2,7 @@
 
 Repeated while the volume controller and the provisioners work. It reads observed objects, never assumed ones, and an
 object counts only once the scheduler's own write to it has been observed.
-Source: Kubernetes v1.34, volumebinding/binder.go (checkBindings).
+Source: Kubernetes v1.34, volumebinding/binder.go (checkBindings); v1.35, volumebinding/passive_assume_cache.go.
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import attrs
 
 from kschedd.api.objects import Object
+from kschedd.storage.assume import CLAIM, VOLUME
 from kschedd.storage.claims import SELECTED_NODE, fully_bound, volume_of
 from kschedd.storage.migration import in_tree, migrated_plugins, translated_affinity
 from kschedd.storage.volumes import StorageError, node_affinity, usable_from
@@ -37,19 +38,19 @@ class WrittenObject:
 class BindingCheck:
     volumes: tuple[WrittenObject, ...]
     claims: tuple[WrittenObject, ...]  # claims to be provisioned
+    as_listed: bool  # the rule `absent_volumes_as_listed`
 
     def done(
         self, node: str, labels: Mapping[str, str], csi_node: Object | None, claims: Kinds, volumes: Kinds
     ) -> bool:
         """True: all are bound. False: not yet. Raises StorageError if they cannot become bound for this node."""
         for written in self.volumes:
-            if not _volume_done(written, node, labels, csi_node, claims, volumes):
+            if not self._volume_done(written, node, labels, csi_node, claims, volumes):
                 return False
         for written in self.claims:
             claim = claims.get(written.key)
             if claim is None:
-                why = f'could not find v1.PersistentVolumeClaim "{written.key}"'
-                raise StorageError(f"failed to check provisioning pvc: {why}")
+                raise StorageError(f"failed to check provisioning pvc: {self._absent(CLAIM, written.key)}")
             if not written.seen(claim):
                 return False
             if not claim.annotations:
@@ -66,25 +67,33 @@ class BindingCheck:
                 return False
         return True
 
+    def _volume_done(
+        self,
+        written: WrittenObject,
+        node: str,
+        labels: Mapping[str, str],
+        csi_node: Object | None,
+        claims: Kinds,
+        volumes: Kinds,
+    ) -> bool:
+        volume = volumes.get(written.key)
+        if volume is None:
+            raise StorageError(f"failed to check binding: {self._absent(VOLUME, written.key)}")
+        claim = claims.get(written.claim)
+        if claim is None:
+            raise StorageError(f"failed to check binding: {self._absent(CLAIM, written.claim)}")
+        if not written.seen(volume):
+            return False
+        try:
+            _check_node(volume, node, labels, csi_node)
+        except _Untranslatable as fault:
+            raise StorageError(f"failed to translate pv to csi: {fault}") from fault
+        if not (volume.spec.get("claimRef") or {}).get("uid"):
+            raise StorageError(f'ClaimRef got reset for pv "{volume.name}"')
+        return fully_bound(claim)
 
-def _volume_done(
-    written: WrittenObject, node: str, labels: Mapping[str, str], csi_node: Object | None, claims: Kinds, volumes: Kinds
-) -> bool:
-    volume = volumes.get(written.key)
-    if volume is None:
-        raise StorageError(f'failed to check binding: could not find v1.PersistentVolume "{written.key}"')
-    claim = claims.get(written.claim)
-    if claim is None:
-        raise StorageError(f'failed to check binding: could not find v1.PersistentVolumeClaim "{written.claim}"')
-    if not written.seen(volume):
-        return False
-    try:
-        _check_node(volume, node, labels, csi_node)
-    except _Untranslatable as fault:
-        raise StorageError(f"failed to translate pv to csi: {fault}") from fault
-    if not (volume.spec.get("claimRef") or {}).get("uid"):
-        raise StorageError(f'ClaimRef got reset for pv "{volume.name}"')
-    return fully_bound(claim)
+    def _absent(self, kind: str, key: str) -> str:
+        return f'{kind.lower()}s "{key}" not found' if self.as_listed else f'could not find v1.{kind} "{key}"'
 
 
 @attrs.define(eq=False)

@@ -8,6 +8,7 @@ import pytest
 from kschedd.conformance.cases import run_case
 from kschedd.conformance.records import read_records
 from tests.conformance.golden_records import ONE_NODE_FITS, case, node, pod, write_records
+from tests.extenders.servers import serving
 
 CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 NO_SCORES = {"plugins": {"score": {"disabled": [{"name": "*"}]}}}
@@ -67,3 +68,19 @@ def test_a_gated_pod_that_is_nominated_does_not_count_on_its_node(tmp_path: Path
     assert said["feasible"] == ["n1"]
     nominated = {**gated, "spec": {**gated["spec"], "schedulingGates": []}}
     assert outcome(tmp_path, {}, [node("n1"), nominated], pod("w"))["feasible"] == []
+
+
+def test_extenders_reject_nodes_and_add_to_totals(tmp_path: Path) -> None:
+    verbs = {
+        "filter": lambda body: {"NodeNames": ["a", "b"], "FailedNodes": {"c": "it is full"}},
+        "prioritize": lambda body: [{"Host": "b", "Score": 10}],
+    }
+    with serving(verbs) as extender:
+        asked = {"urlPrefix": extender.url, "nodeCacheCapable": True, "filterVerb": "filter"}
+        config = {**CONFIG, "extenders": [asked | {"prioritizeVerb": "prioritize", "weight": 2}]}
+        raw = case(want=ONE_NODE_FITS, config=config, objects=[node("a"), node("b"), node("c")], pod=pod("p"))
+        (record,) = read_records(write_records(tmp_path / "small.jsonl", raw))
+        said = run_case(record)
+    assert reasons(said) == {"a": None, "b": None, "c": ["it is full"]}
+    assert (said["feasible"], said["best"], said["unschedulable_plugins"]) == (["a", "b"], ["b"], ["Extender"])
+    assert said["total"]["b"] - said["total"]["a"] == 10 * 2 * 10  # of 10 the most, of 100 with the plugins

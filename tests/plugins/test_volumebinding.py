@@ -9,7 +9,8 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.versions.feature_gates import defaults
-from kschedd.config.versions.kube_versions import V1_34
+from kschedd.config.versions.kube_versions import V1_34, V1_35, KubernetesVersion
+from kschedd.config.versions.rules import Rules
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.running.controller import Controller
 from kschedd.controllers.storage.provisioner import Provisioner
@@ -305,7 +306,7 @@ def test_the_less_of_the_room_a_volume_takes_the_better(capacity: str | None, sc
 class Embedded:
     """A store, the volume controllers, a scheduler's cluster fed by watching, and the plugin on it."""
 
-    def __init__(self, *raws: dict[str, Any], bind_timeout_s: int = 600) -> None:
+    def __init__(self, *raws: dict[str, Any], bind_timeout_s: int = 600, rules: Rules = V1_34.rules) -> None:
         self.now = 0.0
         self.store = Store(now=lambda: self.now)
         controllers: list[Controller] = [VolumeController(), Provisioner(delay_s=5)]
@@ -317,7 +318,7 @@ class Embedded:
         self.settling.run_until_idle()
         self.follow()
         args = VolumeBindingArgs(bind_timeout_s=bind_timeout_s)
-        self.plugin = VolumeBinding.from_args(args, Handle(self.cluster))
+        self.plugin = VolumeBinding.from_args(args, Handle(self.cluster, rules=rules))
         self.state = CycleState()
 
     def follow(self) -> None:
@@ -455,20 +456,32 @@ def test_provisioner_that_never_answers_runs_into_the_timeout() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "namespace", "name", "why"),
+    ("version", "kind", "namespace", "name", "why"),
     [
-        ("Node", "", "n", 'failed to get node "n": node "n" not found'),
-        ("PersistentVolume", "", "disk", 'failed to check binding: could not find v1.PersistentVolume "disk"'),
+        (V1_34, "Node", "", "n", 'failed to get node "n": node "n" not found'),
+        (V1_34, "PersistentVolume", "", "disk", 'failed to check binding: could not find v1.PersistentVolume "disk"'),
+        (V1_35, "PersistentVolume", "", "disk", 'failed to check binding: persistentvolumes "disk" not found'),
         (
+            V1_34,
             "PersistentVolumeClaim",
             "default",
             "data",
             'failed to check binding: could not find v1.PersistentVolumeClaim "default/data"',
         ),
+        (
+            V1_35,
+            "PersistentVolumeClaim",
+            "default",
+            "data",
+            'failed to check binding: persistentvolumeclaims "default/data" not found',
+        ),
     ],
 )
-def test_what_goes_meanwhile_ends_the_wait(kind: str, namespace: str, name: str, why: str) -> None:
-    cluster = Embedded(raw_node("n", "a"), raw_class(), raw_claim(), raw_volume("a"), RAW_POD)
+def test_what_goes_meanwhile_ends_the_wait(
+    version: KubernetesVersion, kind: str, namespace: str, name: str, why: str
+) -> None:
+    raws = raw_node("n", "a"), raw_class(), raw_claim(), raw_volume("a"), RAW_POD
+    cluster = Embedded(*raws, rules=version.rules)
     _, plan = cluster.reserve("web", "n")
     cluster.carry_out(plan)
     cluster.store.delete(kind, namespace, name)

@@ -120,6 +120,11 @@ class Rules:
         "1.37",
         "a namespaceSelector with only NotIn or DoesNotExist selects the namespaces that it matches, not all",
     )
+    absent_volumes_as_listed: bool = rule(
+        "VolumeBinding",
+        "1.35",
+        "a claim or volume that goes while a pod's volumes are bound is named by its resource, not by its type",
+    )
     portworx_volumes_counted: bool = rule(
         "NodeVolumeLimits", "1.36", "Portworx volumes count for their CSI driver on every node with a CSINode"
     )

@@ -104,6 +104,7 @@ class VolumeBinding:
     _bind_timeout_s: int
     _shape: tuple[ShapePoint, ...]  # empty: no score
     _attributes_classes: bool
+    _absent_as_listed: bool
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -117,6 +118,7 @@ class VolumeBinding:
             wanted.bind_timeout_s,
             wanted.shape if handle.rules.capacity_scored else (),
             gates.get("VolumeAttributesClass", True),
+            handle.rules.absent_volumes_as_listed,
         )
 
     def idle_for(self, pod: Pod) -> Sequence[str]:
@@ -282,6 +284,7 @@ class VolumeBinding:
                 for b in volumes.bindings
             ),
             tuple(WrittenObject(p.claim.key, before[f"{CLAIM} {p.claim.key}"]) for p in volumes.provisions),
+            self._absent_as_listed,
         )
 
         def ready(cluster: SchedulerCache) -> Status | None:

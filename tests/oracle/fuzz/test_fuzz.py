@@ -138,5 +138,19 @@ def test_traces_ask_for_what_records_leave_out() -> None:
     assert any(one.get("during") for one in operations)
     assert any("extenders" in (one["config"] or {}) for one in made)
     assert any(one["feature_gates"] for one in made)
+    assert any("extenders" in (case(9, number, 37)["config"] or {}) for number in range(len(FAMILIES)))
     assert {"ResourceClaim", "ResourceSlice"} <= {obj["kind"] for one in made for obj in _created(one)}
     assert any(sum(obj["kind"] == "Node" for obj in one["objects"]) >= 20 for one in made)
+
+
+def test_a_gate_is_turned_off_or_on() -> None:
+    gates = {gate: on for number in range(400) for gate, on in trace(9, number, 37)["feature_gates"].items()}
+    assert gates["SchedulerAsyncAPICalls"] is True
+    assert gates["OpportunisticBatching"] is False
+
+
+def test_nothing_happens_during_the_cycle_of_a_group() -> None:
+    operations = [operation for number in range(20) for operation in group_trace(9, number, 37)["ops"]]
+    runs = [one for one in operations if one["op"] == "run"]
+    assert runs
+    assert not any("during" in one or "hold" in one for one in runs)

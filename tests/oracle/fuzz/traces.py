@@ -1,5 +1,7 @@
 """Random traces: a cluster, and 20 to 60 operations with pods, nodes, volumes, devices, budgets, faults and time."""
 
+from typing import Final
+
 from tests.oracle.fuzz.cluster import Cluster, cluster_of
 from tests.oracle.fuzz.configurations import configuration
 from tests.oracle.fuzz.devices import in_use, pools
@@ -16,6 +18,9 @@ _GATES: dict[str, tuple[int, int]] = {
     "DRAPartitionableDevices": (36, 37),
 }
 """Gates that are on by default, and the first and last minor version in which a trace may turn each off."""
+
+_ON: Final = ("SchedulerAsyncAPICalls",)
+"""Gates that are off by default, which a trace may turn on."""
 
 
 def trace(seed: int, number: int, minor: int) -> Raw:
@@ -57,6 +62,7 @@ def _ready_at_once(cluster: Cluster) -> None:
 
 
 def _gates(cluster: Cluster) -> dict[str, bool]:
-    """Return one gate that is off."""
+    """Return one gate that is not as by default."""
     known = [name for name, (first, last) in _GATES.items() if first <= cluster.minor <= last]
-    return {cluster.draw.choice(known): False}
+    name = cluster.draw.choice((*known, *_ON))
+    return {name: name in _ON}
