@@ -1,0 +1,132 @@
+"""The diagnosis of a workload: the order in which causes are looked for, and what is made of them.
+
+What keeps pods from being created comes first, then what keeps a pod out of the scheduler's hands, then its demands in
+the order in which they narrow the nodes down: labels, resources that only some nodes have, taints, sizes, volumes.
+Only where nodes are left by all of these, what is on them now is looked at: room, ports, topology. Causes that are
+each enough by themselves are all named.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_resource
+from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer
+from kschedd.causes.case import Case
+from kschedd.causes.findings import Finding, named
+from kschedd.causes.remedies import remedies
+from kschedd.causes.selecting import no_node_selected
+from kschedd.causes.tainted import all_tainted
+from kschedd.causes.trial import Trials
+from kschedd.causes.workload import Workload, workload_of
+from kschedd.clusters.virtual import MethodsOf, VirtualCluster
+from kschedd.explain.explain import explain
+
+_SHOWN_NODES: Final = 5
+
+#: demands on nodes, in the order in which they narrow them down: the first that leaves none is a cause
+_NARROWING: Final[Sequence[Callable[[Case], Finding | None]]] = (
+    no_node_selected,
+    no_such_resource,
+    all_tainted,
+    larger_than_every_node,
+)
+
+
+def diagnosis(
+    cluster: VirtualCluster,
+    obj: Object,
+    methods: MethodsOf,
+    *,
+    program: str = "kschedd",
+    trying: bool = True,
+    check: Callable[[], None] = lambda: None,
+) -> DiagnosisAnswer:
+    """What is wrong with the workload that this object is or belongs to; the cluster is used up.
+
+    `program`: of the commands. Without `trying` no remedies are looked for.
+    """
+    workload = workload_of(cluster.engine.store, obj)
+    examined = obj if isinstance(obj, Pod) and not obj.node_name else next(iter(workload.pending), None)
+    case = None if examined is None else case_of(cluster, workload, examined)
+    findings = list(causes(cluster, workload, case))
+    found, failed = [], []
+    if trying and any(finding.options for finding in findings):
+        trials = Trials(cluster, workload, methods, check)
+        found, failed = remedies(workload, findings, trials, program)
+    wanted, scheduled, pending = workload.wanted, len(workload.scheduled), len(workload.pending)
+    return DiagnosisAnswer(
+        workload=named(workload.obj),
+        wanted=wanted,
+        scheduled=scheduled,
+        pending=pending,
+        missing=max(0, wanted - len(workload.pods)),
+        pod="" if examined is None else examined.key,
+        cause=findings[0].answer(),
+        also=[finding.answer() for finding in findings[1:]],
+        confidence="certain" if all(finding.certain for finding in findings) else "likely",
+        remedies=found,
+        tried=failed,
+        blocking_nodes=[] if case is None else blocking(case),
+    )
+
+
+def case_of(cluster: VirtualCluster, workload: Workload, pod: Pod) -> Case | None:
+    engine = cluster.engine
+    if pod.scheduler_name not in engine.machine.schedulers:
+        return None
+    found = explain(engine.machine, pod, engine.driver.nominator.by_node(), suggesting=False)
+    return Case(engine, workload, pod, found)
+
+
+def causes(cluster: VirtualCluster, workload: Workload, case: Case | None) -> Iterator[Finding]:
+    """The causes; at least one."""
+    found = False
+    for finding in _found(cluster, workload, case):
+        found = True
+        yield finding
+    if not found:
+        yield _unknown(workload, case)
+
+
+def _found(cluster: VirtualCluster, workload: Workload, case: Case | None) -> Iterator[Finding]:
+    if case is None:
+        return
+    for narrowing in _NARROWING:
+        finding = narrowing(case)
+        if finding is not None:
+            yield finding
+            return
+    yield from _busy(case)
+
+
+def _busy(case: Case) -> Iterator[Finding]:
+    """What is in the way on nodes that would do otherwise."""
+    room = no_room(case, case.large_enough)
+    if room is not None:
+        yield room
+
+
+def _unknown(workload: Workload, case: Case | None) -> Finding:
+    """No cause that has a name here: what the plugins say."""
+    if case is not None and case.explanation.message:
+        return Finding("Rejected", case.explanation.message, [named(workload.obj)], certain=False)
+    return Finding(
+        "NothingWrong",
+        f"{workload.label} has all its pods on nodes" if workload.scheduled else f"{workload.label} wants no pods",
+        [named(workload.obj)],
+        passing=True,
+    )
+
+
+def blocking(case: Case) -> list[BlockingNodes]:
+    """The nodes that reject the pod, grouped by plugin and reason; the largest group first."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for verdict in case.explanation.verdicts:
+        if verdict.plugin is not None:
+            groups.setdefault((verdict.plugin, ", ".join(verdict.reasons)), []).append(verdict.node)
+    ordered = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    return [
+        BlockingNodes(len(nodes), plugin, reason, sorted(nodes)[:_SHOWN_NODES]) for (plugin, reason), nodes in ordered
+    ]

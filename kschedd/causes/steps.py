@@ -1,0 +1,176 @@
+"""Steps of a remedy: each is one command in kubectl's grammar, and the calls that the same verb makes.
+
+A change of a manifest is a JSON patch with nothing but the difference. What cannot be changed in place (a Job's
+template, most of a Pod's spec) is replaced whole.
+"""
+
+import copy
+import difflib
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.schemas.kinds import kind_of, lookup
+from kschedd.causes.workload import Workload
+from kschedd.printing import documents
+
+Raw = Mapping[str, Any]
+CallDaemon = Callable[..., Any]
+
+_OF_THE_SERVER: Final = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
+_OF_CONTROLLERS: Final = (
+    "controller-uid",
+    "job-name",
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+)
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_SHOWN_LINES: Final = 3  # around a difference
+
+
+@attrs.frozen(eq=False)
+class Step:
+    """`words`: the command without the program; `given`: what it reads from `-f -`; `calls`: what the verb calls."""
+
+    words: tuple[str, ...]
+    calls: Sequence[tuple[str, Raw]]
+    given: str = ""
+
+    def shell(self, program: str) -> str:
+        """The command for a shell; `program` is kschedd or kubectl."""
+        line = f"{program} {shlex.join(self.words)}"
+        return f"{line} <<'EOF'\n{self.given.rstrip()}\nEOF" if self.given else line
+
+    def run(self, call: CallDaemon) -> None:
+        """Make the calls. Raises RpcError where one is refused."""
+        for method, params in self.calls:
+            call(method, **params)
+
+
+def patched(raw: Raw, operations: Sequence[Raw], subresource: str = "") -> Step:
+    kind, meta = lookup(str(raw["kind"])), raw["metadata"]
+    place = ("-n", str(meta["namespace"])) if meta.get("namespace") else ()
+    part = ("--subresource", subresource) if subresource else ()
+    text = json.dumps(list(operations), separators=(",", ":"))
+    words = ("patch", kind.singular, str(meta["name"]), *place, *part, "--type", "json", "-p", text)
+    where = {"namespace": meta["namespace"]} if meta.get("namespace") else {}
+    params = {"kind": raw["kind"], "name": meta["name"], **where, "patch": list(operations), "type": "json"}
+    return Step(words, [("objects.patch", {**params, **({"subresource": subresource} if subresource else {})})])
+
+
+def created(raw: Raw) -> Step:
+    return Step(("create", "-f", "-"), [("objects.create", {"manifest": dict(raw)})], documents.as_yaml(dict(raw)))
+
+
+def deleted(kind: str, namespace: str, names: Sequence[str]) -> Step:
+    place = ("-n", namespace) if namespace else ()
+    where = {"namespace": namespace} if namespace else {}
+    calls = [("objects.delete", {"kind": kind, "name": name, **where}) for name in names]
+    return Step(("delete", lookup(kind).singular, *names, *place), calls)
+
+
+def replaced(raw: Raw) -> Step:
+    """The object is deleted and created anew."""
+    meta = raw["metadata"]
+    where = {"namespace": meta["namespace"]} if meta.get("namespace") else {}
+    gone = ("objects.delete", {"kind": raw["kind"], "name": meta["name"], **where, "grace_period_s": 0})
+    return Step(
+        ("replace", "--force", "-f", "-"),
+        [gone, ("objects.create", {"manifest": dict(raw)})],
+        documents.as_yaml(dict(raw)),
+    )
+
+
+# -- a changed workload ---------------------------------------------------------------------------------------------
+
+
+def steps_to(workload: Workload, after: dict[str, Any]) -> list[Step]:
+    """What makes the workload's manifest so. Pods that wait with the old template are replaced where no controller
+    would do it."""
+    before = workload.obj.raw
+    operations = list(_difference(before, after, ""))
+    if not operations:
+        return []
+    match workload.kind:
+        case "Job":
+            return [replaced(_as_new(after))]
+        case "Pod":
+            if all(_allowed_of_pod(operation) for operation in operations):
+                return [patched(before, operations)]
+            return [replaced(_as_new(after))]
+        case "StatefulSet" | "ReplicaSet" | "ReplicationController" if workload.pending:
+            # Their controllers keep a pod that is not ready, or every pod, when the template changes.
+            names = [pod.name for pod in workload.pending]
+            return [patched(before, operations), deleted("Pod", workload.obj.namespace, names)]
+    return [patched(before, operations)]
+
+
+def _allowed_of_pod(operation: Raw) -> bool:
+    path = str(operation["path"])
+    return (
+        (path.startswith(("/spec/tolerations", "/metadata/"))
+        and operation["op"] == "add")
+        or (path.startswith("/spec/schedulingGates") and operation["op"] == "remove")
+    )
+
+
+def _as_new(raw: Raw) -> dict[str, Any]:
+    """The manifest as somebody would write it: without what the server and the controllers have added."""
+    made: dict[str, Any] = copy.deepcopy(dict(raw))
+    made.pop("status", None)
+    meta = made["metadata"] = {key: value for key, value in made["metadata"].items() if key not in _OF_THE_SERVER}
+    (meta.get("annotations") or {}).pop(_LAST_APPLIED, None)
+    spec = made.get("spec") or {}
+    if made["kind"] == "Job":
+        spec.pop("selector", None)
+        for part in (meta, (spec.get("template") or {}).get("metadata") or {}):
+            part["labels"] = {k: v for k, v in (part.get("labels") or {}).items() if k not in _OF_CONTROLLERS}
+            if not part["labels"]:
+                del part["labels"]
+    if made["kind"] == "Pod":
+        spec["volumes"] = [
+            v for v in spec.get("volumes") or () if not str(v.get("name")).startswith("kube-api-access-")
+        ]
+        for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+            mounts = container.get("volumeMounts") or ()
+            container["volumeMounts"] = [m for m in mounts if not str(m.get("name")).startswith("kube-api-access-")]
+    return made
+
+
+def diff(before: Raw, after: Raw) -> str:
+    """The change as a unified diff of the manifest."""
+    kind = kind_of(before)
+    name = f"{kind.singular}/{before['metadata']['name']}"
+    texts = [documents.as_yaml({"spec": raw.get("spec") or {}}).splitlines(keepends=True) for raw in (before, after)]
+    return "".join(difflib.unified_diff(texts[0], texts[1], name, name, n=_SHOWN_LINES))
+
+
+def _difference(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
+    """The operations of a JSON patch that leads from one to the other."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in before:
+            inner = f"{path}/{_escaped(key)}"
+            if key not in after:
+                yield {"op": "remove", "path": inner}
+            else:
+                yield from _difference(before[key], after[key], inner)
+        for key in after:
+            if key not in before:
+                yield {"op": "add", "path": f"{path}/{_escaped(key)}", "value": after[key]}
+    elif isinstance(before, Sequence) and isinstance(after, list) and not isinstance(before, str):
+        if len(before) > len(after):
+            yield {"op": "replace", "path": path, "value": after}
+            return
+        for place, (old, new) in enumerate(zip(before, after, strict=False)):
+            yield from _difference(old, new, f"{path}/{place}")
+        for new in after[len(before) :]:
+            yield {"op": "add", "path": f"{path}/-", "value": new}
+    elif before != after:
+        yield {"op": "replace", "path": path, "value": after}
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
