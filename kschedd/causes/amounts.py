@@ -18,7 +18,7 @@ from kschedd.causes.tainted import all_tainted, said, untolerated
 Spec = dict[str, Any]
 _BYTES: Final = ("memory", "ephemeral-storage")
 _USUAL: Final = ("cpu", *_BYTES)
-_LEAST_SHARE: Final = 0.4  # of a request: less is no change of an amount, but another pod
+_LEAST_SHARE: Final = 0.25  # of a request: less is no change of an amount, but another pod
 _STEPS: Final = {"cpu": (1_000, 500, 100, 10), "memory": (1 << 30, 1 << 28, 1 << 20), "": (1,)}
 _MOST_NODES: Final = 16
 
@@ -59,7 +59,7 @@ def no_such_resource(case: Case) -> Finding | None:
             return _unknown(case, resource, number)
         return Finding(
             "ResourceOnOtherNodes",
-            f"{resource} is offered by {counted(len(offering), 'node')}, and none of them is a node that the pod selects",
+            f"{resource} is on {counted(len(offering), 'node')} only, and the pod selects none of them",
             [ObjectNamed("Node", "", name) for name in sorted(offering)[:3]],
             ["spec.nodeSelector", "spec.affinity"],
             [f"nodes with {resource}: {some(offering)}", f"nodes that the pod selects: {some(case.selected)}"],

@@ -12,13 +12,17 @@ from typing import Final
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_resource
-from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer
+from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer, RemedyAnswer
 from kschedd.causes.case import Case
+from kschedd.causes.creating import held, not_created, selected_nothing, template_pod
 from kschedd.causes.findings import Finding, named
+from kschedd.causes.neighbors import apart_or_together, port_taken
 from kschedd.causes.remedies import remedies
 from kschedd.causes.selecting import no_node_selected
+from kschedd.causes.spreading import missing_key, not_spread
 from kschedd.causes.tainted import all_tainted
 from kschedd.causes.trial import Trials
+from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.workload import Workload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster
 from kschedd.explain.explain import explain
@@ -31,6 +35,7 @@ _NARROWING: Final[Sequence[Callable[[Case], Finding | None]]] = (
     no_such_resource,
     all_tainted,
     larger_than_every_node,
+    missing_key,
 )
 
 
@@ -48,10 +53,11 @@ def diagnosis(
     `program`: of the commands. Without `trying` no remedies are looked for.
     """
     workload = workload_of(cluster.engine.store, obj)
-    examined = obj if isinstance(obj, Pod) and not obj.node_name else next(iter(workload.pending), None)
+    examined = _examined(cluster, workload, obj)
     case = None if examined is None else case_of(cluster, workload, examined)
-    findings = list(causes(cluster, workload, case))
-    found, failed = [], []
+    findings = list(causes(cluster, workload, examined, case))
+    found: list[RemedyAnswer] = []
+    failed: list[str] = []
     if trying and any(finding.options for finding in findings):
         trials = Trials(cluster, workload, methods, check)
         found, failed = remedies(workload, findings, trials, program)
@@ -80,18 +86,56 @@ def case_of(cluster: VirtualCluster, workload: Workload, pod: Pod) -> Case | Non
     return Case(engine, workload, pod, found)
 
 
-def causes(cluster: VirtualCluster, workload: Workload, case: Case | None) -> Iterator[Finding]:
-    """The causes; at least one."""
+def _examined(cluster: VirtualCluster, workload: Workload, obj: Object) -> Pod | None:
+    """The pod to look at: the one that is asked about, or one that is pending, or one that is not there yet."""
+    if isinstance(obj, Pod) and not obj.node_name and not obj.finished:
+        return obj
+    if workload.pending:
+        return workload.pending[0]
+    if workload.kind == "DaemonSet" and not workload.pods:  # its controller makes none where no node would do
+        made = template_pod(cluster.engine.store, workload)
+        return made if isinstance(made, Pod) else None
+    return None
+
+
+def causes(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: Case | None) -> Iterator[Finding]:
+    """The causes; at least one. `case`: of the pod, where a profile is there for it."""
+    engine = cluster.engine
     found = False
-    for finding in _found(cluster, workload, case):
+    for finding in _found(cluster, workload, pod, case):
         found = True
         yield finding
-    if not found:
-        yield _unknown(workload, case)
+    if found:
+        return
+    if case is not None and case.explanation.message:
+        yield Finding("Rejected", case.explanation.message, [named(workload.obj)], certain=False)
+        return
+    yield evicted_soon(engine, workload) or nothing_wrong(workload)
 
 
-def _found(cluster: VirtualCluster, workload: Workload, case: Case | None) -> Iterator[Finding]:
+def _found(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: Case | None) -> Iterator[Finding]:
+    store = cluster.engine.store
+    told = held(workload) or selected_nothing(workload)
+    if told is not None:
+        yield told
+        return
+    refused = not_created(store, workload)
+    if refused is not None:
+        yield refused
+    if pod is None:
+        return
+    unknown = unknown_scheduler(cluster.engine, workload, pod)
+    if unknown is not None:
+        yield unknown
     if case is None:
+        return
+    gate = gated(case)
+    if gate is not None:
+        yield gate
+    waits = nominated(case) or fits_now(case)
+    if waits is not None:
+        if gate is None:
+            yield waits
         return
     for narrowing in _NARROWING:
         finding = narrowing(case)
@@ -103,21 +147,24 @@ def _found(cluster: VirtualCluster, workload: Workload, case: Case | None) -> It
 
 def _busy(case: Case) -> Iterator[Finding]:
     """What is in the way on nodes that would do otherwise."""
-    room = no_room(case, case.large_enough)
-    if room is not None:
-        yield room
-
-
-def _unknown(workload: Workload, case: Case | None) -> Finding:
-    """No cause that has a name here: what the plugins say."""
-    if case is not None and case.explanation.message:
-        return Finding("Rejected", case.explanation.message, [named(workload.obj)], certain=False)
-    return Finding(
-        "NothingWrong",
-        f"{workload.label} has all its pods on nodes" if workload.scheduled else f"{workload.label} wants no pods",
-        [named(workload.obj)],
-        passing=True,
-    )
+    left = case.large_enough
+    found = [
+        (finding, {name for name in left if set(plugins) & set(case.rejections.get(name, ()))})
+        for plugins, finding in (
+            (("NodeResourcesFit",), no_room(case, left)),
+            (("NodePorts",), port_taken(case, left)),
+            (("PodTopologySpread",), not_spread(case, left)),
+            *((("InterPodAffinity",), each) for each in apart_or_together(case, left)),
+        )
+        if finding is not None
+    ]
+    # What turns the pod away from the most nodes first. Of two that do so from all of them each is a cause by itself.
+    found.sort(key=lambda pair: -len(pair[1]))
+    covered: set[str] = set()
+    for finding, nodes in found:
+        if nodes == left or not nodes <= covered:
+            yield finding
+            covered |= nodes
 
 
 def blocking(case: Case) -> list[BlockingNodes]:

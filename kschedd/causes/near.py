@@ -46,7 +46,7 @@ def likeness(one: str, other: str) -> float:
 
 
 def nearest_key(key: str, keys: Iterable[str], having: Iterable[str] = ()) -> str | None:
-    """The label key that may be meant. `having`: those whose values include what is wanted, which need be less alike."""
+    """The label key that may be meant. `having`: keys with the wanted value, which need be less alike."""
     known, wanted = set(keys), set(having)
     renamed = RENAMED_LABELS.get(key)
     if renamed in known:

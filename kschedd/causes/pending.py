@@ -1,4 +1,4 @@
-"""Pending pods grouped by cause: one pod of each workload is examined, and workloads with one cause are told together."""
+"""Pending pods grouped by cause: one pod of each workload is examined; those with one cause are told together."""
 
 from collections.abc import Callable, Sequence
 
@@ -28,8 +28,8 @@ def pending_groups(cluster: VirtualCluster, pods: Sequence[Pod], check: Callable
     groups: dict[tuple[str, str], tuple[list[ObjectNamed], int, bool]] = {}
     for uid, workload in workloads.items():
         check()
-        case = case_of(cluster, workload, workload.pending[0])
-        first = next(causes(cluster, workload, case))
+        pod = workload.pending[0]
+        first = next(causes(cluster, workload, pod, case_of(cluster, workload, pod)))
         those, count, certain = groups.get((first.code, first.message), ([], 0, True))
         groups[first.code, first.message] = (
             [*those, named(workload.obj)],

@@ -110,10 +110,8 @@ def steps_to(workload: Workload, after: dict[str, Any]) -> list[Step]:
 
 def _allowed_of_pod(operation: Raw) -> bool:
     path = str(operation["path"])
-    return (
-        (path.startswith(("/spec/tolerations", "/metadata/"))
-        and operation["op"] == "add")
-        or (path.startswith("/spec/schedulingGates") and operation["op"] == "remove")
+    return (path.startswith(("/spec/tolerations", "/metadata/")) and operation["op"] == "add") or (
+        path.startswith("/spec/schedulingGates") and operation["op"] == "remove"
     )
 
 

@@ -20,7 +20,8 @@ def diagnosis(answer: Raw, style: TerminalStyle) -> str:
     workload = answer["workload"]
     text = f"{label(workload)}: {_counts(answer)}.\n"
     for each in (cause, *(answer.get("also") or ())):
-        text += style.paint(_sentence(each["message"]), "green" if cause["code"] == _NOTHING_WRONG else "yellow") + "\n"
+        fine = each["code"] == _NOTHING_WRONG
+        text += style.paint(_sentence(each["message"], fine=fine), "green" if fine else "yellow") + "\n"
         text += "".join(f"  {style.plain('·')} {clean(str(line))}\n" for line in each["evidence"])
     for remedy in answer.get("remedies") or ():
         text += _remedy(remedy, style)
@@ -48,10 +49,9 @@ def _counts(answer: Raw) -> str:
     return text
 
 
-def _sentence(text: object) -> str:
-    """With a capital and a full stop, unless it begins with a name."""
+def _sentence(text: object, *, fine: bool) -> str:
     said = clean(str(text)).rstrip(".")
-    return f"Cause: {said}."
+    return f"{said[:1].upper()}{said[1:]}." if fine else f"Cause: {said}."
 
 
 def _remedy(remedy: Raw, style: TerminalStyle) -> str:

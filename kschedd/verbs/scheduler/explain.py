@@ -124,14 +124,21 @@ def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namesp
     """The explanation of a pod, with the diagnosis of its workload where things are as they are now."""
     given = {"attempt": options.attempt, "node": options.node or None}
     params = {name: value for name, value in given.items() if value is not None}
+    space, _, own = pod_key(name, namespace).partition("/")
+    found: dict[str, Any] = {}
+    if not params:
+        try:
+            found = _diagnosis(session, "Pod", own, space)
+        except RpcError as error:
+            if error.code != "not_found":  # a pod that is gone has its last attempt
+                raise
     try:
         answer = call_about_pod(session, name, namespace, "scheduler.explain", suggestions=bool(options.node), **params)
     except RpcError as error:
+        if found:  # no profile is there for it, which is the cause
+            return found
         raise with_workload(session, error, name, namespace) from error
-    if params or answer.get("attempt"):
-        return answer
-    space, _, name = pod_key(name, namespace).partition("/")
-    return {**answer, **_diagnosis(session, "Pod", name, space)}
+    return {**answer, **found}
 
 
 def _of_workload(
@@ -145,7 +152,10 @@ def _of_workload(
     if not found["pod"]:
         return found
     params = {"node": options.node} if options.node else {}
-    answer = session.daemon.call("scheduler.explain", pod=found["pod"], suggestions=bool(options.node), **params)
+    try:
+        answer = session.daemon.call("scheduler.explain", pod=found["pod"], suggestions=bool(options.node), **params)
+    except RpcError:  # no profile is there for it, or there is none of its pods yet: the diagnosis says so
+        return found
     return {**answer, **found}
 
 
