@@ -10,7 +10,7 @@ from kschedd.api.quantity import format_milli, format_value, milli_value, value
 from kschedd.api.similar_nodes import similar_node
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, listed, some
-from kschedd.causes.findings import ADD_MISSING, Finding, Option, spec_edit
+from kschedd.causes.findings import ADD_OBJECT, Finding, Option, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import Step, created
 from kschedd.causes.tainted import all_tainted, said, untolerated
@@ -82,7 +82,7 @@ def _unknown(case: Case, resource: str, number: int) -> Finding:
                 holder.pop(resource)
 
         return Finding(
-            "ResourceMissing",
+            "ResourceOnNoNode",
             text,
             fields=fields,
             evidence=evidence,
@@ -138,6 +138,7 @@ def larger_than_every_node(case: Case) -> Finding | None:
     which = "the largest node" if case.open == set(case.nodes) else "the largest node that the pod may use"
     message = f"{shown(resource, asked)} {resource} requested, {which} ({name}) has {shown(resource, largest)}"
     slip = _slip(case, resource)
+    code = "RequestAboveEveryNode" if slip is None else "QuantityUnit"
     evidence = []
     elsewhere = {name for name in set(case.nodes) - case.open if case.holds(case.nodes[name])}
     if elsewhere:
@@ -145,7 +146,7 @@ def larger_than_every_node(case: Case) -> Finding | None:
         why = f", which have the taint {listed(taints)}" if taints else ", which the pod does not select"
         evidence.append(f"large enough: {some(elsewhere)}{why}")
     return Finding(
-        "RequestTooLarge",
+        code,
         message if slip is None else f"{message}: `{slip[0]}` may be meant as `{slip[1]}`",
         [ObjectNamed("Node", "", name)],
         [field for _, field in _asking(case.workload.pod_spec, resource)],
@@ -158,7 +159,7 @@ def _no_node_has_all(case: Case) -> Finding:
     asked = {resource: number for resource, number in case.pod.requests.items() if number}
     parts = [f"{shown(resource, number)} {resource}" for resource, number in asked.items()]
     return Finding(
-        "RequestTooLarge",
+        "RequestAboveEveryNode",
         f"no node that the pod may use has {listed(parts)} together",
         fields=[field for resource in asked for _, field in _asking(case.workload.pod_spec, resource)],
         evidence=[
@@ -325,7 +326,7 @@ def no_room(case: Case, among: Iterable[str]) -> Finding | None:
     if first.most_free >= asked:
         message = f"no node that the pod may use has {listed([_part(case, lack) for lack in lacks])} free together"
     return Finding(
-        "NoRoom",
+        "ClusterFull",
         message,
         [ObjectNamed("Node", "", first.where)],
         [field for lack in lacks for _, field in _asking(case.workload.pod_spec, lack.resource)],
@@ -341,7 +342,7 @@ def _part(case: Case, lack: _Lack) -> str:
 def _too_many_pods(case: Case, full: Sequence[str]) -> Finding:
     node = case.nodes[full[0]]
     return Finding(
-        "TooManyPods",
+        "ClusterFull",
         f"all {counted(len(full), 'node')} that the pod may use have as many pods as they may have "
         f"({node.name}: {node.allocatable.get('pods', 0)})",
         [ObjectNamed("Node", "", name) for name in sorted(full)[:3]],
@@ -377,7 +378,7 @@ def _more_nodes(case: Case, full: Sequence[str]) -> list[Option]:
     for number in dict.fromkeys((least, min(waiting, _MOST_NODES))):
         steps = [created_node(case, like.raw, place) for place in range(number)]
         summary = f"add {counted(number, 'node')} like {like.name}"
-        found.append(Option(summary, ADD_MISSING, steps=steps, target=f"node/{like.name}"))
+        found.append(Option(summary, ADD_OBJECT, steps=steps, target=f"node/{like.name}"))
     return found
 
 

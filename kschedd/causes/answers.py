@@ -33,7 +33,7 @@ class RemedyAnswer:
 
     rank: Annotated[int, "1 is the first to consider"]
     summary: str
-    kind: Annotated[str, "change-workload, add-missing, change-other or workaround"]
+    kind: Annotated[str, "what it changes, such as change-workload; docs/CAUSES.md lists the kinds"]
     target: Annotated[str, "the object that it changes, such as deployment/web"]
     commands: Annotated[Sequence[ShellCommand], "for a shell, in order"]
     manifest_diff: Annotated[str, "the same as a unified diff of the manifest; empty where an object is created"]

@@ -12,7 +12,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.quantity import format_nanos, nanos, style
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import counted, listed
-from kschedd.causes.findings import ADD_MISSING, CHANGE_OTHER, Finding, Option, named, spec_edit
+from kschedd.causes.findings import ADD_OBJECT, CHANGE_OBJECT, Finding, Option, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import created, patched
 from kschedd.causes.workload import TEMPLATES, Workload
@@ -125,7 +125,7 @@ def _over_quota(store: ClusterWriter, workload: Workload, rest: str, found: re.M
         options.append(
             Option(
                 f"raise ResourceQuota {name} to {raised}",
-                ADD_MISSING,
+                CHANGE_OBJECT,
                 steps=[patched(quota.raw, operations)],
                 target=f"resourcequota/{name}",
             )
@@ -136,7 +136,7 @@ def _over_quota(store: ClusterWriter, workload: Workload, rest: str, found: re.M
         def scaled(manifest: dict[str, Any], spec: Spec) -> None:
             manifest["spec"]["replicas"] = fits
 
-        options.append(Option(f"{counted(fits, 'replica')}", edit=scaled, kind=CHANGE_OTHER))
+        options.append(Option(f"{counted(fits, 'replica')}", edit=scaled, less=True))
     return Finding(
         "QuotaExceeded",
         f"ResourceQuota {name}: {'; '.join(parts)}: {rest}",
@@ -312,7 +312,7 @@ def _no_account(store: ClusterWriter, workload: Workload) -> Finding | None:
         return finding
     made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": wanted, "namespace": namespace}}
     create = Option(
-        f"create ServiceAccount {wanted}", ADD_MISSING, steps=[created(made)], target=f"serviceaccount/{wanted}"
+        f"create ServiceAccount {wanted}", ADD_OBJECT, steps=[created(made)], target=f"serviceaccount/{wanted}"
     )
     return Finding(finding.code, finding.message, finding.objects, finding.fields, finding.evidence, [create])
 
@@ -363,7 +363,7 @@ def held(workload: Workload) -> Finding | None:
             manifest["spec"]["suspend"] = False
 
         return Finding(
-            "Suspended",
+            f"{workload.kind}Suspended",
             f"{workload.label} is suspended (spec.suspend is true), so it has no pods",
             [named(workload.obj)],
             ["spec.suspend"],
@@ -389,5 +389,5 @@ def selected_nothing(workload: Workload) -> Finding | None:
     if workload.kind in ("Pod", "DaemonSet", "Job", "CronJob") or workload.wanted:
         return None
     return Finding(
-        "NoReplicas", f"{workload.label} wants no pods: spec.replicas is 0", [named(workload.obj)], ["spec.replicas"]
+        "ScaledToZero", f"{workload.label} wants no pods: spec.replicas is 0", [named(workload.obj)], ["spec.replicas"]
     )

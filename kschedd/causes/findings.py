@@ -15,10 +15,25 @@ from kschedd.causes.steps import Step
 
 #: kinds of remedies, in the order in which a person would choose
 CHANGE_WORKLOAD: Final = "change-workload"
-ADD_MISSING: Final = "add-missing"
-CHANGE_OTHER: Final = "change-other"
+REPLACE_WORKLOAD: Final = "replace-workload"  # its template cannot be changed
+REPLACE_POD: Final = "replace-pod"  # its controller makes a different one
+REPLACE_OBJECT: Final = "replace-object"  # it cannot be changed, as a claim's class
+ADD_OBJECT: Final = "add-object"
+CHANGE_OBJECT: Final = "change-object"  # such as a quota
+CHANGE_OTHER: Final = "change-other-workload"
+CHANGE_NODE: Final = "change-node"
 WORKAROUND: Final = "workaround"
-KINDS: Final = (CHANGE_WORKLOAD, ADD_MISSING, CHANGE_OTHER, WORKAROUND)
+KINDS: Final = (
+    CHANGE_WORKLOAD,
+    REPLACE_WORKLOAD,
+    REPLACE_POD,
+    REPLACE_OBJECT,
+    ADD_OBJECT,
+    CHANGE_OBJECT,
+    CHANGE_OTHER,
+    CHANGE_NODE,
+    WORKAROUND,
+)
 
 Edit = Callable[[dict[str, Any], dict[str, Any]], None]
 """Changes a copy of the workload's manifest (first) or of the pod's spec in it (second) in place."""
@@ -33,6 +48,7 @@ class Option:
     edit: Edit | None = None
     steps: Sequence[Step] = ()
     target: str = ""  # "": the workload
+    less: bool = False  # the workload is less than it was to be then: what keeps it whole comes first
 
 
 @attrs.frozen(eq=False)

@@ -97,9 +97,9 @@ def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Seque
     options = [_preferred("podAntiAffinity", place)]
     fits = len({case.nodes[pod.node_name].labels.get(key) for pod in own if pod.node_name in case.nodes})
     if fits and case.workload.kind in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
-        options.append(Option(f"{counted(fits, 'replica')}", edit=_scaled(fits)))
+        options.append(Option(f"{counted(fits, 'replica')}", edit=_scaled(fits), less=True))
     return Finding(
-        "TooFewDomains",
+        "MoreReplicasThanDomains",
         message,
         [named(case.workload.obj)],
         [_field("podAntiAffinity", place), "spec.replicas"],
@@ -112,7 +112,7 @@ def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]
     owners = sorted({_owner_label(case, pod) for pod in others})
     word = _domain_word(term.topology_key)
     return Finding(
-        "KeptApart",
+        "AntiAffinityOfOthers",
         f"the pod may not share a {word} with pods of {some(owners)} (`{term.selector}`), and "
         f"{'these are' if len(others) > 1 else 'that is'} on every {word} that would do",
         [named(pod) for pod in others[:3]],
@@ -146,7 +146,7 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> Finding | None:
     after = _relaxed_anti_affinity(workload, place)
     steps = [patched(workload.obj.raw, after)]
     return Finding(
-        "KeptApartByOthers",
+        "AntiAffinityOfOthers",
         f"pods of {where}{workload.label} want no pod with `{term.selector}` on their {word}, and they are on every "
         f"{word} that would do",
         [named(workload.obj)],
@@ -196,7 +196,9 @@ def _missing_key(case: Case, place: int, term: PodAffinityTerm) -> Finding:
             spec["affinity"]["podAffinity"][_REQUIRED][place]["topologyKey"] = likely
 
         options.insert(0, Option(f"topologyKey {likely}", edit=spec_edit(edit)))
-    return Finding("AffinityKeyMissing", text, fields=[f"{_field('podAffinity', place)}.topologyKey"], options=options)
+    return Finding(
+        "PodAffinityKeyMissing", text, fields=[f"{_field('podAffinity', place)}.topologyKey"], options=options
+    )
 
 
 def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> Finding:
@@ -217,7 +219,7 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> Finding:
     if waiting:
         owner = _owner_label(case, waiting[0])
         return Finding(
-            "AffinityToPending",
+            "PodAffinityPending",
             f"the pod must run beside a pod with `{term.selector}`, and the pods of {owner} are pending themselves",
             [named(workload_of(case.store, waiting[0]).obj)],
             [field],
@@ -230,7 +232,7 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> Finding:
             spec["affinity"]["podAffinity"][_REQUIRED][place]["namespaces"] = space
 
         return Finding(
-            "AffinityNamespace",
+            "PodAffinityWrongNamespace",
             f"{text}; {counted(len(elsewhere), 'pod')} in namespace {listed(space)} "
             f"{'has' if len(elsewhere) == 1 else 'have'} these labels",
             [named(pod) for pod in elsewhere[:3]],
@@ -246,13 +248,13 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> Finding:
 
         said = ", ".join(f"{key}={value}" for key, value in labels.items())
         return Finding(
-            "AffinityMisspelled",
+            "PodAffinityMatchesNothing",
             f"{text}; {counted(len(pods), 'pod')} {'has' if len(pods) == 1 else 'have'} `{said}`",
             [named(pod) for pod in pods[:3]],
             [f"{field}.labelSelector"],
             options=[Option(f"select {said}", edit=spec_edit(near_edit))],
         )
-    return Finding("AffinityToNobody", text, fields=[field], options=[_preferred("podAffinity", place)])
+    return Finding("PodAffinityMatchesNothing", text, fields=[field], options=[_preferred("podAffinity", place)])
 
 
 def _near_labels(wanted: Mapping[str, str], pods: Sequence[Pod]) -> tuple[dict[str, str], list[Pod]] | None:
@@ -279,7 +281,7 @@ def _full_there(
     why = f": {listed(plugins)} {'rejects' if len(plugins) == 1 else 'reject'} the nodes there" if plugins else ""
     owners = sorted({_owner_label(case, pod) for pod in others})
     return Finding(
-        "AffinityDomainFull",
+        "PodAffinityDomainFull",
         f"the pod must share a {word} with pods of {some(owners)}, which are in "
         f"{some([each for each in domains if each], _SHOWN)}, and that cannot take it{why}",
         [named(pod) for pod in others[:3]],

@@ -46,7 +46,8 @@ def _together(findings: Sequence[Finding]) -> Iterator[tuple[Option, ...]]:
     choices = [finding.options for finding in findings if finding.options]
     if choices:
         yield from sorted(
-            islice(product(*choices), 4 * _MOST_TRIED), key=lambda options: max(KINDS.index(o.kind) for o in options)
+            islice(product(*choices), 4 * _MOST_TRIED),
+            key=lambda options: max((option.less, KINDS.index(option.kind)) for option in options),
         )
 
 

@@ -275,7 +275,7 @@ def _contradiction(case: Case, wanted: Sequence[Demand]) -> Finding:
     if len(same) == 1 and len(clashing) == 2:
         text = "the pod's own demands contradict each other: no node has both"
     return Finding(
-        "NodeLabelsContradict",
+        "NodeAffinityContradiction",
         f"{text} {listed(parts)}",
         fields=[each.field for each, _ in clashing],
         evidence=[f"{each}: {some(nodes)}" for each, nodes in clashing],

@@ -8,7 +8,7 @@ import attrs
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, listed, some
-from kschedd.causes.findings import CHANGE_OTHER, Finding, Option, spec_edit
+from kschedd.causes.findings import CHANGE_NODE, Finding, Option, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import Step
 
@@ -124,7 +124,7 @@ def _near_toleration(case: Case, pools: Sequence[_Pool]) -> Finding | None:
         replaced = [(toleration, taint) for taint, toleration in pairs if toleration is not None]
         toleration, taint = replaced[0]
         return Finding(
-            "TolerationMisspelled",
+            "TolerationMismatch",
             f"the pod tolerates `{_said(toleration)}`, but the taint on {counted(len(pool.nodes), 'node')} is "
             f"`{said(taint)}`",
             [ObjectNamed("Node", "", name) for name in pool.nodes[:3]],
@@ -181,7 +181,7 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> Finding:
         parts = [f"`{'`, `'.join(map(said, pool.taints))}` ({counted(len(pool.nodes), 'node')})" for pool in pools[:4]]
         message = f"all {counted(len(case.nodes), 'node')} are tainted, and the pod tolerates none of {listed(parts)}"
     return Finding(
-        "TaintNotTolerated",
+        "TolerationMissing",
         message,
         [ObjectNamed("Node", "", name) for name in first.nodes[:3]],
         ["spec.tolerations"],
@@ -203,9 +203,9 @@ def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narro
         Step(("uncordon", *names[:1]), [("nodes.uncordon", {"name": names[0]})]),
     ]
     everywhere = [Step(("uncordon", name), [("nodes.uncordon", {"name": name})]) for name in names]
-    options = [Option(f"uncordon {names[0]}", CHANGE_OTHER, steps=uncordon, target=f"node/{names[0]}")]
+    options = [Option(f"uncordon {names[0]}", CHANGE_NODE, steps=uncordon, target=f"node/{names[0]}")]
     if len(names) > 1:
-        options.append(Option(f"uncordon {some(names)}", CHANGE_OTHER, steps=everywhere, target=f"node/{names[0]}"))
+        options.append(Option(f"uncordon {some(names)}", CHANGE_NODE, steps=everywhere, target=f"node/{names[0]}"))
     return Finding(
         "NodesCordoned",
         message,

@@ -36,7 +36,7 @@ def unknown_scheduler(engine: Engine, workload: Workload, pod: Pod) -> Finding |
 
     hint = f" ({likely}?)" if likely else f"; the schedulers here are {some(profiles)}"
     return Finding(
-        "SchedulerUnknown",
+        "SchedulerNameUnknown",
         f"schedulerName {wanted} is handled by nobody{hint}",
         [named(workload.obj)],
         [f"{'.'.join(workload.path)}.schedulerName"],
@@ -58,21 +58,14 @@ def gated(case: Case) -> Finding | None:
             [named(case.pod)],
             certain=False,
         )
-    in_template = {gate.get("name") for gate in case.workload.pod_spec.get("schedulingGates") or ()}
-
-    def ungated(spec: Spec) -> None:
-        spec.pop("schedulingGates", None)
-
     names = f"`{'`, `'.join(gates)}`"
-    options = (
-        [Option(f"remove the gate{'s' * (len(gates) > 1)} {names}", edit=spec_edit(ungated))] if in_template else []
-    )
     return Finding(
         "SchedulingGated",
-        f"the scheduling gate{'s' * (len(gates) > 1)} {names} {'have' if len(gates) > 1 else 'has'} not been removed",
+        f"the scheduling gate{'s' * (len(gates) > 1)} {names} {'have' if len(gates) > 1 else 'has'} not been removed: "
+        "whoever set it removes it when its condition is met",
         [named(case.pod)],
         [f"{'.'.join(case.workload.path)}.schedulingGates"],
-        options=options,
+        passing=True,
     )
 
 
@@ -86,7 +79,7 @@ def nominated(case: Case) -> Finding | None:
     preemption = case.explanation.preemption
     if preemption is not None and preemption.victims:
         return Finding(
-            "Preempting",
+            "WaitsForVictims",
             f"its next attempt preempts {some(preemption.victims)} on {preemption.node}",
             [ObjectNamed("Node", "", preemption.node)],
             passing=True,
@@ -99,7 +92,7 @@ def _for_victims(case: Case, node: str, going: list[Pod]) -> Finding:
     left = max((seconds(pod.deletion_timestamp) or now) for pod in going) - now
     until = f" ({span(max(0.0, left))} left)" if left > 0 else ""
     return Finding(
-        "WaitingForVictims",
+        "WaitsForVictims",
         f"nominated to {node}, waiting for {some([pod.key for pod in going])} to terminate{until}",
         [ObjectNamed("Node", "", node), *(named(pod) for pod in going[:3])],
         passing=True,
@@ -122,7 +115,7 @@ def fits_now(case: Case) -> Finding | None:
         )
     entry = engine.queue.entry(case.pod.key)
     if entry is None or entry.place in (SubQueue.ACTIVE, SubQueue.IN_FLIGHT):
-        return Finding("AboutToBeTried", f"it fits (on {where}) and is tried next", [named(case.pod)], passing=True)
+        return Finding("OnlyTimeHelps", f"it fits (on {where}) and is tried next", [named(case.pod)], passing=True)
     return _asleep(case, entry, where)
 
 
@@ -131,7 +124,7 @@ def _asleep(case: Case, entry: QueuedPod, where: str) -> Finding:
     if entry.place in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF):
         left = max(0.0, (engine.queue.backoff_until(entry) - engine.now_ns) / SECOND)
         return Finding(
-            "BackingOff",
+            "OnlyTimeHelps",
             f"it fits now (on {where}) and is tried again in {span(left)}, when its back-off ends",
             [named(case.pod)],
             passing=True,
@@ -181,7 +174,7 @@ def _evicted_soon(engine: Engine, workload: Workload, pod: Pod, taint: str, limi
     if own:
         again = ", and may return here, since it tolerates the taint: a loop"
     return Finding(
-        "EvictedAgainAndAgain" if own else "EvictedSoon",
+        "EvictedInALoop" if own else "EvictedSoon",
         f"{pod.key} is evicted from {pod.node_name} in {span(left)} (taint {taint}, "
         f"tolerationSeconds {limit_s}){again}",
         [named(pod), ObjectNamed("Node", "", pod.node_name)],
@@ -231,7 +224,7 @@ def nothing_wrong(workload: Workload) -> Finding:
     )
     waiting = len(workload.pods) - ready
     return Finding(
-        "NothingWrong",
+        "NothingIsWrong",
         f"nothing is wrong with its scheduling: {text}",
         [named(workload.obj)],
         evidence=[f"{counted(waiting, 'pod')} not ready yet"] if waiting and ready else [],

@@ -8,7 +8,7 @@ from kschedd.printing.columns.by_kind import Raw
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import Table, clean, render
 
-_NOTHING_WRONG: Final = "NothingWrong"
+_NOTHING_WRONG: Final = "NothingIsWrong"
 _SHOWN: Final = 4
 
 
