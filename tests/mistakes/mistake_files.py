@@ -15,16 +15,29 @@ from kschedd.scenarios.commands import ScenarioCluster
 
 FOLDER: Final = Path(__file__).parents[2] / "examples/mistakes"
 #: Time that passes between the last step of a file and the question, and between a remedy and its judgment.
-SETTLE: Final = "300s"
-#: Kinds of remedies, the ones to prefer first.
-REMEDIES: Final = frozenset(
-    {"change-workload", "replace-workload", "add-object", "change-object", "replace-object", "change-node", "replace-pod", "none"}
-)
+WAIT: Final = "300s"
+#: Prefix of a command that is expected to fail.
+FAILS: Final = "fails "
 
-_EXPECT: Final = frozenset({"ask", "namespace", "code", "names", "solved", "remedy", "never", "also", "shows"})
+_EXPECT: Final = frozenset(
+    {"ask", "namespace", "code", "names", "solved", "remedy", "never", "also", "shows", "replicas"}
+)
 _HEADER: Final = frozenset({"expect", "fix", "nodes"})
 _NODES: Final = frozenset(
-    {"name", "count", "cpu", "memory", "pods", "zones", "labels", "taints", "resources", "volumes", "devices", "cordoned"}
+    {
+        "name",
+        "count",
+        "cpu",
+        "memory",
+        "pods",
+        "zones",
+        "labels",
+        "taints",
+        "resources",
+        "volumes",
+        "devices",
+        "cordoned",
+    }
 )
 
 
@@ -33,7 +46,7 @@ class Expectation:
     """The answer that `explain ASK` is to give.
 
     `also`: codes of further causes that the answer has to name. `shows`: assertions that hold as long as the mistake
-    is there, besides missing replicas. `never`: remedies that do harm.
+    is there, besides missing replicas. `never`: remedies that do harm. `replicas`: a remedy may scale down to it.
     """
 
     ask: str
@@ -45,12 +58,16 @@ class Expectation:
     never: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     shows: tuple[str, ...] = ()
+    replicas: int | None = None
 
 
 @attrs.frozen
 class Step:
+    """`fails`: the command is expected to fail, such as a drain that gives up."""
+
     command: str
     given: str = ""
+    fails: bool = False
 
 
 @attrs.frozen
@@ -65,12 +82,12 @@ class Mistake:
     steps: tuple[Step, ...]
 
     def build(self) -> ScenarioCluster:
-        """Return a cluster in virtual time that has the mistake for as long as `SETTLE`."""
+        """Return a cluster in virtual time that has the mistake for as long as `WAIT`."""
         cluster = ScenarioCluster(self.file.parent)
         run(cluster, Step("apply", documents(self.nodes)))
         for step in self.steps:
             run(cluster, step)
-        run(cluster, Step(f"advance {SETTLE}"))
+        run(cluster, Step(f"advance {WAIT}"))
         return cluster
 
 
@@ -79,9 +96,9 @@ class MistakeFileError(ValueError):
 
 
 def run(cluster: ScenarioCluster, step: Step) -> None:
-    """Run one step. Raises MistakeFileError if it fails."""
+    """Run one step. Raises MistakeFileError if it fails, or does not fail where it should."""
     result = cluster.execute(step.command, step.given)
-    if result.status or result.unread:
+    if bool(result.status) != step.fails or result.unread:
         raise MistakeFileError(f"{step.command}: {result.text}")
 
 
@@ -89,13 +106,17 @@ def load(file: Path) -> Mistake:
     """Read a mistake file. Raises MistakeFileError if it does not have the documented form."""
     text = file.read_text(encoding="utf-8")
     lines = text.splitlines()
-    story = [line.removeprefix("#").strip() for line in lines[: next(n for n, line in enumerate(lines) if line[:1] != "#")]]
+    story = [
+        line.removeprefix("#").strip() for line in lines[: next(n for n, line in enumerate(lines) if line[:1] != "#")]
+    ]
     header, *rest = yaml.safe_load_all(text)
-    unknown = (set(header) - _HEADER) | (set(header["expect"]) - _EXPECT)
+    unknown = (set(header) - _HEADER) | (set(header["expect"]) - set(attrs.fields_dict(Expectation)))
     unknown |= {key for group in header["nodes"] for key in group} - _NODES
     if unknown:
         raise MistakeFileError(f"{file.name}: unknown fields: {', '.join(sorted(unknown))}")
-    expect = {key: tuple(value) if isinstance(value, list) else value for key, value in header["expect"].items()}
+    expect: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in header["expect"].items()
+    }
     nodes = tuple(document for group in header["nodes"] for document in node_documents(group))
     fix = tuple(map(_step, header.get("fix", [])))
     return Mistake(file, "\n".join(story), Expectation(**expect), fix, nodes, tuple(_steps(rest)))
@@ -107,9 +128,9 @@ def mistakes() -> list[Mistake]:
 
 
 def _step(written: str) -> Step:
-    """A command; the lines that follow it are its input."""
+    """A command, after `fails` if it is expected to fail; the lines that follow it are its input."""
     command, _, given = written.strip().partition("\n")
-    return Step(command, given)
+    return Step(command.removeprefix(FAILS), given, command.startswith(FAILS))
 
 
 def _steps(rest: Sequence[Any]) -> Iterator[Step]:

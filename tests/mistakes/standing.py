@@ -8,7 +8,12 @@ import attrs
 
 from kschedd.scenarios.commands import ScenarioCluster
 
-_KINDS = {"deployment": "Deployment", "replicaset": "ReplicaSet", "statefulset": "StatefulSet", "daemonset": "DaemonSet"}
+_KINDS = {
+    "deployment": "Deployment",
+    "replicaset": "ReplicaSet",
+    "statefulset": "StatefulSet",
+    "daemonset": "DaemonSet",
+}
 _KINDS |= {"job": "Job", "pod": "Pod", "node": "Node"}
 
 
@@ -48,7 +53,7 @@ def standing(cluster: ScenarioCluster, ask: str, namespace: str) -> Standing:
     pending: set[str] = set()
     for pod in pods:
         meta = pod["metadata"]
-        if meta["namespace"] == namespace and _belongs(pod, _KINDS[kind], name, owners):
+        if (kind == "node" or meta["namespace"] == namespace) and _belongs(pod, _KINDS[kind], name, owners):
             own.append(pod)
             continue
         if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
@@ -89,6 +94,8 @@ def _belongs(
 ) -> bool:
     if kind == "Pod":
         return bool(pod["metadata"]["name"] == name)
+    if kind == "Node":  # which is to be drained: its pods are the ones that may move
+        return bool(pod["spec"].get("nodeName") == name)
     owner = _controller(pod)
     return (kind, name) in (owner, owners.get((owner[0], pod["metadata"]["namespace"], owner[1])))
 
@@ -106,7 +113,11 @@ def _wanted(cluster: ScenarioCluster, kind: str, name: str, namespace: str) -> i
 
 def _newest(cluster: ScenarioCluster, namespace: str, deployment: str) -> str:
     """Return the name of the ReplicaSet with the Deployment's latest revision."""
-    sets = [one for one in read(cluster, f"replicasets -n {namespace}")["items"] if _controller(one) == ("Deployment", deployment)]
+    sets = [
+        one
+        for one in read(cluster, f"replicasets -n {namespace}")["items"]
+        if _controller(one) == ("Deployment", deployment)
+    ]
     revision = "deployment.kubernetes.io/revision"
     newest = max(sets, key=lambda one: int(one["metadata"].get("annotations", {}).get(revision, "0")))
     return str(newest["metadata"]["name"])
