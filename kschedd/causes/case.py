@@ -19,12 +19,13 @@ Raw = Mapping[str, Any]
 
 @attrs.define(eq=False, slots=False)
 class Case:
-    """`explanation`: of the pod, as if it had no node."""
+    """`explanation`: of the pod, as if it had no node. `only`: the nodes that count; None: all."""
 
     engine: Engine
     workload: Workload
     pod: Pod
     explanation: Explanation
+    only: frozenset[str] | None = None
 
     @property
     def store(self) -> ClusterReader:
@@ -32,7 +33,17 @@ class Case:
 
     @cached_property
     def nodes(self) -> Mapping[str, Node]:
-        return {node.name: node for node in self.engine.machine.cluster.table.nodes if node is not None}
+        return {
+            node.name: node
+            for node in self.engine.machine.cluster.table.nodes
+            if node is not None and (self.only is None or node.name in self.only)
+        }
+
+    def among(self, nodes: Collection[str]) -> "Case":
+        """The same case as if there were these nodes only."""
+        if self.only is None and len(nodes) == len(self.nodes):
+            return self
+        return Case(self.engine, self.workload, self.pod, self.explanation, frozenset(nodes))
 
     @cached_property
     def rejections(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:

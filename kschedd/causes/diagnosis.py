@@ -6,22 +6,38 @@ Only where nodes are left by all of these, what is on them now is looked at: roo
 each enough by themselves are all named.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
+
+import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_resource
 from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer, RemedyAnswer
 from kschedd.causes.case import Case
+from kschedd.causes.claims_refused import claims_refused
 from kschedd.causes.creating import held, not_created, selected_nothing, template_pod
+from kschedd.causes.devices import (
+    device_claims_at_fault,
+    device_elsewhere,
+    devices_reach,
+    devices_taken,
+    unscheduled_devices,
+)
 from kschedd.causes.findings import Finding, named
 from kschedd.causes.neighbors import apart_or_together, port_taken
+from kschedd.causes.places import reached as volumes_reach
+from kschedd.causes.places import told as places_told
+from kschedd.causes.places import volume_elsewhere
 from kschedd.causes.remedies import remedies
 from kschedd.causes.selecting import no_node_selected
 from kschedd.causes.spreading import missing_key, not_spread
+from kschedd.causes.storage import claims_at_fault, provisioning, unscheduled_claims
 from kschedd.causes.tainted import all_tainted
 from kschedd.causes.trial import Trials
+from kschedd.causes.volumes import claim_in_use, volume_limit
 from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.workload import Workload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster
@@ -33,10 +49,11 @@ _SHOWN_NODES: Final = 5
 _NARROWING: Final[Sequence[Callable[[Case], Finding | None]]] = (
     no_node_selected,
     no_such_resource,
-    all_tainted,
-    larger_than_every_node,
-    missing_key,
+    volume_elsewhere,
+    device_elsewhere,
 )
+#: those that are looked at on the nodes that the pod's volumes and devices leave
+_ON_REACHED: Final[Sequence[Callable[[Case], Finding | None]]] = (all_tainted, larger_than_every_node)
 
 
 def diagnosis(
@@ -110,7 +127,13 @@ def causes(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: C
     if case is not None and case.explanation.message:
         yield Finding("Rejected", case.explanation.message, [named(workload.obj)], certain=False)
         return
-    yield evicted_soon(engine, workload) or nothing_wrong(workload)
+    store = engine.store
+    yield (
+        evicted_soon(engine, workload)
+        or unscheduled_claims(store, workload)
+        or unscheduled_devices(store, workload)
+        or nothing_wrong(workload)
+    )
 
 
 def _found(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: Case | None) -> Iterator[Finding]:
@@ -122,6 +145,8 @@ def _found(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: C
     refused = not_created(store, workload)
     if refused is not None:
         yield refused
+    unmade = list(claims_refused(store, workload))
+    yield from unmade
     if pod is None:
         return
     unknown = unknown_scheduler(cluster.engine, workload, pod)
@@ -129,10 +154,21 @@ def _found(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: C
         yield unknown
     if case is None:
         return
+    claims = [*claims_at_fault(case), *device_claims_at_fault(case)]
+    yield from claims
+    claims += unmade
+    if claims:
+        # What else is wrong shows once the claims are left out.
+        bare = _without_claims(case.pod)
+        case = case_of(cluster, workload, bare)
+        if case is None:
+            return
     gate = gated(case)
     if gate is not None:
         yield gate
-    waits = nominated(case) or fits_now(case)
+    if claims and (case.explanation.chosen or case.explanation.ties):
+        return
+    waits = provisioning(case) or nominated(case) or fits_now(case)
     if waits is not None:
         if gate is None:
             yield waits
@@ -142,16 +178,41 @@ def _found(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: C
         if finding is not None:
             yield finding
             return
-    yield from _busy(case)
+    near = case.among(volumes_reach(case) & devices_reach(case))
+    for narrowing in _ON_REACHED:
+        finding = narrowing(near)
+        if finding is not None:
+            kept = places_told(case, near.nodes)
+            yield attrs.evolve(finding, evidence=[*finding.evidence, kept]) if kept else finding
+            return
+    finding = missing_key(case)
+    if finding is not None:
+        yield finding
+        return
+    yield from _busy(case, near)
 
 
-def _busy(case: Case) -> Iterator[Finding]:
-    """What is in the way on nodes that would do otherwise."""
-    left = case.large_enough
+def _without_claims(pod: Pod) -> Pod:
+    """The pod as it were without volumes of claims and without devices."""
+    raw = copy.deepcopy(dict(pod.raw))
+    spec = raw["spec"]
+    spec.pop("resourceClaims", None)
+    spec["volumes"] = [
+        v for v in spec.get("volumes") or () if "persistentVolumeClaim" not in v and "ephemeral" not in v
+    ]
+    return Pod.from_raw(raw)
+
+
+def _busy(case: Case, near: Case) -> Iterator[Finding]:
+    """What is in the way on nodes that would do otherwise. `near`: the case on nodes that its volumes leave."""
+    left = near.large_enough
     found = [
         (finding, {name for name in left if set(plugins) & set(case.rejections.get(name, ()))})
         for plugins, finding in (
-            (("NodeResourcesFit",), no_room(case, left)),
+            (("NodeResourcesFit",), no_room(near, left)),
+            (("VolumeRestrictions",), claim_in_use(case, left)),
+            (("NodeVolumeLimits",), volume_limit(case, left)),
+            (("DynamicResources",), devices_taken(case, left)),
             (("NodePorts",), port_taken(case, left)),
             (("PodTopologySpread",), not_spread(case, left)),
             *((("InterPodAffinity",), each) for each in apart_or_together(case, left)),
