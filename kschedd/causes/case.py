@@ -1,5 +1,6 @@
 """A case: one pod of a workload that has no node, the cluster around it, and what each plugin says of each node."""
 
+import copy
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -8,9 +9,12 @@ from typing import Any
 import attrs
 
 from kschedd.api.nodes import Node
+from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
+from kschedd.causes.findings import Edit
 from kschedd.causes.workload import Workload
 from kschedd.explain.answers import Explanation
+from kschedd.explain.explain import explain
 from kschedd.simulate.engine import Engine
 from kschedd.store.cluster_api import ClusterReader
 
@@ -25,6 +29,18 @@ class Case:
     workload: Workload
     pod: Pod
     explanation: Explanation
+
+    def after(self, edit: Edit) -> "Case":
+        """The case as it would be with the workload changed so, and the pod with it."""
+        manifest = copy.deepcopy(dict(self.workload.obj.raw))
+        spec: Any = manifest
+        for field in self.workload.path:
+            spec = spec.setdefault(field, {})
+        edit(manifest, spec)
+        raw = copy.deepcopy(dict(self.pod.raw))
+        edit(copy.deepcopy(manifest), raw["spec"])
+        workload = attrs.evolve(self.workload, obj=parse(manifest))
+        return case_of(self.engine, workload, Pod.from_raw(raw))
 
     @property
     def store(self) -> ClusterReader:
@@ -56,9 +72,14 @@ class Case:
         return set(self.nodes) - self.rejected_by("NodeAffinity", "NodeName")
 
     @cached_property
+    def reachable(self) -> set[str]:
+        """Those of them where the pod's volumes can be had; all of them if that is nowhere."""
+        return self.selected - self.rejected_by("VolumeBinding", "VolumeZone") or self.selected
+
+    @cached_property
     def open(self) -> set[str]:
         """Those of them whose taints the pod tolerates, and that are not cordoned."""
-        return self.selected - self.rejected_by("TaintToleration", "NodeUnschedulable")
+        return self.reachable - self.rejected_by("TaintToleration", "NodeUnschedulable")
 
     @cached_property
     def large_enough(self) -> set[str]:
@@ -85,6 +106,12 @@ class Case:
         return {self.nodes[name].labels[key] for name in nodes if key in self.nodes[name].labels}
 
 
+def case_of(engine: Engine, workload: Workload, pod: Pod) -> Case:
+    """The case of a pod for which there is a profile."""
+    found = explain(engine.machine, pod, engine.driver.nominator.by_node(), suggesting=False)
+    return Case(engine, workload, pod, found)
+
+
 def values_by_key(labels: Iterable[Mapping[str, str]]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     for each in labels:
@@ -103,6 +130,11 @@ def some(names: Collection[str], most: int = 3) -> str:
 def counted(number: int, word: str) -> str:
     """`1 node`, `3 nodes`."""
     return f"{number:,} {word}" + ("" if number == 1 else "s")
+
+
+def every(number: int, word: str = "node") -> str:
+    """`both nodes`, `all 3 nodes`."""
+    return f"both {word}s" if number == 2 else f"all {counted(number, word)}"
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

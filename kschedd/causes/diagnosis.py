@@ -13,7 +13,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_resource
 from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer, RemedyAnswer
-from kschedd.causes.case import Case
+from kschedd.causes.case import Case, case_of
 from kschedd.causes.creating import held, not_created, selected_nothing, template_pod
 from kschedd.causes.findings import Finding, named
 from kschedd.causes.neighbors import apart_or_together, port_taken
@@ -25,9 +25,9 @@ from kschedd.causes.trial import Trials
 from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.workload import Workload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster
-from kschedd.explain.explain import explain
 
 _SHOWN_NODES: Final = 5
+_MOST_CAUSES: Final = 3
 
 #: demands on nodes, in the order in which they narrow them down: the first that leaves none is a cause
 _NARROWING: Final[Sequence[Callable[[Case], Finding | None]]] = (
@@ -54,7 +54,9 @@ def diagnosis(
     """
     workload = workload_of(cluster.engine.store, obj)
     examined = _examined(cluster, workload, obj)
-    case = None if examined is None else case_of(cluster, workload, examined)
+    case = None
+    if examined is not None and examined.scheduler_name in cluster.engine.machine.schedulers:
+        case = case_of(cluster.engine, workload, examined)
     findings = list(causes(cluster, workload, examined, case))
     found: list[RemedyAnswer] = []
     failed: list[str] = []
@@ -76,14 +78,6 @@ def diagnosis(
         tried=failed,
         blocking_nodes=[] if case is None else blocking(case),
     )
-
-
-def case_of(cluster: VirtualCluster, workload: Workload, pod: Pod) -> Case | None:
-    engine = cluster.engine
-    if pod.scheduler_name not in engine.machine.schedulers:
-        return None
-    found = explain(engine.machine, pod, engine.driver.nominator.by_node(), suggesting=False)
-    return Case(engine, workload, pod, found)
 
 
 def _examined(cluster: VirtualCluster, workload: Workload, obj: Object) -> Pod | None:
@@ -119,11 +113,15 @@ def _found(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: C
     if told is not None:
         yield told
         return
+    if pod is not None:
+        yield from _pending(cluster, workload, pod, case)
     refused = not_created(store, workload)
     if refused is not None:
         yield refused
-    if pod is None:
-        return
+
+
+def _pending(cluster: VirtualCluster, workload: Workload, pod: Pod, case: Case | None) -> Iterator[Finding]:
+    """Why the pod has no node."""
     unknown = unknown_scheduler(cluster.engine, workload, pod)
     if unknown is not None:
         yield unknown
@@ -137,12 +135,26 @@ def _found(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: C
         if gate is None:
             yield waits
         return
+    for _ in range(_MOST_CAUSES):
+        finding = _narrowed(case)
+        if finding is None:
+            yield from _busy(case)
+            return
+        yield finding
+        edit = next((option.edit for option in finding.options), None)
+        if edit is None:
+            return
+        # With this one mended, is there another?
+        case = case.after(edit)
+
+
+def _narrowed(case: Case) -> Finding | None:
+    """The first demand that leaves no node."""
     for narrowing in _NARROWING:
         finding = narrowing(case)
         if finding is not None:
-            yield finding
-            return
-    yield from _busy(case)
+            return finding
+    return None
 
 
 def _busy(case: Case) -> Iterator[Finding]:

@@ -101,11 +101,15 @@ def steps_to(workload: Workload, after: dict[str, Any]) -> list[Step]:
             if all(_allowed_of_pod(operation) for operation in operations):
                 return [patched(before, operations)]
             return [replaced(_as_new(after))]
-        case "StatefulSet" | "ReplicaSet" | "ReplicationController" if workload.pending:
+        case "StatefulSet" | "ReplicaSet" | "ReplicationController" if workload.pending and _of_template(operations):
             # Their controllers keep a pod that is not ready, or every pod, when the template changes.
             names = [pod.name for pod in workload.pending]
             return [patched(before, operations), deleted("Pod", workload.obj.namespace, names)]
     return [patched(before, operations)]
+
+
+def _of_template(operations: Sequence[Raw]) -> bool:
+    return any(str(operation["path"]).startswith("/spec/template") for operation in operations)
 
 
 def _allowed_of_pod(operation: Raw) -> bool:
