@@ -256,7 +256,9 @@ def _session_on(client: Any, now_s: float) -> Any:
     import attrs
 
     session = make_session(None, [])
-    return attrs.evolve(session, connect=lambda: client, now=lambda: now_s, cluster_time=None, streams=False, remedies_for="kubectl")
+    return attrs.evolve(
+        session, connect=lambda: client, now=lambda: now_s, cluster_time=None, streams=False, remedies_for="kubectl"
+    )
 
 
 def make_session(socket: str | None, opened: list[Any]) -> Any:

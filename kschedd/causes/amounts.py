@@ -14,6 +14,7 @@ from kschedd.causes.findings import ADD_OBJECT, Finding, Option, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import Step, created
 from kschedd.causes.tainted import all_tainted, meant_for, said, untolerated
+from kschedd.causes.workload import workload_of
 
 Spec = dict[str, Any]
 _BYTES: Final = ("memory", "ephemeral-storage")
@@ -332,6 +333,7 @@ def no_room(case: Case, among: Iterable[str]) -> Finding | None:
         return None
     first = lacks[0]
     asked = case.pod.requests[first.resource]
+    resized = _deferred_resize(case, full, first.resource)
     message = (
         f"{shown(first.resource, asked)} {first.resource} requested, the most that is free on "
         f"{'the only node' if len(full) == 1 else f'one of {len(full)} nodes'} that the pod may use is "
@@ -339,14 +341,53 @@ def no_room(case: Case, among: Iterable[str]) -> Finding | None:
     )
     if first.most_free >= asked:
         message = f"no node that the pod may use has {listed([_part(case, lack) for lack in lacks])} free together"
+    code = "ClusterFull"
+    preempted = _preempted(case)
+    if resized:
+        code, message = "DeferredResize", f"{message}: {resized}"
+    elif preempted:
+        code, message = "Preempted", f"{preempted}; {message}"
     return Finding(
-        "ClusterFull",
+        code,
         message,
         [ObjectNamed("Node", "", first.where)],
         [field for lack in lacks for _, field in _asking(case.workload.pod_spec, lack.resource)],
         [*_holders(case, first), *_more(case)],
         [*_smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL), *_more_nodes(case, full)],
     )
+
+
+def _deferred_resize(case: Case, full: Sequence[str], resource: str) -> str:
+    """A pod whose resize waits for room on its node, and counts as if it were done; "" if it makes no difference."""
+    table = case.engine.machine.cluster.table
+    for name in full:
+        for pod in table.pods[table.row_of[name]]:
+            if not pod.resize_deferred:
+                continue
+            wished = pod.requests.get(resource, 0)
+            has = sum(_allocated(each, resource) for each in pod.status.get("containerStatuses") or ())
+            if has and case.free(name, resource) + wished - has >= case.pod.requests[resource]:
+                text = f"pod {pod.key}'s deferred resize holds {amount(resource, wished)} on {name}"
+                return f"{text}, of which it has {amount(resource, has)}"
+    return ""
+
+
+def _allocated(status: Mapping[str, Any], resource: str) -> int:
+    held = status.get("allocatedResources") or ((status.get("resources") or {}).get("requests")) or {}
+    return _read(resource, str(held[resource])) if resource in held else 0
+
+
+def _preempted(case: Case) -> str:
+    """Who preempted pods of the workload; "" if nobody did."""
+    begin = f"{case.workload.obj.namespace}/{case.workload.obj.name}"
+    by = {
+        f"{workload_of(case.store, each.preemptor).label} (priority {each.preemptor.priority})"
+        for each in case.preempted
+        if each.pod == begin or each.pod.startswith(f"{begin}-")
+    }
+    if not by:
+        return ""
+    return f"pods of the workload (priority {case.pod.priority}) were preempted by {listed(sorted(by))}"
 
 
 def _part(case: Case, lack: _Lack) -> str:

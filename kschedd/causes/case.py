@@ -15,6 +15,7 @@ from kschedd.causes.findings import Edit
 from kschedd.causes.workload import Workload
 from kschedd.explain.answers import Explanation
 from kschedd.explain.explain import explain
+from kschedd.scheduling.records import PodPreempted
 from kschedd.simulate.engine import Engine
 from kschedd.store.cluster_api import ClusterReader
 
@@ -29,6 +30,7 @@ class Case:
     workload: Workload
     pod: Pod
     explanation: Explanation
+    preempted: Sequence[PodPreempted] = ()  # pods of the namespace
 
     def after(self, edit: Edit) -> "Case":
         """The case as it would be with the workload changed so, and the pod with it."""
@@ -40,7 +42,7 @@ class Case:
         raw = copy.deepcopy(dict(self.pod.raw))
         edit(copy.deepcopy(manifest), raw["spec"])
         workload = attrs.evolve(self.workload, obj=parse(manifest))
-        return case_of(self.engine, workload, Pod.from_raw(raw))
+        return case_of(self.engine, workload, Pod.from_raw(raw), self.preempted)
 
     @property
     def store(self) -> ClusterReader:
@@ -106,10 +108,10 @@ class Case:
         return {self.nodes[name].labels[key] for name in nodes if key in self.nodes[name].labels}
 
 
-def case_of(engine: Engine, workload: Workload, pod: Pod) -> Case:
+def case_of(engine: Engine, workload: Workload, pod: Pod, preempted: Sequence[PodPreempted] = ()) -> Case:
     """The case of a pod for which there is a profile."""
     found = explain(engine.machine, pod, engine.driver.nominator.by_node(), suggesting=False)
-    return Case(engine, workload, pod, found)
+    return Case(engine, workload, pod, found, preempted)
 
 
 def values_by_key(labels: Iterable[Mapping[str, str]]) -> dict[str, Counter[str]]:

@@ -45,7 +45,12 @@ def template_pod(store: ClusterWriter, workload: Workload) -> Pod | ApiError | N
         "labels": dict((template.get("metadata") or {}).get("labels") or {}),
         "annotations": dict((template.get("metadata") or {}).get("annotations") or {}),
     }
-    raw = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": copy.deepcopy(dict(template.get("spec") or {}))}
+    raw: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": copy.deepcopy(dict(template.get("spec") or {})),
+    }
     for claim in workload.spec.get("volumeClaimTemplates") or ():  # whose names the controller makes volumes of
         name = claim["metadata"]["name"]
         volume = {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{workload.obj.name}-0"}}

@@ -9,15 +9,20 @@ each enough by themselves are all named.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+import attrs
+
+from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_resource
 from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer, RemedyAnswer
-from kschedd.causes.case import Case, case_of
+from kschedd.causes.case import Case, case_of, listed, some
 from kschedd.causes.creating import held, not_created, selected_nothing, template_pod
 from kschedd.causes.findings import Finding, named
 from kschedd.causes.neighbors import apart_or_together, port_taken
+from kschedd.causes.node import node_causes, pods_to_move
 from kschedd.causes.remedies import remedies
+from kschedd.causes.rollouts import needs_room, outdated, stuck
 from kschedd.causes.selecting import no_node_selected
 from kschedd.causes.spreading import missing_key, not_spread
 from kschedd.causes.tainted import all_tainted
@@ -25,6 +30,8 @@ from kschedd.causes.trial import Trials
 from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.workload import Workload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster
+from kschedd.scheduling.records import PodPreempted
+from kschedd.storage.claims import claims_used
 
 _SHOWN_NODES: Final = 5
 _MOST_CAUSES: Final = 3
@@ -44,19 +51,21 @@ def diagnosis(
     obj: Object,
     methods: MethodsOf,
     *,
+    preempted: Sequence[PodPreempted] = (),
     program: str = "kschedd",
     trying: bool = True,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
     """What is wrong with the workload that this object is or belongs to; the cluster is used up.
 
-    `program`: of the commands. Without `trying` no remedies are looked for.
+    `preempted`: pods of its namespace that were, as far as is known. `program`: of the commands. Without `trying` no
+    remedies are looked for.
     """
     workload = workload_of(cluster.engine.store, obj)
     examined = _examined(cluster, workload, obj)
     case = None
     if examined is not None and examined.scheduler_name in cluster.engine.machine.schedulers:
-        case = case_of(cluster.engine, workload, examined)
+        case = case_of(cluster.engine, workload, examined, preempted)
     findings = list(causes(cluster, workload, examined, case))
     found: list[RemedyAnswer] = []
     failed: list[str] = []
@@ -77,6 +86,41 @@ def diagnosis(
         remedies=found,
         tried=failed,
         blocking_nodes=[] if case is None else blocking(case),
+    )
+
+
+def node_diagnosis(
+    cluster: VirtualCluster,
+    node: Node,
+    methods: MethodsOf,
+    *,
+    program: str = "kschedd",
+    trying: bool = True,
+    check: Callable[[], None] = lambda: None,
+) -> DiagnosisAnswer:
+    """What is wrong with a node. Counted are its pods, without those of DaemonSets."""
+    engine = cluster.engine
+    findings = list(node_causes(engine, node))
+    moving = pods_to_move(engine, node.name)
+    found: list[RemedyAnswer] = []
+    failed: list[str] = []
+    if trying and any(finding.options for finding in findings):
+        workload = workload_of(engine.store, moving[0]) if moving else Workload(node, ())
+        trials = Trials(cluster, workload, methods, check, [pod.uid for pod in moving])
+        found, failed = remedies(workload, findings, trials, program)
+    return DiagnosisAnswer(
+        workload=named(node),
+        wanted=len(moving),
+        scheduled=len(moving),
+        pending=0,
+        missing=0,
+        pod="",
+        cause=findings[0].answer(),
+        also=[finding.answer() for finding in findings[1:]],
+        confidence="certain" if all(finding.certain for finding in findings) else "likely",
+        remedies=found,
+        tried=failed,
+        blocking_nodes=[],
     )
 
 
@@ -104,7 +148,7 @@ def causes(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: C
     if case is not None and case.explanation.message:
         yield Finding("Rejected", case.explanation.message, [named(workload.obj)], certain=False)
         return
-    yield evicted_soon(engine, workload) or nothing_wrong(workload)
+    yield stuck(engine, workload) or evicted_soon(engine, workload) or nothing_wrong(workload)
 
 
 def _found(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: Case | None) -> Iterator[Finding]:
@@ -130,7 +174,7 @@ def _pending(cluster: VirtualCluster, workload: Workload, pod: Pod, case: Case |
     gate = gated(case)
     if gate is not None:
         yield gate
-    waits = nominated(case) or fits_now(case)
+    waits = nominated(case) or fits_now(case) or outdated(case)
     if waits is not None:
         if gate is None:
             yield waits
@@ -153,6 +197,10 @@ def _narrowed(case: Case) -> Finding | None:
     for narrowing in _NARROWING:
         finding = narrowing(case)
         if finding is not None:
+            if case.reachable < case.selected:
+                claims = listed([use.name for use in claims_used(case.pod)])
+                told = f"the volumes of {claims} can be had on {some(case.reachable)} only"
+                return attrs.evolve(finding, evidence=[*finding.evidence, told])
             return finding
     return None
 
@@ -170,6 +218,10 @@ def _busy(case: Case) -> Iterator[Finding]:
         )
         if finding is not None
     ]
+    rollout = needs_room(case, [finding for finding, _ in found])
+    if rollout is not None:
+        yield rollout
+        return
     # What turns the pod away from the most nodes first. Of two that do so from all of them each is a cause by itself.
     found.sort(key=lambda pair: -len(pair[1]))
     covered: set[str] = set()

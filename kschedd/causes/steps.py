@@ -33,11 +33,14 @@ _SHOWN_LINES: Final = 3  # around a difference
 
 @attrs.frozen(eq=False)
 class Step:
-    """`words`: the command without the program; `given`: what it reads from `-f -`; `calls`: what the verb calls."""
+    """`words`: the command without the program; `given`: what it reads from `-f -`; `calls`: what the verb calls.
+
+    `then_s`: how long it takes until the command has ended, where it waits for something."""
 
     words: tuple[str, ...]
     calls: Sequence[tuple[str, Raw]]
     given: str = ""
+    then_s: float = 0.0
 
     def shell(self, program: str) -> str:
         """The command for a shell; `program` is kschedd or kubectl."""
@@ -63,6 +66,10 @@ def patched(raw: Raw, operations: Sequence[Raw], subresource: str = "") -> Step:
 
 def created(raw: Raw) -> Step:
     return Step(("create", "-f", "-"), [("objects.create", {"manifest": dict(raw)})], documents.as_yaml(dict(raw)))
+
+
+def uncordoned(node: str) -> Step:
+    return Step(("uncordon", node), [("nodes.uncordon", {"name": node})])
 
 
 def deleted(kind: str, namespace: str, names: Sequence[str]) -> Step:

@@ -10,7 +10,7 @@ from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, every, listed, some
 from kschedd.causes.findings import CHANGE_NODE, Finding, Option, spec_edit
 from kschedd.causes.near import nearest
-from kschedd.causes.steps import Step
+from kschedd.causes.steps import uncordoned
 
 Spec = dict[str, Any]
 _CORDONED: Final = "node.kubernetes.io/unschedulable"
@@ -206,11 +206,8 @@ def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narro
     if broken:
         count = sum(len(pool.nodes) for pool in broken)
         message = f"{message}; {counted(count, 'other')} are not ready"
-    uncordon = [
-        Step(("uncordon", *names[:1]), [("nodes.uncordon", {"name": names[0]})]),
-    ]
-    everywhere = [Step(("uncordon", name), [("nodes.uncordon", {"name": name})]) for name in names]
-    options = [Option(f"uncordon {names[0]}", CHANGE_NODE, steps=uncordon, target=f"node/{names[0]}")]
+    everywhere = [uncordoned(name) for name in names]
+    options = [Option(f"uncordon {names[0]}", CHANGE_NODE, steps=everywhere[:1], target=f"node/{names[0]}")]
     if len(names) > 1:
         options.append(Option(f"uncordon {some(names)}", CHANGE_NODE, steps=everywhere, target=f"node/{names[0]}"))
     return Finding(

@@ -5,7 +5,7 @@ minutes later; and nothing else lost its node or was left without one that would
 happened anyway is known from a fork in which nothing was done (`baseline`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -54,17 +54,24 @@ class TrialOutcome:
 
 
 class Trials:
-    """Runs trials of one cluster. Owns its forks, each of which ends with its trial."""
+    """Runs trials of one cluster. Owns its forks, each of which ends with its trial.
+
+    `moving`: uids of pods that may move."""
 
     def __init__(
-        self, cluster: VirtualCluster, workload: Workload, methods: MethodsOf, check: Callable[[], None]
+        self,
+        cluster: VirtualCluster,
+        workload: Workload,
+        methods: MethodsOf,
+        check: Callable[[], None],
+        moving: Collection[str] = (),
     ) -> None:
         self._cluster = cluster
         self._workload = workload
         self._methods = methods
         self._check = check
         self._baseline: TrialOutcome | None = None
-        mine = {pod.uid for pod in workload.pods}
+        mine = {pod.uid for pod in workload.pods} | set(moving)
         #: pods of other workloads; the later ones have names that differ from run to run
         self._others = [pod.key for pod in cluster.engine.store.list("Pod") if pod.uid not in mine]
         self.count = 0
@@ -93,6 +100,8 @@ class Trials:
             for step in steps:
                 try:
                     step.run(daemon.perform)
+                    if step.then_s:
+                        cluster.engine.advance(cluster.engine.now + step.then_s, self._check)
                 except RpcError as refusal:
                     return TrialOutcome(self._workload.wanted, 0, False, refused=str(refusal))
             engine = cluster.engine

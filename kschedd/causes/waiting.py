@@ -129,13 +129,13 @@ def _asleep(case: Case, entry: QueuedPod, where: str) -> Finding:
             [named(case.pod)],
             passing=True,
         )
-    due = engine.queue.next_leftover()
-    until = "" if due is None else f" until {span(max(0.0, (due - engine.now_ns) / SECOND))} from now"
+    longest_s = engine.queue.settings.max_in_unschedulable / SECOND
+    left = max(0.0, (entry.timestamp - engine.now_ns) / SECOND + longest_s)
     plugins = sorted(entry.unschedulable_plugins)
     return Finding(
-        "Asleep",
-        f"it would fit now (on {where}), but is asleep{until}: no event since its last attempt woke it "
-        "(kubernetes#141354)",
+        "OnlyTimeHelps",
+        f"it would fit now (on {where}), but is asleep among the unschedulable pods: no event since its last attempt "
+        f"woke it (kubernetes#141354); it is tried again {span(longest_s)} after that attempt, in {span(left)}",
         [named(case.pod)],
         evidence=[f"it is woken by events that matter to {some(plugins)}"] if plugins else [],
         passing=True,
