@@ -3,20 +3,24 @@
 The type of a field gives its shape, an annotation its meaning: `node: Annotated[str | None, "null: it got none"]`. Of
 the items of a list or a map an annotation is the label: by `NodeName = Annotated[str, "node"]` a list of these is
 `[node]`, and a map by them `{NODE: ...}`. A field that may be `ABSENT` is left out where it is. A field whose key is a
-word of Python's ends in `_`, which its key does not have.
+word of Python's ends in `_`, which its key does not have. An answer is a class, a list of one, or several classes of
+which it is one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
+
+from kschedd.errors import KscheddError
 
 A = TypeVar("A")
 
 _WORDS: Mapping[Any, str] = {str: "text", int: "integer", float: "number", bool: "boolean", Any: "value"}
+_EXPECTED: Mapping[Any, str] = {str: "text", int: "an integer", float: "a number", bool: "true or false"}
 
 
 class Absent(Enum):
@@ -31,26 +35,100 @@ ABSENT: Final = Absent.ABSENT
 def shape(answer: type) -> str:
     """Return the shape of an answer as METHODS.md has it: `{pod, reserved: {node, plugins: [plugin]}}`."""
     found = _shape(answer)
-    assert found, f"{answer.__name__} is no attrs class"
+    assert found, f"{answer} is no attrs class"
     return found
 
 
 def returned(answer: Any) -> str:
     """Return the text on an answer: its shape, and whether there are several."""
+    if answer is Any:
+        return "Any value"
     if _is(answer, Sequence):
-        return f"An array of `{shape(get_args(answer)[0])}`"
-    return f"`{shape(answer)}`"
+        (of,) = get_args(answer)
+        return f"An array of `{_shape(of) or _word(of)}`"
+    return ", or ".join(f"`{shape(each)}`" for each in _classes(answer))
 
 
 def meanings(answer: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the fields of an answer that have a meaning of their own, each with its path."""
-    answer = _class_in(answer) or answer
-    for name, kind in _hints(answer).items():
-        here = f"{path}.{_key(name)}" if path else _key(name)
-        if get_origin(kind) is Annotated:
-            yield here, get_args(kind)[-1]
-        if _class_in(kind) is not None:
-            yield from meanings(kind, here)
+    known: set[tuple[str, str]] = set()
+    for each in _classes(_class_in(answer) or answer):
+        for name, kind in _hints(each).items():
+            here = f"{path}.{_key(name)}" if path else _key(name)
+            told = [(here, get_args(kind)[-1])] if get_origin(kind) is Annotated else []
+            told += [] if _class_in(kind) is None else meanings(kind, here)
+            yield from (one for one in told if one not in known)
+            known.update(told)
+
+
+def _classes(answer: Any) -> Sequence[Any]:
+    """Return the attrs classes of which an answer is one."""
+    return [each for each in get_args(answer) or (answer,) if _is_class(each)]
+
+
+@attrs.define(eq=False)
+class AnswerError(KscheddError, rpc_code="invalid"):
+    """A message that is not an answer of the class that it is read as."""
+
+    where: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.why}"
+
+
+def read(kind: Any, value: Any, where: str = "answer") -> Any:
+    """Return the answer, of this class or type, that `plain` made the value of. Raises AnswerError.
+
+    Keys that the class does not have are ignored: a newer daemon may send more.
+    """
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if kind is Any:
+        return value
+    if get_origin(kind) in (Union, UnionType):
+        return _read_one_of([each for each in get_args(kind) if each is not Absent], value, where)
+    if _is_class(kind):
+        if not isinstance(value, Mapping):
+            raise _no_such(where, "a map", value)
+        hints, given = _hints(kind), {}
+        for name, key in _names(kind):
+            if key in value:
+                given[name] = read(hints[name], value[key], f"{where}.{key}")
+            elif not _may_be_absent(hints[name]):
+                raise AnswerError(f"{where}.{key}", "is missing")
+        return kind(**given)
+    if _is(kind, Mapping):
+        if not isinstance(value, Mapping):
+            raise _no_such(where, "a map", value)
+        return {key: read(get_args(kind)[1], each, f"{where}.{key}") for key, each in value.items()}
+    if _is(kind, Sequence):
+        if not isinstance(value, list | tuple):
+            raise _no_such(where, "an array", value)
+        return [read(get_args(kind)[0], each, f"{where}[{at}]") for at, each in enumerate(value)]
+    if get_origin(kind) is Literal:
+        if value in get_args(kind):
+            return value
+    elif type(value) is kind or (kind is float and type(value) is int):
+        return value
+    raise _no_such(where, _EXPECTED.get(kind, str(kind)), value)
+
+
+def _read_one_of(kinds: Sequence[Any], value: Any, where: str) -> Any:
+    if value is None and NoneType in kinds:
+        return None
+    fault: AnswerError | None = None
+    for kind in kinds:
+        try:
+            return read(kind, value, where)
+        except AnswerError as wrong:
+            fault = wrong if fault is None or kind is not NoneType else fault
+    assert fault is not None, "a union has members"
+    raise fault
+
+
+def _no_such(where: str, expected: str, value: Any) -> AnswerError:
+    return AnswerError(where, f"{expected} is expected, not {type(value).__name__}")
 
 
 def plain(value: Any) -> Any:

@@ -1,38 +1,57 @@
-"""Cost of a call: the number of functions called, ours and C's, in this thread.
+"""Cost of a piece of work: the functions called in this thread, ours and C's, and the units of `tests.metering`.
 
 It depends on the input and on nothing else, so that tests can state how it grows.
 """
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Final
+
+import attrs
+
+from tests import metering
 
 GROWTH: Final = 2.3
 """Most by which the cost may grow where the input doubles: n log n of inputs of this size, with something to spare."""
 
 
-def cost_of(work: Callable[[], Any]) -> int:
-    """Return the number of calls that `work` makes. What it raises is part of its work."""
-    calls = 0
+@attrs.define
+class Cost:
+    """The calls and units of a block; complete when it is left."""
+
+    units: int = 0
+
+
+@contextmanager
+def counting() -> Iterator[Cost]:
+    """Count what is done within the block."""
+    cost, calls, before_units = Cost(), 0, metering.Meter.units
 
     def count(frame: FrameType, event: str, arg: object) -> None:
         nonlocal calls
-        calls += event in ("call", "c_call")
+        calls += event in ("call", "c_call") and frame.f_code.co_filename != metering.__file__
 
     before, collecting = sys.getprofile(), gc.isenabled()
     gc.disable()  # its callbacks are calls
     sys.setprofile(count)
     try:
-        work()
-    except Exception:  # a refusal has a cost, too
-        calls += 1
+        yield cost
     finally:
         sys.setprofile(before)
         if collecting:
             gc.enable()
-    return calls
+        cost.units = calls + metering.Meter.units - before_units
+
+
+def cost_of(work: Callable[[], Any]) -> int:
+    """Return the cost of `work`. What it raises is part of its work."""
+    with counting() as cost:
+        with suppress(Exception):  # a refusal has a cost, too
+            work()
+    return cost.units
 
 
 def growth_of(work: Callable[[int], Callable[[], Any]], size: int) -> float:

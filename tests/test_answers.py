@@ -1,14 +1,14 @@
 """Answers as attrs classes: their shape, the meaning of their fields, and their plain values."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import attrs
 import msgpack
+import pytest
 
-from kschedd.answers import ABSENT, Absent, meanings, plain, returned, shape
+from kschedd.answers import ABSENT, Absent, AnswerError, meanings, plain, read, returned, shape
 from kschedd.rpc.encoding import encode_response
-from tests.rpc.documented import faults, shape_of
 
 NodeName = Annotated[str, "node"]
 
@@ -16,6 +16,11 @@ NodeName = Annotated[str, "node"]
 @attrs.frozen
 class Part:
     number: Annotated[int, "how many"]
+
+
+@attrs.frozen
+class Other:
+    word: Annotated[str, "a noun"]
 
 
 @attrs.frozen
@@ -54,10 +59,37 @@ def test_a_field_has_its_meaning_by_its_path() -> None:
 def test_an_answer_is_sent_as_maps_and_holds_to_its_shape() -> None:
     sent = msgpack.unpackb(encode_response(1, WHOLE))[3]
     assert sent == plain(WHOLE)
-    assert faults(shape_of(returned(Whole)), sent) == []
     assert "more" not in sent
     assert plain(attrs.evolve(WHOLE, more=Part(5)))["more"] == {"number": 5}
-    assert faults(shape_of(returned(Whole)), {**sent, "part": {}}) == ["answer.part.number is missing"]
+
+
+def test_an_answer_is_read_back_from_what_was_sent() -> None:
+    sent = msgpack.unpackb(encode_response(1, WHOLE))[3]
+    assert read(Whole, {**sent, "of a later daemon": 1}) == WHOLE
+    assert read(Part | Other, {"word": "w"}) == Other("w")
+    assert read(list[Part], [{"number": 1}]) == [Part(1)]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        pytest.param({"part": {}}, "answer.part.number: is missing", id="missing"),
+        pytest.param(
+            {"parts": [{"number": "1"}]}, "answer.parts[0].number: an integer is expected, not str", id="type"
+        ),
+        pytest.param({"by_node": {"n": 1}}, "answer.by_node.n: a map is expected, not int", id="map"),
+        pytest.param({"nodes": {}}, "answer.nodes: an array is expected, not dict", id="array"),
+    ],
+)
+def test_a_message_of_another_form_is_not_read(change: dict[str, Any], why: str) -> None:
+    with pytest.raises(AnswerError) as refused:
+        read(Whole, {**plain(WHOLE), **change})
+    assert str(refused.value) == why
+
+
+def test_one_of_several_classes_has_the_shapes_of_all() -> None:
+    assert returned(Part | Other) == "`{number}`, or `{word}`"
+    assert dict(meanings(Part | Other)) == {"number": "how many", "word": "a noun"}
 
 
 def test_parts_that_are_shared_stay_shared() -> None:

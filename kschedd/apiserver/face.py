@@ -18,7 +18,6 @@ import trio
 from kschedd.access.audit_log import AuditLog
 from kschedd.access.users import User
 from kschedd.api.objects import Object
-from kschedd.api.text.numbers import whole_number
 from kschedd.apiserver import discovery
 from kschedd.apiserver.access import Access, check_allowed
 from kschedd.apiserver.auditing import audited
@@ -44,22 +43,20 @@ from kschedd.apiserver.codec.status import (
     of_resource,
     of_storage,
     refusal_of,
-    too_large_version,
 )
 from kschedd.apiserver.handlers.components import component_statuses
 from kschedd.apiserver.handlers.metrics import metrics_of, usage_is_known
-from kschedd.apiserver.handlers.reading import find, get_object, list_objects
+from kschedd.apiserver.handlers.reading import find, get_object, list_all
 from kschedd.apiserver.handlers.reviews import REVIEWS, review
 from kschedd.apiserver.handlers.scheduler_metrics import metrics_page, pod_resources_page
 from kschedd.apiserver.handlers.subresources import bind, serve_subresource
-from kschedd.apiserver.handlers.watching import watch_objects
+from kschedd.apiserver.handlers.watching import watch
 from kschedd.apiserver.handlers.writing import create, delete, delete_collection, patch, update
 from kschedd.apiserver.requests import Asked, Query, find_target, split_target, verb_of
 from kschedd.apiserver.services import FaceServices
 from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpFault, HttpRequest
 from kschedd.http.server import HttpResponse, Peer
-from kschedd.service.objects.recorded_events import recorded_event
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.store.creating.service_addresses import SERVICE_RANGE
 from kschedd.store.custom_resources import kinds as custom
@@ -250,9 +247,9 @@ class ApiFace:
             case "get":
                 return await self._get(asked)
             case "list":
-                return await list_objects(services, asked)
+                return await list_all(services, asked)
             case "watch":
-                return await watch_objects(services, asked)
+                return await watch(services, asked)
             case "create":
                 return await create(services, asked)
             case "update":
@@ -265,21 +262,7 @@ class ApiFace:
 
     async def _get(self, asked: Asked) -> HttpResponse:
         wanted_form(asked.headers.get("accept", ""), single=True)
-        version = asked.query.text("resourceVersion")
-        if (wanted := whole_number(version)) is not None:
-            current = await self.services.cluster.store.do(lambda store: store.version)
-            if wanted > current:
-                raise too_large_version(wanted, current)
-        try:
-            found = await find(self.services, asked)
-        except KscheddError:
-            if asked.target.resource.stored != "Event":
-                raise
-            event = await recorded_event(self.services.cluster, asked.target.namespace, asked.target.name)
-            if event is None:
-                raise
-            found = event
-        return await get_object(self.services, asked, found)
+        return await get_object(self.services, asked, await find(self.services, asked))
 
     # What is no resource
 

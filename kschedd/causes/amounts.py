@@ -1,6 +1,6 @@
 """Causes in amounts: requests that no node can hold, or that no node has room for now."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -13,14 +13,17 @@ from kschedd.causes.case import Case, counted, listed, some
 from kschedd.causes.findings import ADD_OBJECT, Finding, Option, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import Step, created
-from kschedd.causes.tainted import all_tainted, said, untolerated
+from kschedd.causes.tainted import all_tainted, meant_for, said, untolerated
+from kschedd.causes.workload import workload_of
 
 Spec = dict[str, Any]
 _BYTES: Final = ("memory", "ephemeral-storage")
 _USUAL: Final = ("cpu", *_BYTES)
 _LEAST_SHARE: Final = 0.25  # of a request: less is no change of an amount, but another pod
+_NEARLY_ALL: Final = 0.75  # where nodes are full: another node is what people add
 _STEPS: Final = {"cpu": (1_000, 500, 100, 10), "memory": (1 << 30, 1 << 28, 1 << 20), "": (1,)}
 _MOST_NODES: Final = 16
+_PLAIN_EXCESS: Final = 4  # times the largest node: more is a slip of the unit
 
 
 def amount(resource: str, number: int) -> str:
@@ -77,16 +80,11 @@ def _unknown(case: Case, resource: str, number: int) -> Finding:
         listed_ = sorted(name for name in offered if name not in (*_USUAL, "pods"))
         evidence = [f"resources that nodes offer beside cpu and memory: {listed(listed_) if listed_ else 'none'}"]
 
-        def without(spec: Spec) -> None:
-            for holder, _ in _asking(spec, resource):
-                holder.pop(resource)
-
         return Finding(
             "ResourceOnNoNode",
             text,
             fields=fields,
             evidence=evidence,
-            options=[Option(f"do not request {resource}", edit=spec_edit(without))],
         )
     with_it = [name for name, node in case.nodes.items() if node.allocatable.get(likely, 0) > 0]
 
@@ -141,13 +139,20 @@ def larger_than_every_node(case: Case) -> Finding | None:
     code = "RequestAboveEveryNode" if slip is None else "QuantityUnit"
     evidence = []
     elsewhere = {name for name in set(case.nodes) - case.open if case.holds(case.nodes[name])}
+    near = meant_for(case, elsewhere & case.selected)
+    if near is not None:
+        return near
+    overhead = case.pod.pod_spec.raw.get("overhead") or {}
+    if resource in overhead:
+        runtime = case.pod.pod_spec.raw.get("runtimeClassName")
+        evidence.append(f"{overhead[resource]} {resource} of it is overhead of RuntimeClass {runtime}")
     if elsewhere:
         taints = sorted({said(taint) for name in elsewhere for taint in untolerated(case, name)})
         why = f", which have the taint {listed(taints)}" if taints else ", which the pod does not select"
         evidence.append(f"large enough: {some(elsewhere)}{why}")
     return Finding(
         code,
-        message if slip is None else f"{message}: `{slip[0]}` may be meant as `{slip[1]}`",
+        message if slip is None else f"{message}: `{_as_written(*slip)}` may be meant as `{slip[1]}`",
         [ObjectNamed("Node", "", name)],
         [field for _, field in _asking(case.workload.pod_spec, resource)],
         [*evidence, *(f"{shown(other, case.pod.requests[other])} {other} is too much as well" for other in beyond[1:])],
@@ -172,31 +177,41 @@ def _no_node_has_all(case: Case) -> Finding:
 
 
 def _slip(case: Case, resource: str) -> tuple[str, str] | None:
-    """What is written, and what may be meant: a unit that was forgotten, or one too many."""
+    """What is written, and what may be meant: a unit that was forgotten, or another one."""
+    largest = max((case.nodes[name].allocatable.get(resource, 0) for name in case.open), default=0)
     for holder, _ in _asking(case.workload.pod_spec, resource):
         written = str(holder[resource])
-        meant = None
-        if resource == "cpu" and written.isdigit() and int(written) >= 100:
-            meant = f"{written}m"
-        elif resource in _BYTES and written.endswith(("Gi", "Ti", "G", "T")):
-            meant = written.replace("T", "G") if "T" in written else written.replace("G", "M")
-        if meant is not None:
-            less = _read(resource, meant)
-            others = case.pod.requests[resource] - _read(resource, written)
-            if any(case.nodes[name].allocatable.get(resource, 0) >= less + others for name in case.open):
-                ratio = _read(resource, written) / max(
-                    1, *(case.nodes[n].allocatable.get(resource, 0) for n in case.open)
-                )
-                if resource == "cpu" or ratio > 4:  # a plain excess is no slip of the unit
-                    return written, meant
+        number = _read(resource, written)
+        others = case.pod.requests[resource] - number
+        for meant in _other_units(resource, written, number, largest):
+            if number + others > largest >= _read(resource, meant) + others:
+                return written, meant
     return None
+
+
+def _as_written(written: str, meant: str) -> str:
+    """As in the manifest; the API server writes 4000 as 4k."""
+    return meant.removesuffix("m") if written.endswith("k") else written
+
+
+def _other_units(resource: str, written: str, number: int, largest: int) -> Iterator[str]:
+    """Amounts that somebody may have meant who wrote this one, which is more than the largest node has."""
+    if resource == "cpu":
+        if number % 1_000 == 0 and number >= 100_000:  # 100 cores
+            yield f"{number // 1_000}m"
+        return
+    for binary, decimal, smaller in (("Gi", "G", "Mi"), ("Ti", "T", "Gi")):
+        if resource in _BYTES and written.endswith(binary):
+            yield written.removesuffix(binary) + decimal
+            if number > _PLAIN_EXCESS * largest:
+                yield written.removesuffix(binary) + smaller
 
 
 def _read(resource: str, text: str) -> int:
     return milli_value(text) if resource == "cpu" else value(text)
 
 
-def _smaller(case: Case, resources: Sequence[str]) -> list[Option]:
+def _smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -> list[Option]:
     """Requests that fit as things are: the unit that may be meant, else the largest amount that all replicas get."""
     edits: list[Callable[[Spec], None]] = []
     words = []
@@ -210,7 +225,7 @@ def _smaller(case: Case, resources: Sequence[str]) -> list[Option]:
         asked = case.pod.requests[resource]
         if fits >= asked:
             continue
-        if fits < asked * _LEAST_SHARE:
+        if fits < asked * least:
             return []
         edits.append(_lowered(resource, asked - fits))
         words.append(f"{shown(resource, fits)} {resource}")
@@ -318,6 +333,7 @@ def no_room(case: Case, among: Iterable[str]) -> Finding | None:
         return None
     first = lacks[0]
     asked = case.pod.requests[first.resource]
+    resized = _deferred_resize(case, full, first.resource)
     message = (
         f"{shown(first.resource, asked)} {first.resource} requested, the most that is free on "
         f"{'the only node' if len(full) == 1 else f'one of {len(full)} nodes'} that the pod may use is "
@@ -325,14 +341,53 @@ def no_room(case: Case, among: Iterable[str]) -> Finding | None:
     )
     if first.most_free >= asked:
         message = f"no node that the pod may use has {listed([_part(case, lack) for lack in lacks])} free together"
+    code = "ClusterFull"
+    preempted = _preempted(case)
+    if resized:
+        code, message = "DeferredResize", f"{message}: {resized}"
+    elif preempted:
+        code, message = "Preempted", f"{preempted}; {message}"
     return Finding(
-        "ClusterFull",
+        code,
         message,
         [ObjectNamed("Node", "", first.where)],
         [field for lack in lacks for _, field in _asking(case.workload.pod_spec, lack.resource)],
         [*_holders(case, first), *_more(case)],
-        [*_smaller(case, [lack.resource for lack in lacks]), *_more_nodes(case, full)],
+        [*_smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL), *_more_nodes(case, full)],
     )
+
+
+def _deferred_resize(case: Case, full: Sequence[str], resource: str) -> str:
+    """A pod whose resize waits for room on its node, and counts as if it were done; "" if it makes no difference."""
+    table = case.engine.machine.cluster.table
+    for name in full:
+        for pod in table.pods[table.row_of[name]]:
+            if not pod.resize_deferred:
+                continue
+            wished = pod.requests.get(resource, 0)
+            has = sum(_allocated(each, resource) for each in pod.status.get("containerStatuses") or ())
+            if has and case.free(name, resource) + wished - has >= case.pod.requests[resource]:
+                text = f"pod {pod.key}'s deferred resize holds {amount(resource, wished)} on {name}"
+                return f"{text}, of which it has {amount(resource, has)}"
+    return ""
+
+
+def _allocated(status: Mapping[str, Any], resource: str) -> int:
+    held = status.get("allocatedResources") or ((status.get("resources") or {}).get("requests")) or {}
+    return _read(resource, str(held[resource])) if resource in held else 0
+
+
+def _preempted(case: Case) -> str:
+    """Who preempted pods of the workload; "" if nobody did."""
+    begin = f"{case.workload.obj.namespace}/{case.workload.obj.name}"
+    by = {
+        f"{workload_of(case.store, each.preemptor).label} (priority {each.preemptor.priority})"
+        for each in case.preempted
+        if each.pod == begin or each.pod.startswith(f"{begin}-")
+    }
+    if not by:
+        return ""
+    return f"pods of the workload (priority {case.pod.priority}) were preempted by {listed(sorted(by))}"
 
 
 def _part(case: Case, lack: _Lack) -> str:

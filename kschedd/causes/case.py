@@ -1,5 +1,6 @@
 """A case: one pod of a workload that has no node, the cluster around it, and what each plugin says of each node."""
 
+import copy
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -8,9 +9,13 @@ from typing import Any
 import attrs
 
 from kschedd.api.nodes import Node
+from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
+from kschedd.causes.findings import Edit
 from kschedd.causes.workload import Workload
 from kschedd.explain.answers import Explanation
+from kschedd.explain.explain import explain
+from kschedd.scheduling.records import PodPreempted
 from kschedd.simulate.engine import Engine
 from kschedd.store.cluster_api import ClusterReader
 
@@ -19,13 +24,26 @@ Raw = Mapping[str, Any]
 
 @attrs.define(eq=False, slots=False)
 class Case:
-    """`explanation`: of the pod, as if it had no node. `only`: the nodes that count; None: all."""
+    """`explanation`: of the pod, as if it had no node. `deviceless`: nodes that never have the devices it asks for."""
 
     engine: Engine
     workload: Workload
     pod: Pod
     explanation: Explanation
-    only: frozenset[str] | None = None
+    preempted: Sequence[PodPreempted] = ()  # pods of the namespace
+    deviceless: frozenset[str] = frozenset()
+
+    def after(self, edit: Edit) -> "Case":
+        """The case as it would be with the workload changed so, and the pod with it."""
+        manifest = copy.deepcopy(dict(self.workload.obj.raw))
+        spec: Any = manifest
+        for field in self.workload.path:
+            spec = spec.setdefault(field, {})
+        edit(manifest, spec)
+        raw = copy.deepcopy(dict(self.pod.raw))
+        edit(copy.deepcopy(manifest), raw["spec"])
+        workload = attrs.evolve(self.workload, obj=parse(manifest))
+        return case_of(self.engine, workload, Pod.from_raw(raw), self.preempted)
 
     @property
     def store(self) -> ClusterReader:
@@ -33,17 +51,7 @@ class Case:
 
     @cached_property
     def nodes(self) -> Mapping[str, Node]:
-        return {
-            node.name: node
-            for node in self.engine.machine.cluster.table.nodes
-            if node is not None and (self.only is None or node.name in self.only)
-        }
-
-    def among(self, nodes: Collection[str]) -> "Case":
-        """The same case as if there were these nodes only."""
-        if self.only is None and len(nodes) == len(self.nodes):
-            return self
-        return Case(self.engine, self.workload, self.pod, self.explanation, frozenset(nodes))
+        return {node.name: node for node in self.engine.machine.cluster.table.nodes if node is not None}
 
     @cached_property
     def rejections(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
@@ -67,9 +75,14 @@ class Case:
         return set(self.nodes) - self.rejected_by("NodeAffinity", "NodeName")
 
     @cached_property
+    def reachable(self) -> set[str]:
+        """Those of them where the pod's volumes and devices can be had; all of them if that is nowhere."""
+        return self.selected - self.rejected_by("VolumeBinding", "VolumeZone") - self.deviceless or self.selected
+
+    @cached_property
     def open(self) -> set[str]:
         """Those of them whose taints the pod tolerates, and that are not cordoned."""
-        return self.selected - self.rejected_by("TaintToleration", "NodeUnschedulable")
+        return self.reachable - self.rejected_by("TaintToleration", "NodeUnschedulable")
 
     @cached_property
     def large_enough(self) -> set[str]:
@@ -96,6 +109,12 @@ class Case:
         return {self.nodes[name].labels[key] for name in nodes if key in self.nodes[name].labels}
 
 
+def case_of(engine: Engine, workload: Workload, pod: Pod, preempted: Sequence[PodPreempted] = ()) -> Case:
+    """The case of a pod for which there is a profile."""
+    found = explain(engine.machine, pod, engine.driver.nominator.by_node(), suggesting=False)
+    return Case(engine, workload, pod, found, preempted)
+
+
 def values_by_key(labels: Iterable[Mapping[str, str]]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     for each in labels:
@@ -114,6 +133,11 @@ def some(names: Collection[str], most: int = 3) -> str:
 def counted(number: int, word: str) -> str:
     """`1 node`, `3 nodes`."""
     return f"{number:,} {word}" + ("" if number == 1 else "s")
+
+
+def every(number: int, word: str = "node") -> str:
+    """`both nodes`, `all 3 nodes`."""
+    return f"both {word}s" if number == 2 else f"all {counted(number, word)}"
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

@@ -45,7 +45,16 @@ def template_pod(store: ClusterWriter, workload: Workload) -> Pod | ApiError | N
         "labels": dict((template.get("metadata") or {}).get("labels") or {}),
         "annotations": dict((template.get("metadata") or {}).get("annotations") or {}),
     }
-    raw = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": copy.deepcopy(dict(template.get("spec") or {}))}
+    raw: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": copy.deepcopy(dict(template.get("spec") or {})),
+    }
+    for claim in workload.spec.get("volumeClaimTemplates") or ():  # whose names the controller makes volumes of
+        name = claim["metadata"]["name"]
+        volume = {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{workload.obj.name}-0"}}
+        raw["spec"]["volumes"] = [*(raw["spec"].get("volumes") or ()), volume]
     try:
         made = store.create(raw, dry_run=True)
     except ApiError as refusal:
@@ -62,10 +71,33 @@ def not_created(store: ClusterWriter, workload: Workload) -> Finding | None:
     missing = workload.wanted - len(workload.pods)
     if missing <= 0:
         return None
+    if workload.kind == "StatefulSet" and workload.pods and workload.spec.get("podManagementPolicy") != "Parallel":
+        waiting = _in_order(workload, missing)
+        if waiting is not None:
+            return waiting
     made = template_pod(store, workload)
     if isinstance(made, ApiError):
         return _refused(store, workload, missing, str(made))
     return None
+
+
+def _in_order(workload: Workload, missing: int) -> Finding | None:
+    """A StatefulSet that makes its next pod when the earlier ones are ready."""
+    unready = [pod for pod in workload.pods if not is_ready(pod)]
+    if not unready:
+        return None
+    return Finding(
+        "StatefulSetWaitsForOrdinal",
+        f"{counted(missing, 'pod')} {'is' if missing == 1 else 'are'} not created before {unready[0].name} is ready "
+        "(podManagementPolicy OrderedReady)",
+        [named(unready[0])],
+        ["spec.podManagementPolicy"],
+        passing=True,
+    )
+
+
+def is_ready(pod: Pod) -> bool:
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in pod.status.get("conditions") or ())
 
 
 def _refused(store: ClusterWriter, workload: Workload, missing: int, why: str) -> Finding:
@@ -76,6 +108,7 @@ def _refused(store: ClusterWriter, workload: Workload, missing: int, why: str) -
         (_BOUND, _out_of_bounds),
         (_SECURITY, _insecure),
         (_PRIORITY, _no_priority_class),
+        (_RUNTIME, _no_runtime_class),
     ):
         found = pattern.search(why)
         if found is not None:
@@ -85,7 +118,6 @@ def _refused(store: ClusterWriter, workload: Workload, missing: int, why: str) -
     for pattern, kind, its_code in (
         (_POLICY, "ValidatingAdmissionPolicy", "AdmissionPolicyRefuses"),
         (_WEBHOOK, "ValidatingWebhookConfiguration", "WebhookRefuses"),
-        (_RUNTIME, "RuntimeClass", "RuntimeClassMissing"),
     ):
         found = pattern.search(why)
         if found is not None:
@@ -173,7 +205,8 @@ def _unstated(store: ClusterWriter, workload: Workload, rest: str, found: re.Mat
 
     return Finding(
         "QuotaNeedsRequests",
-        f"ResourceQuota {name} counts {what.partition(' for: ')[0]}, and the pod does not state it: {rest}",
+        f"ResourceQuota {name} counts {listed([f'{which}.{resource}' for which, resource in asked])}, and the pod does "
+        f"not state {'it' if len(asked) == 1 else 'them'}: {rest}",
         [ObjectNamed("ResourceQuota", workload.obj.namespace, name)],
         [f"{_path(workload)}.containers[].resources"],
         options=[Option("state small requests and limits in the template", edit=spec_edit(edit))],
@@ -293,6 +326,22 @@ def _no_priority_class(store: ClusterWriter, workload: Workload, rest: str, foun
     )
 
 
+def _no_runtime_class(store: ClusterWriter, workload: Workload, rest: str, found: re.Match[str]) -> Finding:
+    wanted = str(found[1] or found[2])
+    classes = sorted(each.name for each in store.list("RuntimeClass"))
+    likely = nearest(wanted, classes) or (classes[0] if len(classes) == 1 else None)
+    return _missing(
+        "RuntimeClassMissing",
+        "RuntimeClass",
+        "runtimeClassName",
+        wanted,
+        likely,
+        workload,
+        rest,
+        f"there {'is' if len(classes) == 1 else 'are'} {listed(classes)}" if classes else "there is none",
+    )
+
+
 def _no_account(store: ClusterWriter, workload: Workload) -> Finding | None:
     """A ServiceAccount that does not exist, in a namespace whose accounts are known."""
     wanted = workload.pod_spec.get("serviceAccountName")
@@ -374,14 +423,16 @@ def held(workload: Workload) -> Finding | None:
             ["spec.suspend"],
             options=[Option("resume it", edit=resumed)] if workload.kind == "Job" else [],
         )
-    if workload.kind == "Deployment" and spec.get("paused") and len(workload.pods) < workload.wanted:
+    updated = int((workload.obj.raw.get("status") or {}).get("updatedReplicas") or 0)
+    if workload.kind == "Deployment" and spec.get("paused") and updated < workload.wanted:
 
         def unpaused(manifest: dict[str, Any], pod_spec: Spec) -> None:
             manifest["spec"].pop("paused")
 
         return Finding(
             "RolloutPaused",
-            f"{workload.label} is paused (spec.paused is true), so it makes no new pods",
+            f"{workload.label} is paused (spec.paused is true): {updated} of {counted(workload.wanted, 'pod')} "
+            f"{'has' if updated == 1 else 'have'} its present template",
             [named(workload.obj)],
             ["spec.paused"],
             options=[Option("resume the rollout", edit=unpaused)],

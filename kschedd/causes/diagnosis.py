@@ -12,11 +12,12 @@ from typing import Final
 
 import attrs
 
+from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_resource
 from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer, RemedyAnswer
-from kschedd.causes.case import Case
+from kschedd.causes.case import Case, case_of, some
 from kschedd.causes.claims_refused import claims_refused
 from kschedd.causes.creating import held, not_created, selected_nothing, template_pod
 from kschedd.causes.devices import (
@@ -28,10 +29,11 @@ from kschedd.causes.devices import (
 )
 from kschedd.causes.findings import Finding, named
 from kschedd.causes.neighbors import apart_or_together, port_taken
-from kschedd.causes.places import reached as volumes_reach
+from kschedd.causes.node import node_causes, pods_to_move
 from kschedd.causes.places import told as places_told
 from kschedd.causes.places import volume_elsewhere
 from kschedd.causes.remedies import remedies
+from kschedd.causes.rollouts import needs_room, outdated, stuck
 from kschedd.causes.selecting import no_node_selected
 from kschedd.causes.spreading import missing_key, not_spread
 from kschedd.causes.storage import claims_at_fault, provisioning, unscheduled_claims
@@ -41,9 +43,10 @@ from kschedd.causes.volumes import claim_in_use, volume_limit
 from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.workload import Workload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster
-from kschedd.explain.explain import explain
+from kschedd.scheduling.records import PodPreempted
 
 _SHOWN_NODES: Final = 5
+_MOST_CAUSES: Final = 3
 
 #: demands on nodes, in the order in which they narrow them down: the first that leaves none is a cause
 _NARROWING: Final[Sequence[Callable[[Case], Finding | None]]] = (
@@ -51,9 +54,10 @@ _NARROWING: Final[Sequence[Callable[[Case], Finding | None]]] = (
     no_such_resource,
     volume_elsewhere,
     device_elsewhere,
+    all_tainted,
+    larger_than_every_node,
+    missing_key,
 )
-#: those that are looked at on the nodes that the pod's volumes and devices leave
-_ON_REACHED: Final[Sequence[Callable[[Case], Finding | None]]] = (all_tainted, larger_than_every_node)
 
 
 def diagnosis(
@@ -61,17 +65,21 @@ def diagnosis(
     obj: Object,
     methods: MethodsOf,
     *,
+    preempted: Sequence[PodPreempted] = (),
     program: str = "kschedd",
     trying: bool = True,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
     """What is wrong with the workload that this object is or belongs to; the cluster is used up.
 
-    `program`: of the commands. Without `trying` no remedies are looked for.
+    `preempted`: pods of its namespace that were, as far as is known. `program`: of the commands. Without `trying` no
+    remedies are looked for.
     """
     workload = workload_of(cluster.engine.store, obj)
     examined = _examined(cluster, workload, obj)
-    case = None if examined is None else case_of(cluster, workload, examined)
+    case = None
+    if examined is not None and examined.scheduler_name in cluster.engine.machine.schedulers:
+        case = case_of(cluster.engine, workload, examined, preempted)
     findings = list(causes(cluster, workload, examined, case))
     found: list[RemedyAnswer] = []
     failed: list[str] = []
@@ -95,12 +103,39 @@ def diagnosis(
     )
 
 
-def case_of(cluster: VirtualCluster, workload: Workload, pod: Pod) -> Case | None:
+def node_diagnosis(
+    cluster: VirtualCluster,
+    node: Node,
+    methods: MethodsOf,
+    *,
+    program: str = "kschedd",
+    trying: bool = True,
+    check: Callable[[], None] = lambda: None,
+) -> DiagnosisAnswer:
+    """What is wrong with a node. Counted are its pods, without those of DaemonSets."""
     engine = cluster.engine
-    if pod.scheduler_name not in engine.machine.schedulers:
-        return None
-    found = explain(engine.machine, pod, engine.driver.nominator.by_node(), suggesting=False)
-    return Case(engine, workload, pod, found)
+    findings = list(node_causes(engine, node))
+    moving = pods_to_move(engine, node.name)
+    found: list[RemedyAnswer] = []
+    failed: list[str] = []
+    if trying and any(finding.options for finding in findings):
+        workload = workload_of(engine.store, moving[0]) if moving else Workload(node, ())
+        trials = Trials(cluster, workload, methods, check, [pod.uid for pod in moving])
+        found, failed = remedies(workload, findings, trials, program)
+    return DiagnosisAnswer(
+        workload=named(node),
+        wanted=len(moving),
+        scheduled=len(moving),
+        pending=0,
+        missing=0,
+        pod="",
+        cause=findings[0].answer(),
+        also=[finding.answer() for finding in findings[1:]],
+        confidence="certain" if all(finding.certain for finding in findings) else "likely",
+        remedies=found,
+        tried=failed,
+        blocking_nodes=[],
+    )
 
 
 def _examined(cluster: VirtualCluster, workload: Workload, obj: Object) -> Pod | None:
@@ -127,11 +162,11 @@ def causes(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: C
     if case is not None and case.explanation.message:
         yield Finding("Rejected", case.explanation.message, [named(workload.obj)], certain=False)
         return
-    store = engine.store
     yield (
-        evicted_soon(engine, workload)
-        or unscheduled_claims(store, workload)
-        or unscheduled_devices(store, workload)
+        stuck(engine, workload)
+        or evicted_soon(engine, workload)
+        or unscheduled_claims(engine.store, workload)
+        or unscheduled_devices(engine.store, workload)
         or nothing_wrong(workload)
     )
 
@@ -142,13 +177,19 @@ def _found(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: C
     if told is not None:
         yield told
         return
+    unmade = list(claims_refused(store, workload))
+    yield from unmade
+    if pod is not None:
+        yield from _pending(cluster, workload, pod, case, claimless=bool(unmade))
     refused = not_created(store, workload)
     if refused is not None:
         yield refused
-    unmade = list(claims_refused(store, workload))
-    yield from unmade
-    if pod is None:
-        return
+
+
+def _pending(
+    cluster: VirtualCluster, workload: Workload, pod: Pod, case: Case | None, *, claimless: bool
+) -> Iterator[Finding]:
+    """Why the pod has no node. `claimless`: claims of it are not there, which is known already."""
     unknown = unknown_scheduler(cluster.engine, workload, pod)
     if unknown is not None:
         yield unknown
@@ -156,40 +197,43 @@ def _found(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: C
         return
     claims = [*claims_at_fault(case), *device_claims_at_fault(case)]
     yield from claims
-    claims += unmade
-    if claims:
+    if claims or claimless:
         # What else is wrong shows once the claims are left out.
-        bare = _without_claims(case.pod)
-        case = case_of(cluster, workload, bare)
-        if case is None:
-            return
+        case = case_of(cluster.engine, workload, _without_claims(pod))
     gate = gated(case)
     if gate is not None:
         yield gate
-    if claims and (case.explanation.chosen or case.explanation.ties):
+    if (claims or claimless) and not case.explanation.message:
         return
-    waits = provisioning(case) or nominated(case) or fits_now(case)
+    waits = provisioning(case) or nominated(case) or fits_now(case) or outdated(case)
     if waits is not None:
         if gate is None:
             yield waits
         return
+    for _ in range(_MOST_CAUSES):
+        case = attrs.evolve(case, deviceless=frozenset(set(case.nodes) - devices_reach(case)))
+        finding = _narrowed(case)
+        if finding is None:
+            yield from _busy(case)
+            return
+        yield finding
+        edit = next((option.edit for option in finding.options), None)
+        if edit is None:
+            return
+        # With this one mended, is there another?
+        case = case.after(edit)
+
+
+def _narrowed(case: Case) -> Finding | None:
+    """The first demand that leaves no node."""
     for narrowing in _NARROWING:
         finding = narrowing(case)
         if finding is not None:
-            yield finding
-            return
-    near = case.among(volumes_reach(case) & devices_reach(case))
-    for narrowing in _ON_REACHED:
-        finding = narrowing(near)
-        if finding is not None:
-            kept = places_told(case, near.nodes)
-            yield attrs.evolve(finding, evidence=[*finding.evidence, kept]) if kept else finding
-            return
-    finding = missing_key(case)
-    if finding is not None:
-        yield finding
-        return
-    yield from _busy(case, near)
+            if case.reachable < case.selected:
+                told = f"{places_told(case) or 'what it claims'} can be had on {some(case.reachable)} only"
+                return attrs.evolve(finding, evidence=[*finding.evidence, told])
+            return finding
+    return None
 
 
 def _without_claims(pod: Pod) -> Pod:
@@ -203,13 +247,13 @@ def _without_claims(pod: Pod) -> Pod:
     return Pod.from_raw(raw)
 
 
-def _busy(case: Case, near: Case) -> Iterator[Finding]:
-    """What is in the way on nodes that would do otherwise. `near`: the case on nodes that its volumes leave."""
-    left = near.large_enough
+def _busy(case: Case) -> Iterator[Finding]:
+    """What is in the way on nodes that would do otherwise."""
+    left = case.large_enough
     found = [
         (finding, {name for name in left if set(plugins) & set(case.rejections.get(name, ()))})
         for plugins, finding in (
-            (("NodeResourcesFit",), no_room(near, left)),
+            (("NodeResourcesFit",), no_room(case, left)),
             (("VolumeRestrictions",), claim_in_use(case, left)),
             (("NodeVolumeLimits",), volume_limit(case, left)),
             (("DynamicResources",), devices_taken(case, left)),
@@ -219,6 +263,10 @@ def _busy(case: Case, near: Case) -> Iterator[Finding]:
         )
         if finding is not None
     ]
+    rollout = needs_room(case, [finding for finding, _ in found])
+    if rollout is not None:
+        yield rollout
+        return
     # What turns the pod away from the most nodes first. Of two that do so from all of them each is a cause by itself.
     found.sort(key=lambda pair: -len(pair[1]))
     covered: set[str] = set()

@@ -1,15 +1,20 @@
 """Methods over causes: what is wrong with a workload, and the pending pods grouped by what keeps them waiting."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
 
+from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.schemas.kinds import lookup
 from kschedd.causes.answers import DiagnosisAnswer, PendingGroup
-from kschedd.causes.diagnosis import diagnosis
+from kschedd.causes.diagnosis import diagnosis, node_diagnosis
 from kschedd.causes.pending import pending_groups
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster
+from kschedd.log.log import Log
+from kschedd.scheduling.records import PodPreempted
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.params import Param
@@ -32,7 +37,11 @@ class CauseMethods:
                 "causes.explain",
                 self.explain,
                 (
-                    Param("kind", "string", doc="Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob"),
+                    Param(
+                        "kind",
+                        "string",
+                        doc="Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob or Node",
+                    ),
                     Param("name", "string"),
                     Param("namespace", "string", False, "default"),
                     Param("remedies", "boolean", False, True, "false: the cause alone, which takes less time"),
@@ -55,20 +64,38 @@ class CauseMethods:
         ]
 
     async def explain(self, call: Call) -> Any:
-        kind, namespace, name = call["kind"], call["namespace"], call["name"]
-        obj = await self._cluster.store.do(lambda store: store.get(kind, namespace, name))
+        kind, name = lookup(call["kind"]), call["name"]
+        namespace = call["namespace"] if kind.namespaced else ""
+        obj = await self._cluster.store.do(lambda store: store.get(kind.name, namespace, name))
+        preempted = await self._cluster.log.query(lambda log: _preempted(log, namespace))
         snapshot = await self._cluster.snapshot()
         trying, program = call["remedies"], call["program"]
         return await call.services.workers.run(
-            call.client, lambda given_up: self._diagnosed(snapshot, obj, trying, program, given_up)
+            call.client, lambda given_up: self._diagnosed(snapshot, obj, preempted, trying, program, given_up)
         )
 
     def _diagnosed(
-        self, snapshot: ClusterSnapshot, obj: Object, trying: bool, program: str, given_up: GivenUp
+        self,
+        snapshot: ClusterSnapshot,
+        obj: Object,
+        preempted: Sequence[PodPreempted],
+        trying: bool,
+        program: str,
+        given_up: GivenUp,
     ) -> DiagnosisAnswer:
         cluster = VirtualCluster(resumed=snapshot)
         try:
-            return diagnosis(cluster, obj, self._methods, program=program, trying=trying, check=given_up.check)
+            if isinstance(obj, Node):
+                return node_diagnosis(cluster, obj, self._methods, program=program, trying=trying, check=given_up.check)
+            return diagnosis(
+                cluster,
+                obj,
+                self._methods,
+                preempted=preempted,
+                program=program,
+                trying=trying,
+                check=given_up.check,
+            )
         finally:
             cluster.engine.close()
 
@@ -85,3 +112,9 @@ class CauseMethods:
                 cluster.engine.close()
 
         return await call.services.workers.run(call.client, grouped)
+
+
+def _preempted(log: Log, namespace: str) -> list[PodPreempted]:
+    """Pods of the namespace that were preempted, as far back as the log goes."""
+    begin = f"{namespace}/"
+    return [entry for entry in log if isinstance(entry, PodPreempted) and entry.pod.startswith(begin)]

@@ -7,6 +7,7 @@ from typing import Final
 
 _ALIKE: Final = 0.7  # of two names, 1 being the same
 _ALIKE_KEYS: Final = 0.6  # of label keys that have the wanted value
+_LONG: Final = 4  # letters
 
 #: labels that were renamed. Source: kubernetes.io/docs/reference/labels-annotations-taints
 RENAMED_LABELS: Final = {
@@ -42,6 +43,8 @@ def likeness(one: str, other: str) -> float:
         return 0.0
     if sorted(first) == sorted(second) and len(first) == len(second):
         return 0.95  # letters are swapped
+    if min(len(first), len(second)) >= _LONG and (first.startswith(second) or second.startswith(first)):
+        return 0.8  # a part was added, or left out
     return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
 
 

@@ -103,7 +103,10 @@ def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Seque
         message,
         [named(case.workload.obj)],
         [_field("podAntiAffinity", place), "spec.replicas"],
-        [f"pods by node: {some([f'{pod.name} on {pod.node_name}' for pod in own], _SHOWN)}"],
+        [
+            f"podAntiAffinity with topologyKey {key}",
+            f"pods by node: {some([f'{pod.name} on {pod.node_name}' for pod in own], _SHOWN)}",
+        ],
         options,
     )
 
@@ -152,8 +155,32 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> Finding | None:
         [named(workload.obj)],
         ["metadata.labels"],
         [f"they are on {some(nodes)}"],
-        [Option(f"have {where}{workload.label} prefer to be apart", CHANGE_OTHER, steps=steps, target=workload.label)],
+        [
+            *_other_labels(case, term),
+            Option(
+                f"have {where}{workload.label} prefer to be apart", CHANGE_OTHER, steps=steps, target=workload.label
+            ),
+        ],
     )
+
+
+def _other_labels(case: Case, term: PodAffinityTerm) -> list[Option]:
+    """Without the labels that the others mean, unless the workload selects its own pods by them."""
+    selector = case.workload.spec.get("selector") or {}
+    needed = {*(selector.get("matchLabels") or {}), *(each["key"] for each in selector.get("matchExpressions") or ())}
+    keys = {requirement.key for requirement in term.selector.requirements if requirement.key in case.pod.labels}
+    if not keys or keys & needed or case.workload.kind == "Pod":
+        return []
+
+    def unlabeled(manifest: dict[str, Any], spec: Spec) -> None:
+        template: Any = manifest
+        for field in case.workload.path[:-1]:
+            template = template.get(field) or {}
+        for key in keys:
+            ((template.get("metadata") or {}).get("labels") or {}).pop(key, None)
+
+    said = listed([f"{key}={case.pod.labels[key]}" for key in sorted(keys)])
+    return [Option(f"do not label its pods {said}", edit=unlabeled)]
 
 
 def _relaxed_anti_affinity(workload: Workload, place: int) -> list[dict[str, Any]]:
@@ -364,7 +391,7 @@ def _port_of_own(case: Case, taken: Sequence[str], port: int) -> Finding:
     nodes = len(case.open)
     wanted = case.workload.wanted
     return Finding(
-        "HostPortTaken",
+        "MoreReplicasThanDomains",
         f"each of the {counted(wanted, 'replica')} needs host port {port} on a node of its own, and "
         f"{counted(nodes, 'node')} would do",
         [named(case.workload.obj)],

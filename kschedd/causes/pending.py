@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import ObjectNamed, PendingGroup
-from kschedd.causes.diagnosis import case_of, causes
+from kschedd.causes.case import case_of
+from kschedd.causes.diagnosis import causes
 from kschedd.causes.findings import named
 from kschedd.causes.workload import Workload, workload_of
 from kschedd.clusters.virtual import VirtualCluster
@@ -29,7 +30,8 @@ def pending_groups(cluster: VirtualCluster, pods: Sequence[Pod], check: Callable
     for uid, workload in workloads.items():
         check()
         pod = workload.pending[0]
-        first = next(causes(cluster, workload, pod, case_of(cluster, workload, pod)))
+        known = pod.scheduler_name in cluster.engine.machine.schedulers
+        first = next(causes(cluster, workload, pod, case_of(cluster.engine, workload, pod) if known else None))
         those, count, certain = groups.get((first.code, first.message), ([], 0, True))
         groups[first.code, first.message] = (
             [*those, named(workload.obj)],

@@ -10,7 +10,7 @@ from kschedd.api.objects import Object
 from kschedd.api.quantity import format_value
 from kschedd.api.selecting.selectors import IN, LabelSelector, NodeSelector, SelectorError, parse_label_selector
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, listed, some
+from kschedd.causes.case import Case, listed, some
 from kschedd.causes.claims import ClaimUse, asking, claims_of, of_class, provisioning_classes, storage_text
 from kschedd.causes.findings import Finding, Option, named, spec_edit
 from kschedd.causes.matching import suiting
@@ -86,10 +86,10 @@ def _all_of(places: Sequence[_Place], together: frozenset[str]) -> _Place:
     return attrs.evolve(places[0], what=what, nodes=together, objects=[o for p in places for o in p.objects])
 
 
-def told(case: Case, nodes: Collection[str]) -> str:
-    """Say which volumes keep the pod to these nodes; "" if none does."""
+def told(case: Case) -> str:
+    """The volumes that keep the pod to some nodes, and where they are; "" if none does."""
     kept = [place for place in _places(case) if len(place.nodes) < len(case.nodes)]
-    return f"{listed([f'{p.what} is {p.where}' for p in kept])}: {counted(len(nodes), 'node')}" if kept else ""
+    return listed([f"{place.what} ({place.where})" for place in kept]) if kept else ""
 
 
 # -- places -----------------------------------------------------------------------------------------------------------

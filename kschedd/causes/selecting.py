@@ -10,7 +10,7 @@ from kschedd.api.selecting.selectors import DOES_NOT_EXIST, EXISTS, GT, IN, LT, 
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, listed, some
 from kschedd.causes.findings import Finding, Option, spec_edit
-from kschedd.causes.near import nearest, nearest_key
+from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
 
 _SHOWN: Final = 4  # values
 _AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
@@ -212,7 +212,8 @@ def _guess(case: Case, demand: Demand) -> _Guess:
         if not count:
             return _Guess("NodeLabelMissing", f"{text}; {counted(sum(there.values()), 'node')} have {_quoted(likely)}")
         message = f"{text}; {counted(count, 'node')} have {_quoted(pair)}"
-        return _Guess("NodeLabelMisspelled", _one(message, count), demand.changed(likely, given), pair)
+        code = "NodeLabelDeprecated" if RENAMED_LABELS.get(demand.key) == likely else "NodeLabelMisspelled"
+        return _Guess(code, _one(message, count), demand.changed(likely, given), pair)
     if demand.operator in (NOT_IN, DOES_NOT_EXIST):
         return _Guess("NodeLabelExcluded", f"all {len(case.nodes)} nodes are excluded by {_quoted(str(demand))}")
     return _Guess("NodeLabelValueMissing", f"no node has {_quoted(str(demand))}")

@@ -8,12 +8,14 @@ from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import SpreadConstraint
 from kschedd.causes.case import Case, counted, some, values_by_key
 from kschedd.causes.findings import Finding, Option, spec_edit
-from kschedd.causes.near import nearest, nearest_key
+from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
+from kschedd.causes.tainted import said, untolerated
 
 Spec = dict[str, Any]
 _PLUGIN: Final = "PodTopologySpread"
 _HARD: Final = "DoNotSchedule"
 _SHOWN: Final = 6
+_UNUSABLE: Final = ("TaintToleration", "NodeUnschedulable", "NodeAffinity")  # whatever room there is
 
 
 def missing_key(case: Case) -> Finding | None:
@@ -28,7 +30,7 @@ def missing_key(case: Case) -> Finding | None:
         text = f"the pod is to be spread over `{key}`, and {which} has that label"
         if likely is None:
             return Finding(
-                "SpreadKeyMissing",
+                "NodeLabelMissing",
                 text,
                 fields=[_field(place)],
                 evidence=[f"labels of the nodes: {some(there, 8)}"],
@@ -36,7 +38,7 @@ def missing_key(case: Case) -> Finding | None:
             )
         count = sum(there[likely].values())
         return Finding(
-            "SpreadKeyMissing",
+            "NodeLabelDeprecated" if RENAMED_LABELS.get(key) == likely else "NodeLabelMisspelled",
             f"{text}; {counted(count, 'node')} {'has' if count == 1 else 'have'} `{likely}`",
             fields=[_field(place)],
             options=[Option(f"spread over {likely}", edit=spec_edit(_with_key(place, likely))), _relaxed([place])],
@@ -173,15 +175,16 @@ def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mappin
         options.append(Option("leave nodes out whose taints it does not tolerate (nodeTaintsPolicy: Honor)", edit=edit))
     options.append(_relaxed([place]))
     return Finding(
-        "SpreadSkewed",
+        "SpreadCountsUnusableDomain" if plugin in _UNUSABLE else "SpreadSkewed",
         message,
         fields=[_field(place)],
         evidence=[
             _told(key, counts),
+            *_taints(case, key, lowest),
             *(
-                f"{domain}: {', '.join(f'{r} rejects {n}' for r, n in said.items())}"
-                for domain, said in blocked.items()
-                if said
+                f"{domain}: {', '.join(f'{r} rejects {n}' for r, n in by.items())}"
+                for domain, by in blocked.items()
+                if by
             ),
         ],
         options=options,
@@ -197,6 +200,13 @@ def _blockers(case: Case, key: str, domain: str) -> dict[str, str]:
                 if plugin != _PLUGIN:
                     found.setdefault(plugin, []).append(name)
     return {plugin: some(names) for plugin, names in sorted(found.items(), key=lambda pair: -len(pair[1]))}
+
+
+def _taints(case: Case, key: str, lowest: Sequence[str]) -> list[str]:
+    """The taints that keep the pod away from the nodes of these domains."""
+    names = [name for name, node in case.nodes.items() if node.labels.get(key) in lowest]
+    taints = sorted({said(taint) for name in names for taint in untolerated(case, name)})
+    return [f"taints there: {', '.join(taints)}"] if taints else []
 
 
 def _in_words(plugin: str) -> str:

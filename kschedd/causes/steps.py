@@ -35,11 +35,14 @@ _SHOWN_LINES: Final = 3  # around a difference
 
 @attrs.frozen(eq=False)
 class Step:
-    """`words`: the command without the program; `given`: what it reads from `-f -`; `calls`: what the verb calls."""
+    """`words`: the command without the program; `given`: what it reads from `-f -`; `calls`: what the verb calls.
+
+    `then_s`: how long it takes until the command has ended, where it waits for something."""
 
     words: tuple[str, ...]
     calls: Sequence[tuple[str, Raw]]
     given: str = ""
+    then_s: float = 0.0
 
     def shell(self, program: str) -> str:
         """The command for a shell; `program` is kschedd or kubectl."""
@@ -65,6 +68,10 @@ def patched(raw: Raw, operations: Sequence[Raw], subresource: str = "") -> Step:
 
 def created(raw: Raw) -> Step:
     return Step(("create", "-f", "-"), [("objects.create", {"manifest": dict(raw)})], documents.as_yaml(dict(raw)))
+
+
+def uncordoned(node: str) -> Step:
+    return Step(("uncordon", node), [("nodes.uncordon", {"name": node})])
 
 
 def deleted(kind: str, namespace: str, names: Sequence[str], *, orphaning: bool = False) -> Step:
@@ -106,11 +113,15 @@ def steps_to(workload: Workload, after: dict[str, Any]) -> list[Step]:
             if all(_allowed_of_pod(operation) for operation in operations):
                 return [patched(before, operations)]
             return [replaced(as_new(after))]
-        case "StatefulSet" | "ReplicaSet" | "ReplicationController" if workload.pending:
+        case "StatefulSet" | "ReplicaSet" | "ReplicationController" if workload.pending and _of_template(operations):
             # Their controllers keep a pod that is not ready, or every pod, when the template changes.
             names = [pod.name for pod in workload.pending]
             return [patched(before, operations), deleted("Pod", workload.obj.namespace, names)]
     return [patched(before, operations)]
+
+
+def _of_template(operations: Sequence[Raw]) -> bool:
+    return any(str(operation["path"]).startswith("/spec/template") for operation in operations)
 
 
 def _allowed_of_pod(operation: Raw) -> bool:

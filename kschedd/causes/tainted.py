@@ -7,10 +7,10 @@ import attrs
 
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, listed, some
+from kschedd.causes.case import Case, counted, every, listed, some
 from kschedd.causes.findings import CHANGE_NODE, Finding, Option, spec_edit
 from kschedd.causes.near import nearest
-from kschedd.causes.steps import Step
+from kschedd.causes.steps import uncordoned
 
 Spec = dict[str, Any]
 _CORDONED: Final = "node.kubernetes.io/unschedulable"
@@ -51,11 +51,11 @@ def all_tainted(case: Case, among: set[str] | None = None) -> Finding | None:
 
     `among`: of these only, which have what the pod asks for.
     """
-    chosen = case.selected if among is None else case.selected & among
+    chosen = case.reachable if among is None else case.selected & among
     if not chosen or chosen & case.open:
         return None
     pools = _pools(case, chosen)
-    near = _near_toleration(case, pools)
+    near = near_toleration(case, pools)
     if near is not None:
         return near
     narrowed = chosen < set(case.nodes)
@@ -113,7 +113,12 @@ def _toleration(taint: Taint) -> dict[str, Any]:
 # -- a toleration that was meant for a taint ------------------------------------------------------------------------
 
 
-def _near_toleration(case: Case, pools: Sequence[_Pool]) -> Finding | None:
+def meant_for(case: Case, names: Iterable[str]) -> Finding | None:
+    """A toleration that was meant for the taints of these nodes, and misses them."""
+    return near_toleration(case, _pools(case, names))
+
+
+def near_toleration(case: Case, pools: Sequence[_Pool]) -> Finding | None:
     """A toleration that misses a taint by its spelling, its value or its effect."""
     own = [each for each in case.pod.pod_spec.tolerations if each.key and not each.key.startswith(_CONDITIONS)]
     used = [each for each in own if any(each.tolerates(taint) for node in case.nodes.values() for taint in node.taints)]
@@ -171,7 +176,9 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> Finding:
     taints = f"`{'`, `'.join(map(said, first.taints))}`"
     if narrowed or len(pools) == 1:
         nodes = counted(len(first.nodes), "node")
-        whole = f"all {nodes} that the pod selects have" if narrowed else f"all {nodes} have"
+        whole = (
+            f"{every(len(first.nodes))} that the pod selects have" if narrowed else f"{every(len(first.nodes))} have"
+        )
         if len(first.nodes) == 1:
             whole = f"the only node that the pod selects, {first.nodes[0]}, has" if narrowed else "the only node has"
         if len(pools) > 1:
@@ -194,16 +201,13 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> Finding:
 def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narrowed: bool) -> Finding:
     names = sorted(name for pool in pools for name in pool.nodes)
     which = " that the pod may use" if narrowed or len(names) < len(case.nodes) else ""
-    whole = f"all {counted(len(names), 'node')}{which} are cordoned" if len(names) > 1 else ""
+    whole = f"{every(len(names))}{which} are cordoned" if len(names) > 1 else ""
     message = whole or f"the only node{which}, {names[0]}, is cordoned"
     if broken:
         count = sum(len(pool.nodes) for pool in broken)
         message = f"{message}; {counted(count, 'other')} are not ready"
-    uncordon = [
-        Step(("uncordon", *names[:1]), [("nodes.uncordon", {"name": names[0]})]),
-    ]
-    everywhere = [Step(("uncordon", name), [("nodes.uncordon", {"name": name})]) for name in names]
-    options = [Option(f"uncordon {names[0]}", CHANGE_NODE, steps=uncordon, target=f"node/{names[0]}")]
+    everywhere = [uncordoned(name) for name in names]
+    options = [Option(f"uncordon {names[0]}", CHANGE_NODE, steps=everywhere[:1], target=f"node/{names[0]}")]
     if len(names) > 1:
         options.append(Option(f"uncordon {some(names)}", CHANGE_NODE, steps=everywhere, target=f"node/{names[0]}"))
     return Finding(
@@ -222,11 +226,11 @@ def _broken(case: Case, pools: Sequence[_Pool]) -> Finding:
     rest = "" if len(names) == len(case.nodes) else " that the pod may use"
     return Finding(
         "NodesNotReady",
-        f"all {counted(len(names), 'node')}{rest} are out of order: {listed([f'`{text}`' for text in taints])}"
+        f"{every(len(names))}{rest} are out of order: {listed([f'`{text}`' for text in taints])}"
         if len(names) > 1
         else f"the only node{rest}, {names[0]}, is out of order: {listed([f'`{text}`' for text in taints])}",
         [ObjectNamed("Node", "", name) for name in names[:3]],
         [],
-        [f"{text}: the taint goes when the node's condition does" for text in taints],
+        [some(names, 5), *(f"{text}: the taint goes when the node's condition does" for text in taints)],
         certain=True,
     )

@@ -1,11 +1,11 @@
-"""Trials of whole remedies: the commands are run on a fork of the cluster, and 300 s of its time pass.
+"""Trials of whole remedies: the commands are run on a fork of the cluster, and its time passes.
 
-What counts is the whole workload: every replica it wants has a node, and the same pods still have it some minutes
-later; and nothing else lost its node or was left without one that would have kept it otherwise. What would have
+What counts is the whole workload: every replica it wants has a node within 300 s, and the same pods still have it two
+minutes later; and nothing else lost its node or was left without one that would have kept it otherwise. What would have
 happened anyway is known from a fork in which nothing was done (`baseline`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -17,7 +17,7 @@ from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.service.errors import RpcError
 
 PATIENCE_S: Final = 300.0  # of virtual time
-_SETTLED_S: Final = 150.0
+_STAYS_S: Final = 120.0  # more, in which nothing may change
 
 
 @attrs.frozen(eq=False)
@@ -54,17 +54,24 @@ class TrialOutcome:
 
 
 class Trials:
-    """Runs trials of one cluster. Owns its forks, each of which ends with its trial."""
+    """Runs trials of one cluster. Owns its forks, each of which ends with its trial.
+
+    `moving`: uids of pods that may move."""
 
     def __init__(
-        self, cluster: VirtualCluster, workload: Workload, methods: MethodsOf, check: Callable[[], None]
+        self,
+        cluster: VirtualCluster,
+        workload: Workload,
+        methods: MethodsOf,
+        check: Callable[[], None],
+        moving: Collection[str] = (),
     ) -> None:
         self._cluster = cluster
         self._workload = workload
         self._methods = methods
         self._check = check
         self._baseline: TrialOutcome | None = None
-        mine = {pod.uid for pod in workload.pods}
+        mine = {pod.uid for pod in workload.pods} | set(moving)
         #: pods of other workloads; the later ones have names that differ from run to run
         self._others = [pod.key for pod in cluster.engine.store.list("Pod") if pod.uid not in mine]
         self.count = 0
@@ -93,13 +100,15 @@ class Trials:
             for step in steps:
                 try:
                     step.run(daemon.perform)
+                    if step.then_s:
+                        cluster.engine.advance(cluster.engine.now + step.then_s, self._check)
                 except RpcError as refusal:
                     return TrialOutcome(self._workload.wanted, 0, False, refused=str(refusal))
             engine = cluster.engine
             began = engine.now
-            engine.advance(began + _SETTLED_S, self._check)
+            engine.run_to_rest(PATIENCE_S, self._check)
             before = {pod.uid for pod in self._now(cluster).scheduled}
-            engine.advance(began + PATIENCE_S, self._check)
+            engine.advance(max(engine.now, began + PATIENCE_S) + _STAYS_S, self._check)
             now = self._now(cluster)
             mine = {pod.uid for pod in now.pods}
             placed = {

@@ -55,18 +55,6 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> Finding:
     if user.uid not in mine:
         owner = workload_of(case.store, user)
         return Finding("ClaimInUse", f"{text} (of {owner.label}): one pod at a time may", objects, fields)
-    if workload.kind == "Deployment" and workload.wanted == 1:
-
-        def recreating(manifest: dict[str, Any], spec: Spec) -> None:
-            manifest["spec"]["strategy"] = {"type": "Recreate"}
-
-        return Finding(
-            "RolloutNeedsRoom",
-            f"{text}: the rolling update keeps that pod until the new one is ready, which needs strategy Recreate",
-            objects,
-            ["spec.strategy"],
-            options=[Option("strategy Recreate", edit=recreating)],
-        )
 
     def alone(manifest: dict[str, Any], spec: Spec) -> None:
         manifest["spec"]["replicas"] = 1

@@ -1,6 +1,5 @@
 """Causes in the pod's way through the scheduler: nobody schedules it, it is held back, or it only has to wait."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.pods import Pod
@@ -8,6 +7,7 @@ from kschedd.api.selecting.terms import NO_EXECUTE
 from kschedd.api.text.times import seconds
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, some
+from kschedd.causes.creating import is_ready
 from kschedd.causes.findings import Finding, Option, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.tainted import said
@@ -129,13 +129,13 @@ def _asleep(case: Case, entry: QueuedPod, where: str) -> Finding:
             [named(case.pod)],
             passing=True,
         )
-    due = engine.queue.next_leftover()
-    until = "" if due is None else f" until {span(max(0.0, (due - engine.now_ns) / SECOND))} from now"
+    longest_s = engine.queue.settings.max_in_unschedulable / SECOND
+    left = max(0.0, (entry.timestamp - engine.now_ns) / SECOND + longest_s)
     plugins = sorted(entry.unschedulable_plugins)
     return Finding(
-        "Asleep",
-        f"it would fit now (on {where}), but is asleep{until}: no event since its last attempt woke it "
-        "(kubernetes#141354)",
+        "OnlyTimeHelps",
+        f"it would fit now (on {where}), but is asleep among the unschedulable pods: no event since its last attempt "
+        f"woke it (kubernetes#141354); it is tried again {span(longest_s)} after that attempt, in {span(left)}",
         [named(case.pod)],
         evidence=[f"it is woken by events that matter to {some(plugins)}"] if plugins else [],
         passing=True,
@@ -213,7 +213,7 @@ def _without_node_name(workload: Workload) -> list[Option]:
 
 def nothing_wrong(workload: Workload) -> Finding:
     """All is as it is to be."""
-    ready = sum(_ready(pod.status) for pod in workload.pods)
+    ready = sum(map(is_ready, workload.pods))
     if not workload.pods:
         return Finding(
             "NoPods", f"{workload.label} has no pods, and wants none now", [named(workload.obj)], passing=True
@@ -230,7 +230,3 @@ def nothing_wrong(workload: Workload) -> Finding:
         evidence=[f"{counted(waiting, 'pod')} not ready yet"] if waiting and ready else [],
         passing=True,
     )
-
-
-def _ready(status: Mapping[str, Any]) -> bool:
-    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())

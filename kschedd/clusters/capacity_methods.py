@@ -22,10 +22,10 @@ from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
 from kschedd.service.workers import GivenUp
 from kschedd.simulate.capacity import MOST_NODES, FitCount, NodeShape, as_map, fit_count, nodes_needed, pod_of, uids_of
-from kschedd.simulate.comparison import OnResult, Side, SideOutcome, compare
+from kschedd.simulate.comparison import ComparedConfigs, OnResult, Side, SideOutcome, compare
 from kschedd.simulate.engine import Engine
 from kschedd.simulate.standing_pods import judge_standing, standing_pods
-from kschedd.simulate.upgrade import Judge, PodOutcomes, compare_versions
+from kschedd.simulate.upgrade import ComparedVersions, Judge, PodOutcomes, compare_versions
 from kschedd.simulate.versions import config_by
 
 _MOST_PODS: Final = 100_000
@@ -83,15 +83,7 @@ class CapacityMethods:
                 doc="Runs one workload under two configurations, or by the decisions of two versions of Kubernetes, "
                 "each on a fork of the cluster with the same random numbers. Nothing is changed. For versions without "
                 "a workload, each pod of the cluster is decided about by itself, as if it were to be scheduled now.",
-                returns="`{pods, different: [{pod, a, b, plugin, on_a, on_b, why}], pending}`: how many were tried; "
-                "those that went to different nodes, in the order of their attempts: a and b are the nodes, empty for "
-                "none; plugin is the one whose scores changed most for b against a (empty: not told by scores), on_a "
-                "and on_b by how much it puts b ahead under each; pending is how many have no node, of each. "
-                "For versions: `{versions, pods, different: [{pod, a, b, why, why_a, why_b, change, rules, together}], "
-                "pending, rules: [{rule, where, what, since, pods}]}`: change is moved, placed, pending or told (other "
-                "words); rules are what kube-scheduler does otherwise in one of the versions, by name: of a pod those "
-                "that are responsible, found by turning them on one at a time, or, if `together`, some that do it only "
-                "all at once (none: not found), and all of them with how many pods.",
+                answer=ComparedConfigs | ComparedVersions,
             ),
         ]
 
@@ -107,7 +99,7 @@ class CapacityMethods:
 
     def _compared(
         self, snapshot: ClusterSnapshot, configs: list[str], manifests: Any, given_up: GivenUp
-    ) -> dict[str, Any]:
+    ) -> ComparedConfigs:
         base = VirtualCluster(resumed=snapshot)
 
         def side(config: str) -> Side:
@@ -139,7 +131,7 @@ class CapacityMethods:
         a, b = map(kube_version, call["versions"])
         snapshot = await self._cluster.snapshot()
 
-        def work(given_up: GivenUp) -> dict[str, Any]:
+        def work(given_up: GivenUp) -> ComparedVersions:
             base = VirtualCluster(resumed=snapshot)
             try:
                 judge = (

@@ -84,7 +84,8 @@ class ForkMethods:
                 ),
                 doc="Calls a method in a fork. What it causes at the fork's present time is done when it returns: "
                 "pods are scheduled, controllers have acted.",
-                returns="What the method returns.",
+                returns="what the method returns",
+                answer=Any,
                 large=True,
                 own_forks=True,
             ),

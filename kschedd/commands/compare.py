@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from kschedd.answers import plain
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.changing.version import with_version
 from kschedd.config.loading.load import default_config, load_config
@@ -38,7 +39,7 @@ def answer(named: Mapping[str, Any]) -> Any:
     if named.get("scenario") is not None:
         scenario = read(Path(named["scenario"]))
         a, b = _with_gates(scenario, *map(kube_version, versions))
-        return compare_versions(lambda version, keys: _outcomes(scenario, version), a, b)
+        return plain(compare_versions(lambda version, keys: _outcomes(scenario, version), a, b))
     version = kube_version(versions[0]) if versions else DEFAULT
     config = load_config(configs[0], "--config", version=version) if configs else default_config(version=version)
     with collection_paused():

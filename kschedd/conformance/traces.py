@@ -156,8 +156,11 @@ class Lockstep:
                 return
             if self.loop.driver.in_group(entry):
                 self._group_cycle(entry)
+            elif self.loop.driver.skips(entry):
+                self._cycle(entry, ())
             else:
-                self._cycle(entry, during if done == 0 else ())
+                self._cycle(entry, during)
+                during = ()
             done += 1
 
     def _cycle(self, entry: QueuedPod, during: Sequence[Raw]) -> None:

@@ -17,6 +17,7 @@ from kschedd.api.quantity import nanos, shown
 from kschedd.api.schemas.kinds import group_of, lookup
 from kschedd.api.text.times import seconds
 from kschedd.api.unsupported import is_scheduled_by
+from kschedd.dumps.applying import apply_each, in_order
 from kschedd.dumps.assumptions import Assumptions, counted
 from kschedd.dumps.completion import Key, completed
 from kschedd.dumps.conversion import current
@@ -27,13 +28,11 @@ from kschedd.dumps.marks import KUBELET, SECRET_FIELDS
 from kschedd.dumps.sources import DumpedObject, Sources, read_sources
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
-from kschedd.store.field_validation import known_fields
 from kschedd.store.standing import Standing
 from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES
 
 Raw = dict[str, Any]
 
-_FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass")
 _LEFT_OUT: Final = frozenset(("Event", "Lease"))
 _ROUNDS: Final = 2  # what is made up has owners and a namespace, too
 _LARGEST_AMOUNT_NANOS: Final = (1 << 60) * 10**9  # of any resource on one node: an exbibyte
@@ -105,7 +104,7 @@ def read_dump(
 def take_dump(store: ClusterWriter, prepared: Prepared) -> Generator[None, None, Taken]:
     """Fill a cluster, step by step; nobody else may write before it is done."""
     in_the_way = yield from store.take_in(prepared.objects)
-    refused = yield from apply_manifests(store, in_order(prepared), prepared.assumptions)
+    refused = yield from apply_manifests(store, in_order(prepared.manifests), prepared.assumptions)
     return taken(prepared, in_the_way, refused)
 
 
@@ -297,26 +296,18 @@ def _name(raw: Raw) -> str:
     return f"{meta['namespace']}/{name}" if meta.get("namespace") else name
 
 
-def in_order(prepared: Prepared) -> list[DumpedObject]:
-    """The manifests as they are to be applied: kinds that others depend on first."""
-    return sorted(prepared.manifests, key=lambda found: found.raw["kind"] not in _FIRST)
-
-
 def apply_manifests(
     store: ClusterWriter, manifests: Iterable[DumpedObject], assumptions: Assumptions
 ) -> Generator[None, None, list[str]]:
-    """Apply what never was on an API server, step by step; what was refused, and why."""
+    """Apply manifests that never were on an API server, step by step; return the refusals."""
     refused: list[str] = []
-    for found in manifests:
+    for outcome in apply_each(store, manifests):
         yield
-        try:
-            raw, warnings = known_fields(found.raw, "Warn", store)
-            store.apply(raw, annotated=False)
-        except ApiError as refusal:
-            refused.append(f"{found.place}: {refusal}")
-            continue
-        for warning in warnings:
-            assumptions.note(f"{raw['kind']}: {warning}, dropped", _name(raw))
+        found = outcome.manifest
+        if outcome.refusal is not None:
+            refused.append(f"{found.place}: {outcome.refusal}")
+        for warning in outcome.warnings:
+            assumptions.note(f"{found.raw['kind']}: {warning}, dropped", _name(found.raw))
     return refused
 
 

@@ -62,8 +62,11 @@ def default_typed(raw: Raw) -> Raw:
 def default_meta(meta: Raw, *, namespaced: bool) -> Raw:
     """Metadata with a namespace if the kind is namespaced.  (The store generates names and uids.)"""
     owners = meta.get("ownerReferences")
-    if owners and any(owner in owners[:index] for index, owner in enumerate(owners)):
-        meta = {**meta, "ownerReferences": [o for index, o in enumerate(owners) if o not in owners[:index]]}
+    if owners and len(owners) > 1:
+        meta = {
+            **meta,
+            "ownerReferences": [*{frozenset(each.items()): each for each in reversed(owners)}.values()][::-1],
+        }
     if namespaced and not meta.get("namespace"):
         return {**meta, "namespace": "default"}
     return meta

@@ -331,19 +331,17 @@ def _runtime_class(item: Raw, faults: Faults) -> None:
     validate_labels(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector", faults)
     tolerations = scheduling.get("tolerations") or ()
     validate_tolerations(tolerations, "scheduling.tolerations.tolerations", faults)
+    seen: set[tuple[str, ...]] = set()
     for index, toleration in enumerate(tolerations):
-        if any(_same_toleration(toleration, other) for other in tolerations[:index]):
+        tolerated = tuple(toleration.get(field) or "" for field in _TOLERATION)  # for whatever time
+        if tolerated in seen:
             shown = {name[0].upper() + name[1:]: toleration.get(name) or "" for name in _TOLERATION}
             shown["TolerationSeconds"] = toleration.get("tolerationSeconds")
             faults.append(duplicate(f"scheduling.tolerations[{index}]", shown))
+        seen.add(tolerated)
 
 
 _TOLERATION: Final = ("key", "operator", "value", "effect")
-
-
-def _same_toleration(one: Raw, other: Raw) -> bool:
-    """Whether they tolerate the same taints, for whatever time."""
-    return all((one.get(field) or "") == (other.get(field) or "") for field in _TOLERATION)
 
 
 def _lease(lease: Raw, faults: Faults) -> None:

@@ -6,7 +6,7 @@ Takes metadata that matches the schema.
 
 from typing import Any, Final
 
-from kschedd.api.schemas.fields import FieldError, forbidden, invalid, required
+from kschedd.api.schemas.fields import ENOUGH, FieldError, forbidden, invalid, required
 from kschedd.api.schemas.kinds import Kind
 from kschedd.api.selecting.names import (
     Faults,
@@ -135,7 +135,7 @@ _BANNED: Final = frozenset((("v1", "Event"), ("/v1", "Event")))
 
 
 def _validate_owners(owners: list[dict[str, Any]], path: str, faults: list[FieldError]) -> None:
-    first = ""
+    first = all_of_them = ""
     for owner in owners:
         stated, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
         if stated.count("/") > 1 or not stated.rpartition("/")[2]:
@@ -148,11 +148,12 @@ def _validate_owners(owners: list[dict[str, Any]], path: str, faults: list[Field
         if not owner.get("controller"):
             continue
         name = f"{kind}/{owner.get('name') or ''}"
-        if first:
+        if first and len(faults) < ENOUGH:
+            all_of_them = all_of_them or invalid(path, [_shown_owner(each) for each in owners], "").why
             why = (
                 f'Only one reference can have Controller set to true. Found "true" in references for {first} and {name}'
             )
-            faults.append(invalid(path, [_shown_owner(each) for each in owners], why))
+            faults.append(FieldError(path, None, f"{all_of_them}: {why}"))
         first = first or name
 
 

@@ -178,6 +178,7 @@ _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 def validate_spread(constraints: Sequence[Raw], path: str, faults: Faults) -> None:
     """topologySpreadConstraints."""
     sorts = [(each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) for each in constraints]
+    last = {each: index for index, each in enumerate(sorts)}
     for index, constraint in enumerate(constraints):
         here = f"{path}[{index}]"
         skew = constraint.get("maxSkew", 0)
@@ -188,7 +189,7 @@ def validate_spread(constraints: Sequence[Raw], path: str, faults: Faults) -> No
             faults.append(required(f"{here}.topologyKey", "can not be empty"))
         if action not in _ACTIONS:
             faults.append(unsupported(f"{here}.whenUnsatisfiable", action, _ACTIONS))
-        if sorts[index] in sorts[index + 1 :]:
+        if last[sorts[index]] > index:
             faults.append(duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         domains = constraint.get("minDomains")
         if domains is not None:

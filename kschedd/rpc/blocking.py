@@ -19,8 +19,9 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 
+from kschedd.answers import read
 from kschedd.rpc.client_common import ended_by, no_stream, request_bytes, stream_id, wire_params
 from kschedd.rpc.encoding import encode_notification
 from kschedd.rpc.endpoints import TcpEndpoint, connect, endpoint_of, lost_before_admission
@@ -38,6 +39,7 @@ from kschedd.rpc.protocol import (
 )
 from kschedd.service.errors import RpcError
 
+A = TypeVar("A")
 _CHUNK = 256 * 1024
 
 
@@ -162,6 +164,11 @@ class BlockingClient:
         call), ConnectionLostError if the connection ends first.
         """
         return self._ask(method, wire_params(args, named))
+
+    def ask(self, answer: type[A], method: str, /, **named: Any) -> A:
+        """Call a method and return its result as an instance of the answer's class. Raises AnswerError as well."""
+        result: A = read(answer, self.call(method, **named))
+        return result
 
     def notify(self, method: str, /, *args: Any, **named: Any) -> None:
         """Sends a notification: the method is called without a response, so its errors are not reported."""

@@ -20,11 +20,12 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import attrs
 import trio
 
+from kschedd.answers import read
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.rpc.client_common import ended_by, no_stream, request_bytes, stream_id, wire_params
 from kschedd.rpc.encoding import encode_notification
@@ -54,6 +55,7 @@ from kschedd.service.errors import RpcError
 
 __all__ = ["BlockingClient", "Client", "Subscription", "default_socket_path"]
 
+A = TypeVar("A")
 _CHUNK = 256 * 1024
 _OUTBOX = 256
 _RETRY_S = 0.02
@@ -176,6 +178,11 @@ class Client:
         response; the daemon still completes the call.
         """
         return await self._ask(method, wire_params(args, named), None)
+
+    async def ask(self, answer: type[A], method: str, /, **named: Any) -> A:
+        """Call a method and return its result as an instance of the answer's class. Raises AnswerError as well."""
+        result: A = read(answer, await self.call(method, **named))
+        return result
 
     async def notify(self, method: str, /, *args: Any, **named: Any) -> None:
         """Sends a notification: the method is called without a response, so its errors are not reported."""

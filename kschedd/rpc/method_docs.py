@@ -32,7 +32,8 @@ with BlockingClient() as daemon:
     print(daemon.call("rpc.ping"))
 ```
 
-`kschedd.rpc.client.Client` is the same for Trio programs.
+`kschedd.rpc.client.Client` is the same for Trio programs. `daemon.ask(CLASS, METHOD)` returns the answer as an instance
+of its class, from which the shape below is made (`kschedd.service.daemon.answers.InfoAnswer` for `daemon.info`, say).
 
 With `kschedd run --listen tcp://HOST:PORT` it speaks the same on TCP: with TLS, or in plaintext on loopback only. There
 the first message has to be the request `[0, 1, "rpc.authenticate", [{"token": TOKEN}]]`, unless the client shows a

@@ -465,16 +465,19 @@ class SchedulingDriver:
         self.group_tried = tuple(tried)
         return at
 
+    def skips(self, entry: QueuedPod) -> bool:
+        """Return whether no attempt is made for the popped pod: it is gone, is being deleted, or was assumed."""
+        pod = self.pending.current(entry)
+        if pod is None or self.machine.skips(pod):
+            return True
+        return not self.machine.responsible(pod.scheduler_name)  # its profile has been removed meanwhile
+
     def _begins(self, entry: QueuedPod) -> bool:
         """Whether an attempt of this pod begins now; else it is skipped, and no longer in flight."""
         pod = self.pending.current(entry)
         self.pending.begin(entry.uid)
         self._seen = self._observations
-        if (
-            pod is None
-            or self.machine.skips(pod)
-            or not self.machine.responsible(pod.scheduler_name)  # its profile has been removed meanwhile
-        ):
+        if pod is None or self.skips(entry):
             self._effects.released.append(entry.uid)
             self.pending.pass_over(entry)
             return False

@@ -1,23 +1,71 @@
-"""Requests that write objects, and their responses: values that HTTP, the socket, forks and scenarios share.
+"""Requests over objects, and their responses: values that HTTP, the socket, forks and scenarios share.
 
-A codec makes a `Request` of what a client sends and encodes the `Response`. Everything between the two is
-`kschedd.service.operations.serving`.
+A codec makes a `Request` of a client's message and encodes the response. Everything between the two is
+`kschedd.service.operations`: `reading` and `watching` serve get, list and watch, `serving` serves writes.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, Literal
 
 import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.schemas.decoding import FieldValidation
+from kschedd.api.schemas.kinds import Kind
+from kschedd.api.selecting.selector_text import FieldSelector
+from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.creating.updates import Subresource
 from kschedd.store.deletion import Propagation
 from kschedd.store.patching import PatchType
 
-Verb = Literal["create", "update", "patch", "apply", "delete"]
+Verb = Literal["get", "list", "watch", "create", "update", "patch", "apply", "delete"]
 Action = Literal["", "created", "configured", "unchanged"]
+
+
+EXACT: Final = "Exact"
+NOT_OLDER: Final = "NotOlderThan"
+
+
+@attrs.frozen
+class Continue:
+    """The place where a list continues: after this namespace and name, as it was at this version.
+
+    A negative version is the latest one.
+    """
+
+    version: int
+    after: tuple[str, str]
+
+
+@attrs.frozen(eq=False)
+class ReadOptions:
+    """ListOptions. `fields` selects by the fields of the version of the kind that the store keeps."""
+
+    labels: LabelSelector | None = None
+    fields: FieldSelector | None = None
+    version: int | None = None  # None: not given
+    match: str = ""  # EXACT or NOT_OLDER
+    limit: int = 0
+    cont: Continue | None = None
+    timeout_s: int | None = None
+    bookmarks: bool = False
+    initial_events: bool | None = None
+    patient: bool = False  # of a watch: wait for a version that is still to come
+    without: Collection[str] = ()  # of a watch: names of kinds that are left out
+    selected_in: Kind | None = None  # the kind whose field labels `fields` may use; None: not checked
+
+    @property
+    def selects(self) -> bool:
+        labels = self.labels is not None and not self.labels.empty
+        return labels or (self.fields is not None and bool(self.fields.requirements))
+
+    @property
+    def exact(self) -> bool:
+        """Return whether the list must be of `version`: the client requires it, or a limit implies it."""
+        if self.match:
+            return self.match == EXACT
+        return bool(self.version and self.limit)
 
 
 @attrs.frozen
@@ -50,7 +98,9 @@ class PatchBody:
 
 @attrs.frozen(eq=False)
 class Request:
-    """One write. `kind` is the name under which the store keeps the objects ("": that of the object in `body`).
+    """One request. `kind` is the name under which the store keeps the objects.
+
+    "" is the kind of the object in `body`, or all kinds of a watch. A list or a watch of namespace "" is of all.
 
     `body` is an object (create, update), a `PatchBody`, a configuration (apply), a Binding, an Eviction or a Scale;
     `duplicates` are the paths of its fields that were sent twice.
@@ -64,6 +114,7 @@ class Request:
     body: Any = None
     options: WriteOptions = WriteOptions()
     deletion: DeleteOptions = DeleteOptions()
+    reading: ReadOptions = ReadOptions()
     user: UserInfo | None = None
     api_version: str = ""  # that the client asks for; "": the one in the body
     duplicates: Sequence[str] = ()
@@ -71,7 +122,7 @@ class Request:
 
 @attrs.frozen(eq=False)
 class Response:
-    """What came of a request: the object as it is now and as it was before, and what the client is to be warned of."""
+    """The response to a write: the object as it is now and as it was before, and warnings for the client."""
 
     object: Object
     before: Object | None = None

@@ -6,8 +6,8 @@ most between the sides, for the one node against the other, is the one that deci
 two clusters are not the same any more, so that later pods may differ for that reason alone.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated
 
 import attrs
 
@@ -16,7 +16,7 @@ from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.ranking import Scores
 from kschedd.scheduling.debug.work import drive
 from kschedd.simulate.engine import Engine
-from kschedd.simulate.upgrade import PodOutcome
+from kschedd.simulate.upgrade import NodeOrNone, Pending, PodOutcome
 
 OnResult = Callable[[Engine, QueuedPod, ScheduleResult | FitError], None]
 Side = Callable[[OnResult], None]
@@ -44,8 +44,29 @@ class SideOutcome:
             self.why.pop(entry.key, None)
 
 
-def compare(first: Side, second: Side) -> dict[str, Any]:
-    """What differs, the pods in the order of their attempts on the first side."""
+@attrs.frozen
+class ComparedPod:
+    """A pod that has another node on the second side; `a` and `b` are "" if it has none."""
+
+    pod: str
+    a: NodeOrNone
+    b: str
+    plugin: Annotated[str, "the one whose scores changed most for b against a, empty: not told by scores"]
+    on_a: Annotated[int, "by how much the plugin puts b ahead on the first side"]
+    on_b: int
+    why: str
+
+
+@attrs.frozen
+class ComparedConfigs:
+    """One workload under two configurations; the pods in the order of their attempts on the first side."""
+
+    pods: Annotated[int, "how many were tried"]
+    different: Annotated[Sequence[ComparedPod], "those that went to different nodes, in the order of their attempts"]
+    pending: Pending
+
+
+def compare(first: Side, second: Side) -> ComparedConfigs:
     outcomes = SideOutcome(), SideOutcome()
     for side, outcome in zip((first, second), outcomes, strict=True):
         side(outcome.note)
@@ -54,14 +75,14 @@ def compare(first: Side, second: Side) -> dict[str, Any]:
     differing = {key: (a.nodes.get(key, ""), b.nodes.get(key, "")) for key in keys}
     differing = {key: nodes for key, nodes in differing.items() if nodes[0] != nodes[1]}
     preferences = [_preferences(side, differing) for side in (first, second)] if differing else [{}, {}]
-    return {
-        "pods": len(keys),
-        "different": [
+    return ComparedConfigs(
+        len(keys),
+        [
             _told(key, *nodes, preferences[0].get(key), preferences[1].get(key), a.why.get(key) or b.why.get(key, ""))
             for key, nodes in differing.items()
         ],
-        "pending": [sum(not node for node in outcome.nodes.values()) for outcome in outcomes],
-    }
+        [sum(not node for node in outcome.nodes.values()) for outcome in outcomes],
+    )
 
 
 def _preferences(side: Side, differing: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, int]]:
@@ -88,7 +109,7 @@ def _preferences(side: Side, differing: Mapping[str, tuple[str, str]]) -> dict[s
 
 def _told(
     key: str, a: str, b: str, on_a: Mapping[str, int] | None, on_b: Mapping[str, int] | None, why: str
-) -> dict[str, Any]:
+) -> ComparedPod:
     plugin, scores = "", (0, 0)
     if on_a is not None and on_b is not None:
         changed = {name: on_b.get(name, 0) - on_a.get(name, 0) for name in {*on_a, *on_b}}
@@ -96,4 +117,4 @@ def _told(
         if plugin and changed[plugin] <= 0:
             plugin = ""
         scores = on_a.get(plugin, 0), on_b.get(plugin, 0)
-    return {"pod": key, "a": a, "b": b, "plugin": plugin, "on_a": scores[0], "on_b": scores[1], "why": why}
+    return ComparedPod(key, a, b, plugin, *scores, why)

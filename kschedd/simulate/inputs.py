@@ -5,7 +5,7 @@ reported with file, line and field, and the others are applied. Objects dumped f
 their status, so pods that were running there are running here.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import BinaryIO, Final
 
 import attrs
@@ -16,12 +16,11 @@ from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.kinds import kind_of
 from kschedd.api.unsupported import Unsupported, grouped, unsupported
 from kschedd.controllers.running.awaited import controllers_run_between
+from kschedd.dumps.applying import apply_each, in_order
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
-from kschedd.store.field_validation import known_fields
 from kschedd.store.store import Store
 
 STDIN: Final = "-"
-_FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass")
 
 
 @attrs.define
@@ -57,26 +56,26 @@ def apply_all(
     """
     applied = Applied(errors=[str(error) for error in reading.errors])
     idle: list[Unsupported] = []
-    before: Manifest | None = None
-    for manifest in _in_order(reading.manifests):
-        if before is not None and controllers_run_between(before.raw, manifest.raw):
+    last: Manifest | None = None
+
+    def prepare(manifest: Manifest) -> None:
+        nonlocal last
+        if last is not None and controllers_run_between(last.raw, manifest.raw):
             run_controllers()
-        before = manifest
-        kind = kind_of(manifest.raw)
+        last = manifest
         if make_namespaces:
-            _make_namespace(store, manifest, kind.namespaced, applied)
-        try:
-            restore = bool((manifest.raw.get("metadata") or {}).get("uid"))
-            told = "Warn" if restore and validation == "Strict" else validation
-            raw, warnings = known_fields(manifest.raw, told, store)
-            made, action = store.apply(raw, restore=restore, as_client=not restore, annotated=False)
-        except (Invalid, StrictDecodingError) as refusal:
+            _make_namespace(store, manifest, kind_of(manifest.raw).namespaced, applied)
+
+    for outcome in apply_each(store, in_order(reading.manifests), validation, prepare, served=True):
+        manifest, refusal = outcome.manifest, outcome.refusal
+        where = f"{manifest.source}:{manifest.line}"
+        if isinstance(refusal, Invalid | StrictDecodingError):
             applied.errors += [_told(manifest, fault) for fault in refusal.faults]
-        except ApiError as refusal:
-            applied.errors.append(f"{manifest.source}:{manifest.line}: {refusal}")
-        else:
-            applied.done.append((made.kind, made.key, action))
-            applied.warnings += [f"{manifest.source}:{manifest.line}: {text}" for text in warnings]
+        elif refusal is not None:
+            applied.errors.append(f"{where}: {refusal}")
+        elif (made := outcome.object) is not None:
+            applied.done.append((made.kind, made.key, outcome.action))
+            applied.warnings += [f"{where}: {text}" for text in outcome.warnings]
             idle += unsupported(made.raw)
     applied.warnings += grouped(idle)
     return applied
@@ -89,14 +88,6 @@ def _told(manifest: Manifest, fault: FieldError) -> str:
     name = (meta.get("name") or meta.get("generateName") or "") if isinstance(meta, dict) else ""
     path = f"{error.path}: " if error.path else ""
     return f"{error.file}:{error.line}: {manifest.raw['kind']} {name}: {path}{error.why}"
-
-
-def _in_order(manifests: Sequence[Manifest]) -> list[Manifest]:
-    def place(manifest: Manifest) -> int:
-        kind = manifest.raw.get("kind")
-        return _FIRST.index(kind) if kind in _FIRST else len(_FIRST)
-
-    return sorted(manifests, key=place)
 
 
 def _make_namespace(store: Store, manifest: Manifest, namespaced: bool, applied: Applied) -> None:

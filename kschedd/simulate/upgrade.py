@@ -9,7 +9,7 @@ outcome stays. (Two rules that undo each other for a pod are not found to matter
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Final
 
 import attrs
 
@@ -35,11 +35,46 @@ _NOT_TRIED: Final = "no attempt was made"
 _MOST_SETS: Final = 4  # of rules that only matter together
 
 
-def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -> dict[str, Any]:
-    """What the method `capacity.compare` answers for two versions.
+NodeOrNone = Annotated[str, "the node that it gets first, and `b` the one it gets then; empty for none"]
+Pending = Annotated[Sequence[int], "how many pods have no node, of each"]
+RuleName = Annotated[str, "rule"]
 
-    Both break ties as the first does.
-    """
+
+@attrs.frozen
+class ChangedPod:
+    """A pod that another version places elsewhere, or reports on in other words."""
+
+    pod: str
+    a: NodeOrNone
+    b: str
+    why: str
+    why_a: str
+    why_b: str
+    change: Annotated[str, "moved, placed, pending or told (other words)"]
+    rules: Annotated[Sequence[RuleName], "the responsible ones, found by turning them on one at a time"]
+    together: Annotated[bool, "true if rules are some that do it only all at once (none: not found)"]
+
+
+@attrs.frozen
+class ResponsibleRule:
+    rule: str
+    where: str
+    what: Annotated[str, "what kube-scheduler does otherwise in one of the versions"]
+    since: str
+    pods: int
+
+
+@attrs.frozen
+class ComparedVersions:
+    versions: Sequence[Annotated[str, "version"]]
+    pods: int
+    different: Sequence[ChangedPod]
+    pending: Pending
+    rules: Sequence[ResponsibleRule]
+
+
+def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -> ComparedVersions:
+    """Compare the decisions of two versions; both break ties as the first does."""
     b = b.with_ties_of(a)
     comparison = _Comparison(judge, a, b, judge(a, None), judge(b, None))
     first, second = comparison.first, comparison.second
@@ -54,15 +89,15 @@ def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -
     ]
     counts: dict[str, int] = {}
     for each in told:
-        for rule in [""] if each["together"] else each["rules"]:
+        for rule in [""] if each.together else each.rules:
             counts[rule] = counts.get(rule, 0) + 1
-    return {
-        "versions": [a.name, b.name],
-        "pods": len(keys),
-        "different": told,
-        "pending": [sum(not outcome.node for outcome in outcomes.values()) for outcomes in (first, second)],
-        "rules": [_rule(name, count) for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))],
-    }
+    return ComparedVersions(
+        [a.name, b.name],
+        len(keys),
+        told,
+        [sum(not outcome.node for outcome in outcomes.values()) for outcomes in (first, second)],
+        [_rule(name, count) for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))],
+    )
 
 
 @attrs.frozen(eq=False)
@@ -147,27 +182,17 @@ class _Comparison:
                 step //= 2
 
 
-def _told(key: str, a: PodOutcome | None, b: PodOutcome | None, rules: list[str], *, together: bool) -> dict[str, Any]:
+def _told(key: str, a: PodOutcome | None, b: PodOutcome | None, rules: list[str], *, together: bool) -> ChangedPod:
     on_a, on_b = a or PodOutcome("", _NOT_TRIED), b or PodOutcome("", _NOT_TRIED)
     if on_a.node != on_b.node:
         change = "moved" if on_a.node and on_b.node else "placed" if on_b.node else "pending"
     else:
         change = "told"
-    return {
-        "pod": key,
-        "a": on_a.node,
-        "b": on_b.node,
-        "why": on_a.why or on_b.why,
-        "why_a": on_a.why,
-        "why_b": on_b.why,
-        "change": change,
-        "rules": rules,
-        "together": together,
-    }
+    return ChangedPod(key, on_a.node, on_b.node, on_a.why or on_b.why, on_a.why, on_b.why, change, rules, together)
 
 
-def _rule(name: str, pods: int) -> dict[str, Any]:
+def _rule(name: str, pods: int) -> ResponsibleRule:
     if not name:
-        return {"rule": "", "where": "", "what": "several rules together", "since": "", "pods": pods}
+        return ResponsibleRule("", "", "several rules together", "", pods)
     rule = RULES[name]
-    return {"rule": name, "where": rule.where, "what": rule.what, "since": rule.releases, "pods": pods}
+    return ResponsibleRule(name, rule.where, rule.what, rule.releases, pods)

@@ -343,10 +343,14 @@ class OtherEpoch(ApiError, rpc_code="gone", code=410, reason="Expired"):
 
 @attrs.define(eq=False)
 class StillToCome(ApiError, rpc_code="gone", code=504, reason="Timeout"):
-    """A version the store has not reached: it is from another history, or invalid."""
+    """A version the store has not reached: it is from another history, or invalid.
+
+    `awaited`: upstream waits some seconds for it, so its client may try again.
+    """
 
     version: int
     latest: int
+    awaited: bool = True
 
     def __str__(self) -> str:
         return f"Too large resource version: {self.version}, current: {self.latest}"

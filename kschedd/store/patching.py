@@ -13,6 +13,7 @@ import yaml
 from kschedd.api.schemas.check import schema_for
 from kschedd.api.schemas.decoding import FieldValidation
 from kschedd.api.schemas.fields import FieldError, forbidden, invalid, required
+from kschedd.api.schemas.schema import Schema
 from kschedd.api.text.documents import composed, read_documents
 from kschedd.store.errors import BadPatch, InvalidOptions
 from kschedd.store.patches.json_patch import json_patch
@@ -27,10 +28,17 @@ PATCH_TYPES: Final[tuple[PatchType, ...]] = ("strategic", "merge", "json")
 _DECODING: Final = "error decoding patch: "
 
 
-def patched(live: Raw, patch: Any, patch_type: PatchType, validation: FieldValidation = "Strict") -> dict[str, Any]:
-    """`live` with the patch applied; the types of the result's fields are not validated.
+def patched(
+    live: Raw,
+    patch: Any,
+    patch_type: PatchType,
+    validation: FieldValidation = "Strict",
+    schema: Schema | None = None,
+) -> dict[str, Any]:
+    """Return `live` with the patch applied; the types of the result's fields are not validated.
 
-    Raises BadPatch. With `validation` Ignore a patch of a wrong type is found later, as upstream.
+    `schema` is that of a kind which the version has by a rule. Raises BadPatch. With `validation` Ignore a patch of a
+    wrong type is found later, as upstream.
     """
     if patch_type == "json":
         if not isinstance(patch, list):
@@ -53,7 +61,7 @@ def patched(live: Raw, patch: Any, patch_type: PatchType, validation: FieldValid
     if patch_type == "merge":
         merged: dict[str, Any] = merge_patch(live, patch)
         return merged
-    schema = schema_for(dict(live))
+    schema = schema or schema_for(dict(live))
     if schema is None:
         raise BadPatch(
             "strategic merge patches are for built-in kinds only: the lists of a custom resource have no merge keys; "

@@ -53,6 +53,7 @@ from kschedd.store.creating.replacement import Replacement
 from kschedd.store.creating.service_addresses import SERVICE_RANGE
 from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.custom_resources.definition_names import is_established
+from kschedd.store.custom_resources.rule_kinds import rule_kind
 from kschedd.store.deletion import (
     Propagation,
     begin_deletion,
@@ -371,8 +372,9 @@ class Store(StoreReader):
         """
         old = self._objects.get(kind, namespace, name)
         live = with_resolved_entries(old.raw)
-        whole = patched(live, patch, patch_type, validation)
         definition = None if self.kind_of(live).known else custom.definition_of(self, live)
+        of_rule = rule_kind(definition)
+        whole = patched(live, patch, patch_type, validation, None if of_rule is None else of_rule.merge_schema)
         whole, warnings = decode_patched(
             live, whole, patch, patch_type, validation, duplicates, self.features, definition
         )
@@ -741,6 +743,8 @@ class Store(StoreReader):
                 self._charge(charges)
         wanted = self._replacement.managed(old, wanted, requested, subresource, managing)
         if dry_run:
+            if _equal(old, wanted):
+                return old
             meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
             return retyped(old, {**wanted, "metadata": meta})
         if "selfLink" in wanted["metadata"]:  # is not stored, so only an answer to a dry run has it
@@ -757,11 +761,9 @@ class Store(StoreReader):
         return self._write(old, wanted, noted)
 
     def _write(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
-        before = old.metadata
-        meta = {**wanted["metadata"], "resourceVersion": before.get("resourceVersion")}
-        if meta == before and _but_metadata(wanted) == _but_metadata(old.raw):
+        if _equal(old, wanted):
             return old
-        meta["resourceVersion"] = str(self.log.version + 1)
+        meta = {**wanted["metadata"], "resourceVersion": str(self.log.version + 1)}
         if noted and MANAGED in meta:
             meta[MANAGED] = noted_after(old, noted, stamp(self._now()))
         wanted["metadata"] = meta
@@ -793,6 +795,12 @@ class Store(StoreReader):
             self._pod_strategy.forget()
         elif kind in _SCOPES:
             self._pod_strategy.forget_scopes()
+
+
+def _equal(old: Object, wanted: Raw) -> bool:
+    """Return whether `wanted` states what the object already is, at whichever version."""
+    meta = {**wanted["metadata"], "resourceVersion": old.metadata.get("resourceVersion")}
+    return meta == old.metadata and _but_metadata(wanted) == _but_metadata(old.raw)
 
 
 def _but_metadata(raw: Raw) -> dict[str, Any]:

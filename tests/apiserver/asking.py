@@ -173,9 +173,10 @@ async def asking(
     admission: Admission | None = None,
     without: Collection[Part] = (),
     version: KubernetesVersion = DEFAULT,
+    gates: Mapping[str, bool] | None = None,
 ) -> AsyncIterator[Asker]:
     """An empty cluster with a face, without a scheduler and controllers unless they are asked for."""
-    config = default_config(version=version)
+    config = default_config(version=version, feature_gates=gates)
     config = config if scheduler else without_scheduler(config)
     actors = cluster_actors(
         config, controllers=controllers, state=StateOptions(service_range=service_range, admission=admission)

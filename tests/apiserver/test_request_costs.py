@@ -1,9 +1,7 @@
 """Every write and list over HTTP costs at most n log n of its size, with all that follows from it on the event loop."""
 
 import json
-import sys
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -12,7 +10,8 @@ import trio.testing
 
 from kschedd.service.workers import AtOnce
 from tests.apiserver.asking import JSON, MERGE, STRATEGIC, Asker, asking
-from tests.cost import GROWTH
+from tests.cost import GROWTH, counting
+from tests.metering import metered
 from tests.store.manifests import workload
 
 MAPS: Final = "/api/v1/namespaces/default/configmaps"
@@ -22,6 +21,12 @@ PATCH: Final = "application/json-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 
 Request = tuple[str, str, Any, str]  # method, target, body, content type
+
+
+@pytest.fixture(autouse=True, scope="module")
+def every_turn_is_counted() -> Iterator[None]:
+    with metered():
+        yield
 
 
 def values(size: int) -> dict[str, str]:
@@ -90,22 +95,13 @@ def aliases(size: int) -> str:
 
 
 async def cost(api: Asker, request: Request) -> int:
-    """The calls of functions, ours and C's, until the request is answered and nothing goes on any more."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, arg: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
+    """Return the cost until the request is answered and nothing goes on any more."""
     method, target, body, media = request
-    sys.setprofile(count)
-    try:
+    with counting() as counted:
         answer = await api.ask(method, target, body, content_type=media)
         await trio.testing.wait_all_tasks_blocked()
-    finally:
-        sys.setprofile(None)
     assert answer.status < 500, answer.body
-    return calls
+    return counted.units
 
 
 async def cost_of(make: Callable[[int], Request], size: int) -> int:

@@ -175,6 +175,8 @@ class WatchedDriver(SchedulingDriver):
     def _begin_watched(self, entry: QueuedPod, now: float) -> Attempt | None:
         self.entry = entry
         # The caches do not know of it yet; but what PostFilter asks the API for is as it is by then.
+        if self.skips(entry):
+            self.during = ()
         for op in self.during:
             self.store.apply(op)
         attempt: Attempt | None = super().step(BeginAttempt(entry), now)
@@ -257,7 +259,9 @@ class ActorsLockstep:
     async def _run(self, most: int = 0, during: Sequence[Raw] = ()) -> None:
         done = 0
         while (not most or done < most) and await self.cluster.queue.query(lambda owner: owner.queue.ready):
-            await self._cycle(during if done == 0 else ())
+            await self._cycle(during)
+            if self.driver.during:
+                during = ()
             done += 1
 
     async def _cycle(self, during: Sequence[Raw]) -> None:

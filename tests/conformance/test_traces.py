@@ -69,6 +69,18 @@ def test_events_of_during_find_the_pod_in_flight() -> None:
     assert ran["attempts"][1]["at_ms"] == 2 + 1 + 1 + 1
 
 
+def test_operations_of_during_wait_for_a_pod_that_is_not_passed_over() -> None:
+    mark = {"metadata": {"deletionTimestamp": "2025-01-01T00:00:01Z"}}
+    going = {"op": "patch", "kind": "Pod", "namespace": "default", "name": "p", "patch": mark}
+    wide = {"op": "run", "cycles": 1, "during": [create(pod("q"))]}
+    *_, alone = steps(create(pod("p")), going, wide)
+    assert [attempt["result"] for attempt in alone["attempts"]] == ["skipped"]
+    assert alone["queues"]["active"] == []
+    *_, both = steps(create(pod("p", priority=5)), going, create(pod("r")), {**wide, "cycles": 2})
+    assert [attempt["result"] for attempt in both["attempts"]] == ["skipped", "scheduled"]
+    assert both["queues"]["active"] == ["default/q"]
+
+
 def test_a_pod_deleted_during_its_attempt_cannot_be_bound() -> None:
     gone = {"op": "delete", "kind": "Pod", "namespace": "default", "name": "p"}
     *_, ran = steps(create(pod("p")), {"op": "run", "during": [gone]})

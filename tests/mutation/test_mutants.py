@@ -120,3 +120,11 @@ def test_a_module_is_tested_by_the_file_of_its_name(tree: Path) -> None:
     assert files_testing("kschedd/sub/deep.py", tree) == ["tests/sub/test_deep.py"]
     assert files_testing("kschedd/other/deep.py", tree) == ["tests/sub/test_deep.py"]
     assert files_testing("kschedd/none.py", tree) == []
+
+
+def test_a_module_is_tested_by_the_file_of_its_folder_and_name(tree: Path) -> None:
+    for name in ("test_log_writer.py", "test_writer.py"):
+        (tree / "tests" / "sub" / name).touch()
+    assert files_testing("kschedd/log/writer.py", tree) == ["tests/sub/test_log_writer.py"]
+    assert files_testing("kschedd/live/writer.py", tree) == ["tests/sub/test_writer.py"]
+    assert files_testing("kschedd/live/reader.py", tree) == []

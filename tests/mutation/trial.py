@@ -125,9 +125,12 @@ def copied(module: str, tests: Sequence[str], root: Path = ROOT) -> Iterator[Cop
 
 
 def files_testing(module: str, root: Path = ROOT) -> list[str]:
-    """Return the test file named after a module, or no file where there is none."""
+    """Return the test file named after a module, or after its folder and it, or no file where there is none."""
     path = Path(module)
     beside = Path("tests", *path.parts[1:-1], f"test_{path.name}")
     if (root / beside).is_file():
         return [str(beside)]
-    return sorted(str(found.relative_to(root)) for found in (root / "tests").rglob(f"test_{path.name}"))
+    for name in (f"test_{path.parent.name}_{path.name}", f"test_{path.name}"):
+        if found := sorted(str(each.relative_to(root)) for each in (root / "tests").rglob(name)):
+            return found
+    return []

@@ -25,7 +25,7 @@ from kschedd.startup.options import DaemonOptions
 from kschedd.startup.state import StateOptions
 from kschedd.store.journal.clock_mark import ClockMark
 from tests.actors.clusters import node, placed, pod, until
-from tests.rpc.documented import faults, shape_of
+from tests.rpc.documented import as_documented
 
 START = 1_700_000_000.0
 
@@ -39,7 +39,7 @@ class Debugged:
     async def call(self, client: Client, method: str, /, **named: Any) -> Any:
         with trio.fail_after(60):
             answer = await client.call(method, **named)
-        assert faults(shape_of(self.table[method].returns), answer) == [], method
+        assert as_documented(self.table[method].answer, answer), method
         return answer
 
     async def last(self, client: Client, method: str, /, **named: Any) -> Any:
@@ -48,7 +48,7 @@ class Debugged:
         with trio.fail_after(60):
             async with client.subscribe(method, **named) as stream:
                 async for item in stream:
-                    assert faults(shape_of(self.table[method].items), item) == [], method
+                    assert as_documented(self.table[method].item, item), method
         return item
 
     async def create(self, *raws: Any) -> None:

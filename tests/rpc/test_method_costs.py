@@ -1,10 +1,8 @@
 """Every method of the table costs at most n log n of each of its parameters, or refuses it."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from types import FrameType
 from typing import Any, Final, cast
 
 import pytest
@@ -22,11 +20,18 @@ from kschedd.service.table import Call, ClientServices, Method, StreamProducer
 from kschedd.service.turns import Turns
 from kschedd.service.workers import AtOnce
 from tests.actors.clusters import deployment, node, pod
-from tests.cost import GROWTH
+from tests.cost import GROWTH, counting
+from tests.metering import metered
 
 SIZE: Final = 200
 APART: Final = 2_000
 """Calls that the cluster makes at any size; work that grows with the square of `SIZE` makes many more."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def every_turn_is_counted() -> Iterator[None]:
+    with metered():
+        yield
 
 
 def values(size: int) -> dict[str, str]:
@@ -163,16 +168,10 @@ async def fed(feed: StreamProducer, sink: Sink) -> None:
 
 
 async def cost(name: str, param: str, which: int, size: int) -> int:
-    """Return the calls of functions, ours and C's, until the call is answered and nothing follows from it.
+    """Return the cost until the call is answered and nothing follows from it.
 
     A stream that the call opens is read as well, and objects change meanwhile.
     """
-    calls = 0
-
-    def count(frame: FrameType, event: str, arg: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
     async with (
         cluster_actors(controllers=embedded_controllers(), seed=7) as cluster,
         trio.open_nursery() as streams,
@@ -191,24 +190,19 @@ async def cost(name: str, param: str, which: int, size: int) -> int:
             opened.append(feed)
             return Sink.id
 
-        sys.setprofile(count)
-        try:
-            with trio.move_on_after(5):
+        with counting() as counted:
+            with suppress(KscheddError), trio.move_on_after(5):  # a refusal has a cost, too
                 services = cast(ClientServices, Services(methods))
                 args = bind(name, method.params, [given])
                 await method.handler(Call(name, args, "test", services, open_stream))
-        except KscheddError:  # a refusal has a cost, too
-            calls += 1
-        finally:
             for feed in opened:
                 streams.start_soon(fed, feed, Sink())
             await trio.testing.wait_all_tasks_blocked()
             if opened:
                 await cluster.store.create_many([config_map(1, "later"), pod("later")])
                 await trio.testing.wait_all_tasks_blocked()
-            sys.setprofile(None)
         streams.cancel_scope.cancel()
-    return calls
+    return counted.units
 
 
 async def test_streams_are_read_when_costs_are_counted(autojump_clock: trio.testing.MockClock) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
 import pytest
@@ -25,6 +26,7 @@ from kschedd.service.errors import RpcError
 from kschedd.service.objects.reading import ReadingMethods
 from kschedd.service.params import bind
 from kschedd.service.table import Call
+from kschedd.service.turns import Turns
 from tests.actors.clusters import comes_to, deployment, node, placed, pod, rejected, with_plugins
 
 
@@ -452,10 +454,13 @@ async def test_a_short_list_takes_no_turn_among_long_ones(talk: Talk) -> None:
     async def few(kind: str) -> bool:
         given = bind(method.name, method.params, [{"kind": kind}])
         assert method.small is not None
-        return await method.small(Call(method.name, given, "1", cast(Any, None), lambda feed: 0)) is not None
+        return await method.small(Call(method.name, given, "1", services, lambda feed: 0)) is not None
 
+    turns = Turns()
+    services = cast(Any, SimpleNamespace(turns=turns))
     await talk("objects.apply", manifests=made[1:])
     assert await few("ConfigMap")
+    assert turns.slices == 0
     assert not await few("Event")  # the scheduler's are elsewhere
     await talk("objects.apply", manifests=made[0])
     assert not await few("ConfigMap")

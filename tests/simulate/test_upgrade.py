@@ -1,10 +1,16 @@
 """What another version changes, and which rule is responsible: with judges that are told what comes of it."""
 
 from collections.abc import Collection
+from typing import Any
 
+from kschedd.answers import plain
 from kschedd.config.versions.kube_versions import V1_34, V1_34_1, V1_36, KubernetesVersion
 from kschedd.printing.reports.upgrade import as_text
 from kschedd.simulate.upgrade import PodOutcome, PodOutcomes, compare_versions
+
+
+def _compared(*given: Any) -> Any:
+    return plain(compare_versions(*given))
 
 
 class Told:
@@ -28,7 +34,7 @@ class Told:
 
 
 def test_each_pod_that_differs_is_told_with_the_rules_that_do_it_by_themselves() -> None:
-    found = compare_versions(Told(), V1_34_1, V1_36)
+    found = _compared(Told(), V1_34_1, V1_36)
     assert found["versions"] == ["1.34.1", "1.36"]
     assert (found["pods"], found["pending"]) == (7, [2, 2])
     assert {pod["pod"]: (pod["change"], pod["rules"]) for pod in found["different"]} == {
@@ -51,13 +57,13 @@ def test_each_pod_that_differs_is_told_with_the_rules_that_do_it_by_themselves()
 
 
 def test_rules_that_both_versions_have_are_not_tried() -> None:
-    found = compare_versions(Told(), V1_34, V1_36)
+    found = _compared(Told(), V1_34, V1_36)
     assert "d/words" not in {pod["pod"] for pod in found["different"]}
 
 
 def test_only_pods_that_differ_are_looked_at_again() -> None:
     judge = Told()
-    compare_versions(judge, V1_34, V1_36)
+    _compared(judge, V1_34, V1_36)
     assert judge.asked[:2] == [None, None]
     differing = {"d/moves", "d/either", "d/both", "d/lost", "d/found"}
     assert all(keys is not None and differing.issuperset(keys) for keys in judge.asked[2:])
@@ -65,12 +71,12 @@ def test_only_pods_that_differ_are_looked_at_again() -> None:
 
 def test_without_a_difference_no_rule_is_tried() -> None:
     judge = Told()
-    found = compare_versions(judge, V1_34, V1_34)
+    found = _compared(judge, V1_34, V1_34)
     assert (found["different"], found["rules"], len(judge.asked)) == ([], [], 2)
 
 
 def test_rules_that_matter_only_together_are_named() -> None:
-    found = compare_versions(Told(), V1_34, V1_36)
+    found = _compared(Told(), V1_34, V1_36)
     together = {pod["pod"]: pod["rules"] for pod in found["different"] if pod["together"]}
     assert together == {"d/both": ["devices_scored", "declared_features"]}
     assert {rule["rule"]: rule["pods"] for rule in found["rules"]}[""] == 1
@@ -92,7 +98,7 @@ class Numbers:
 
 def test_pods_that_differ_are_decided_about_twice_more_where_a_usual_rule_does_it() -> None:
     judge = Numbers()
-    found = compare_versions(judge, V1_34, V1_36)
+    found = _compared(judge, V1_34, V1_36)
     assert [(rule["rule"], rule["pods"]) for rule in found["rules"]] == [("balance_before_and_after", 1000)]
     assert judge.decided == 20_000 + 2 * 1000
 
@@ -109,7 +115,7 @@ def test_an_unusual_rule_is_looked_for_among_the_pods_that_it_changes() -> None:
             for name in names
         }
 
-    found = compare_versions(judge, V1_34, V1_36)
+    found = _compared(judge, V1_34, V1_36)
     assert [(rule["rule"], rule["pods"]) for rule in found["rules"]] == [
         ("balance_before_and_after", 1000),
         ("device_taints", 1),

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from kschedd.api.pods import Pod
+from kschedd.object_faults import ObjectRef
 from kschedd.store.errors import Gone
 from kschedd.store.journal.journal import Journal, JournalDamaged, JournalError
 from kschedd.store.journal.salvage import open_journal
@@ -118,38 +120,6 @@ def test_a_journal_goes_on_after_a_restart_and_a_compaction(path: Path) -> None:
     assert everything(loaded(path)) == everything(store)
 
 
-@pytest.mark.parametrize("events", [1, 3, 50])
-def test_compaction_can_be_left_off_after_any_step_and_the_file_shrinks(path: Path, events: int) -> None:
-    store = written(path)
-    journal = Journal(path)
-    before = store.version
-    for number in range(60):
-        name = f"c{number % 7}"
-        if store.find("ConfigMap", "default", name) is None:
-            store.create(config_map(name, text="x" * 3000, number=str(number)))
-        elif number % 5:
-            store.merge_patch("ConfigMap", "default", name, {"data": {"number": str(number)}})
-        else:
-            store.delete("ConfigMap", "default", name)
-    journal.append(store.written_after(before))
-    more, steps = True, 0
-    while more:
-        more = journal.compact_some(events)
-        steps += 1
-        journal.close()
-        again = loaded(path)
-        assert everything(again) == everything(store)
-        assert again.version == store.version
-        journal = Journal(path)
-    assert steps == -(-store.version // events)
-    large = path.stat().st_size
-    while journal.shrink_some(2):
-        pass
-    journal.close()
-    assert path.stat().st_size < large / 2
-    assert everything(loaded(path)) == everything(store)
-
-
 @pytest.mark.parametrize("history", [0, 1, 17, 60, 10_000])
 @pytest.mark.parametrize("compacted", [0, 20])
 def test_what_is_older_than_the_history_is_merged_and_comes_to_the_same(
@@ -183,14 +153,41 @@ def test_what_is_older_than_the_history_is_merged_and_comes_to_the_same(
     ]
 
 
-def test_a_snapshot_replaces_what_was_there(path: Path) -> None:
+def test_a_snapshot_replaces_the_one_before_and_begins_another_history(path: Path) -> None:
     written(path)
-    other = Store(now=Clock(), seed=9)
-    other.create(pod("only"))
     journal = Journal(path)
+    journal.compact()
+    epoch = journal.epoch
+    other = Store(now=Clock())
+    for raw in (node(), pod("p"), config_map("c")):
+        other.create(raw)
     journal.snapshot(other)
+    there = sum(other.count(kind) for kind in other.kinds())
+    assert (journal.state.count, journal.version, journal.tail) == (there, other.version, 0)
+    assert journal.epoch != epoch
+    assert journal.head_flushed
     journal.close()
-    assert everything(loaded(path)) == everything(other)
+    again = loaded(path)
+    assert everything(again) == everything(other)
+    assert again.version == other.version
+
+
+def test_an_object_that_is_left_out_or_cannot_be_read_is_set_aside_and_the_rest_is_there(path: Path) -> None:
+    store = written(path)
+    journal = Journal(path)
+    journal.write([(store.version + 1, 0, "Node", "", "odd", b"\xc1")])
+    with capture_logs() as logs:
+        some = journal.load(leave_out=[ObjectRef("Pod", "default", "c")])
+        odd = journal.load()
+    journal.close()
+    assert some is not None
+    assert odd is not None
+    assert [each.ref.name for each in some.set_aside] == ["c", "odd"]
+    assert [each.ref.name for each in odd.set_aside] == ["odd"]
+    assert some.version == odd.version == store.version + 1
+    assert everything(odd) == everything(store)
+    assert [each["event"] for each in logs] == ["object_unreadable"]
+    assert "an object of kind Node cannot be read" in logs[0]["why"]
 
 
 def damage(path: Path, sql: str, *values: Any) -> None:
@@ -232,14 +229,6 @@ def test_a_file_that_is_no_journal_is_refused_with_its_name(path: Path) -> None:
         Journal(path)
     with pytest.raises(JournalError, match=r"nothing can be read from it \(file is not a database\)"):
         salvaged(path)
-
-
-@pytest.mark.parametrize(("number", "newer"), [(1, ""), (99, " and was written by a newer one")])
-def test_a_journal_of_another_format_is_refused(path: Path, number: int, newer: str) -> None:
-    written(path)
-    damage(path, f"UPDATE meta SET value = {number} WHERE name = 'format'")
-    with pytest.raises(JournalError, match=f"has format {number}{newer}; this kschedd reads and writes format 2"):
-        Journal(path)
 
 
 def test_a_snapshot_that_cannot_be_read_is_refused(path: Path) -> None:
@@ -306,55 +295,3 @@ def test_a_damaged_page_is_found_although_nothing_was_written(path: Path) -> Non
     path.write_bytes(data)
     with pytest.raises(JournalDamaged, match="the database is damaged"):
         open_journal(path, now=Clock(), seed=5, admission=None, drop_damaged=False)
-
-
-@pytest.mark.parametrize("left", [None, b""], ids=["no-head", "empty-head"])
-def test_a_journal_whose_process_was_killed_before_its_first_commit_opens_again(
-    tmp_path: Path, left: bytes | None
-) -> None:
-    path = tmp_path / "journal.db"
-    Journal(path).close()
-    Journal(path).close()  # with the head that the first opening wrote
-    head = tmp_path / "journal.db-head"
-    head.unlink()
-    if left is not None:
-        head.write_bytes(left)
-    again = Journal(path)
-    assert again.load() is None
-    again.close()
-    assert head.stat().st_size > 0
-
-
-def test_a_head_that_is_damaged_is_said_although_nothing_was_written(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    Journal(path).close()
-    (tmp_path / "journal.db-head").write_bytes(b"x" * 1024)
-    with pytest.raises(JournalDamaged, match="head is damaged"):
-        Journal(path)
-
-
-def test_a_repair_goes_back_to_an_earlier_version_from_which_the_journal_goes_on(path: Path) -> None:
-    store = Store(now=Clock(), seed=5)
-    watch = store.watch(None, 0)
-    busy(store)
-    events = watch.take()
-    journal = Journal(path)
-    journal.append(events)
-    tail, last = journal.tail, journal.version
-    journal.repair(last - 2)
-    assert (journal.version, journal.tail, journal.head_flushed) == (last - 2, tail - 2, True)
-    assert journal.state.epoch == journal.epoch
-    journal.append(events[-2:])
-    journal.close()
-    assert everything(loaded(path)) == everything(store)
-
-
-@pytest.mark.parametrize("version", [-1, 10_000])
-def test_a_repair_to_a_version_that_the_journal_does_not_have_is_refused(path: Path, version: int) -> None:
-    written(path)
-    journal = Journal(path)
-    last = journal.version
-    with pytest.raises(JournalDamaged, match=f"ends at version {last}, and version {version} was the last"):
-        journal.repair(version)
-    assert journal.version == last
-    journal.close()

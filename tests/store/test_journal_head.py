@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import attrs
@@ -26,10 +27,12 @@ def head(version: int) -> Head:
 class Disk(RealDisk):
     flushes: int = 0
     shorter: int = 0  # bytes that are not taken of each write
-    error: int = 0  # of each write
+    error: int = 0  # of each write and flush
 
     def fdatasync(self, descriptor: int, /) -> None:
         self.flushes += 1
+        if self.error:
+            raise OSError(self.error, os.strerror(self.error))
         super().fdatasync(descriptor)
 
     def pwrite(self, descriptor: int, data: bytes, offset: int, /) -> int:
@@ -171,6 +174,37 @@ def test_a_probe_finds_whether_there_is_room_and_leaves_nothing(path: Path) -> N
         file.probe()
     file.close()
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_a_head_is_for_its_owner_alone_and_its_file_is_closed_with_it(path: Path) -> None:
+    path.touch(0o644)
+    file = HeadFile(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    file.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(file._file)
+
+
+def test_a_head_that_cannot_be_flushed_is_an_error(path: Path) -> None:
+    disk = Disk()
+    file = HeadFile(path, disk)
+    file.write(head(1))
+    disk.error = errno.EIO
+    with pytest.raises(JournalError, match="cannot be written: Input/output error"):
+        file.sync()
+    assert not file.flushed
+    file.close()
+
+
+def test_a_probe_writes_nothing_into_a_file_that_its_name_leads_to(path: Path, tmp_path: Path) -> None:
+    kept, scratch = tmp_path / "kept", path.with_name(path.name + "-probe")
+    kept.write_text("kept")
+    scratch.symlink_to(kept)
+    file = HeadFile(path)
+    file.probe()
+    file.close()
+    assert kept.read_text() == "kept"
+    assert not scratch.is_symlink()
 
 
 # -- a journal and its head -------------------------------------------------------------------------------------------

@@ -1,9 +1,13 @@
 """Reading a journal: what it gives back of a snapshot and of the writes after it, at any version, and with progress."""
 
+import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import attrs
+import msgspec
 import pytest
 
 from kschedd.store.journal import reading as module
@@ -106,3 +110,74 @@ def test_progress_is_told_of_all_rows(made: Made, monkeypatch: pytest.MonkeyPatc
     total = made.journal.state.count + made.journal.tail
     list(made.journal.reading(lambda done, of: told.append((done, of))).latest())
     assert told == [(done, total) for done in range(2, total + 1, 2)]
+
+
+def test_a_damaged_database_says_what_the_database_found(made: Made) -> None:
+    made.journal._db.execute("PRAGMA writable_schema=ON")
+    made.journal._db.execute("UPDATE sqlite_schema SET rootpage = 2 WHERE name IN ('objects', 'events')")
+    made.journal._db.execute("PRAGMA writable_schema=RESET")
+    with pytest.raises(JournalDamaged, match=r"the database is damaged: .*in database main"):
+        made.journal.reading().check()
+
+
+@pytest.mark.parametrize(
+    ("kind", "namespace", "name", "named"),
+    [
+        pytest.param("ConfigMap", "default", "odd", 'ConfigMap "default/odd"', id="in-a-namespace"),
+        pytest.param("Node", "", "a", 'Node "a"', id="without-namespace"),
+        pytest.param(b"Node", "", "a", "an object whose name cannot be read", id="kind-of-bytes"),
+        pytest.param("Node", "", b"a", "an object whose name cannot be read", id="name-of-bytes"),
+    ],
+)
+def test_a_damaged_row_of_the_snapshot_is_named(
+    made: Made, kind: object, namespace: object, name: object, named: str
+) -> None:
+    made.journal.compact()
+    row = (kind, namespace, name, b"raw", 7)
+    made.journal._db.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?)", row)
+    with pytest.raises(JournalDamaged, match=f"the snapshot is damaged at {named}"):
+        list(made.journal.reading().latest())
+
+
+DEEP: Final = b"\x91" * 5_000 + b"\xc0"  # arrays within arrays
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        pytest.param({"a": {"b": [1, float("nan")]}}, r"spec\.a\.b\[1\]: nan is not a JSON number", id="not-a-number"),
+        pytest.param({"a": -math.inf, "b": 1}, r"spec\.a: -inf is not a JSON number", id="infinite"),
+        pytest.param([[b"x"]], r"spec\[0\]\[0\]: a value of type bytes is not JSON", id="bytes"),
+        pytest.param({"a": datetime(2026, 1, 1, tzinfo=UTC)}, r"spec\.a: a value of type datetime", id="time"),
+    ],
+)
+def test_a_stored_value_that_is_no_json_is_named(spec: object, why: str) -> None:
+    raw = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec}
+    with pytest.raises(module.UnreadableObject, match=f"an object of kind Widget cannot be read: {why}"):
+        module.read_object("Widget", msgspec.msgpack.encode(raw))
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        pytest.param(b"\xc1", id="no-message"),
+        pytest.param(DEEP, id="too-deep"),
+        pytest.param(msgspec.msgpack.encode([]), id="no-map"),
+        pytest.param(msgspec.msgpack.encode(node("n") | {"status": {"allocatable": {"cpu": "x"}}}), id="no-quantity"),
+    ],
+)
+def test_bytes_that_are_no_object_are_the_objects_fault(packed: bytes) -> None:
+    with pytest.raises(module.UnreadableObject, match="an object of kind Node cannot be read: "):
+        module.read_object("Node", packed)
+
+
+def test_values_whose_bytes_look_like_those_that_are_no_json_are_read() -> None:
+    raw = {**config_map("a", x="\u0100\u01ff" * 20), "number": 0.5, "null": None, "more": [True, {"a": -0.25}, "\xe9"]}
+    assert module.read_object("ConfigMap", msgspec.msgpack.encode(raw)).raw == raw
+
+
+def test_an_object_is_of_the_kind_that_its_row_names() -> None:
+    raw = {"apiVersion": "example.com/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": "default"}}
+    for kind in ("Lease.example.com", "Lease"):
+        found = module.read_object(kind, msgspec.msgpack.encode(raw))
+        assert (found.kind, found.raw) == (kind, raw)

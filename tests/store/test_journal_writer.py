@@ -3,8 +3,8 @@
 import errno
 import os
 import sqlite3
-import stat
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -22,11 +22,11 @@ from kschedd.store.journal.format import (
     read_state,
     row_sum,
 )
-from kschedd.store.journal.head import Head, HeadFile, head_path
+from kschedd.store.journal.head import head_path
 from kschedd.store.journal.journal import Journal
 from kschedd.store.objects.log import ADDED, DELETED, MODIFIED
 from kschedd.store.store import Store
-from tests.store.manifests import Clock, config_map, node, pod
+from tests.store.manifests import Clock, config_map
 
 STATE = State("e" * 32, 7, 8, 9, 10)
 
@@ -45,6 +45,19 @@ def filled(path: Path, *names: str) -> tuple[Journal, Store]:
     journal = Journal(path)
     journal.append(watch.take())
     return journal, store
+
+
+def everything(store: Store) -> list[Any]:
+    return [obj.raw for kind in store.kinds() for obj in store.list(kind)]
+
+
+def loaded(path: Path) -> Store:
+    """The store of a journal that is opened anew."""
+    journal = Journal(path)
+    store = journal.load(now=Clock())
+    journal.close()
+    assert store is not None
+    return store
 
 
 # -- the format ------------------------------------------------------------------------------------------------------
@@ -126,6 +139,82 @@ def test_a_fault_of_the_database_is_damage_or_the_disks(code: int | None, damage
     assert not damaged or getattr(raised.value, "good_version", None) == 3
 
 
+# -- opening ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "newer"), [(1, ""), (99, " and was written by a newer one")])
+def test_a_journal_of_another_format_is_refused(path: Path, number: int, newer: str) -> None:
+    journal, _ = filled(path, "a")
+    journal._db.execute("UPDATE meta SET value = ? WHERE name = 'format'", (number,))
+    journal.close()
+    with pytest.raises(JournalError, match=f"has format {number}{newer}; this kschedd reads and writes format 2"):
+        Journal(path)
+
+
+@pytest.mark.parametrize("left", [None, b""], ids=["no-head", "empty-head"])
+def test_a_journal_whose_process_was_killed_before_its_first_commit_opens_again(path: Path, left: bytes | None) -> None:
+    Journal(path).close()
+    Journal(path).close()  # with the head that the first opening wrote
+    head = head_path(path)
+    head.unlink()
+    if left is not None:
+        head.write_bytes(left)
+    again = Journal(path)
+    assert again.load() is None
+    again.close()
+    assert head.stat().st_size > 0
+
+
+def test_a_head_that_is_damaged_is_said_although_nothing_was_written(path: Path) -> None:
+    Journal(path).close()
+    head_path(path).write_bytes(b"x" * 1024)
+    with pytest.raises(JournalDamaged, match="head is damaged"):
+        Journal(path)
+
+
+def test_a_new_journal_is_in_its_own_file_and_not_in_the_log_of_the_database(path: Path) -> None:
+    journal = Journal(path)
+    copy = path.with_name("copy.db")
+    copy.write_bytes(path.read_bytes())
+    head_path(copy).write_bytes(head_path(path).read_bytes())
+    journal.close()
+    again = Journal(copy)
+    assert (again.load(), again.epoch) == (None, journal.epoch)
+    again.close()
+
+
+def test_a_journal_that_lacks_its_last_writes_is_damaged_from_there(path: Path) -> None:
+    journal, store = filled(path, "a", "b")
+    journal._db.execute("DELETE FROM events WHERE version = ?", (store.version,))
+    journal.close()
+    why = (
+        f"ends at version {store.version - 1}, but was written up to version {store.version}: its last writes are lost"
+    )
+    with pytest.raises(JournalDamaged, match=why) as damaged:
+        Journal(path)
+    assert damaged.value.good_version == store.version - 1
+
+
+def test_a_journal_that_ends_where_a_damaged_head_does_may_lack_writes(path: Path) -> None:
+    journal, store = filled(path, "a")
+    watch = store.watch()
+    store.create(config_map("b"))
+    journal.append(watch.take())
+    journal.close()
+    head, slot = bytearray(head_path(path).read_bytes()), 512
+    last = max((0, slot), key=lambda at: bytes(head[at + 8 : at + 16]))  # the number of its record
+    head[last : last + slot] = b"x" * slot
+    head_path(path).write_bytes(head)
+    Journal(path).close()  # it goes on after the record that is left, so that it has all of the other
+    journal = Journal(path)
+    journal._db.execute("DELETE FROM events WHERE version = ?", (store.version,))
+    journal.close()
+    why = f"nothing says whether version {store.version - 1} was the last"
+    with pytest.raises(JournalDamaged, match=why) as damaged:
+        Journal(path)
+    assert damaged.value.good_version == store.version - 1
+
+
 # -- transactions and pragmas ----------------------------------------------------------------------------------------
 
 
@@ -169,6 +258,37 @@ def test_a_compaction_leaves_no_log_of_the_database(path: Path) -> None:
     journal.close()
 
 
+@pytest.mark.parametrize("events", [1, 3, 50])
+def test_compaction_can_be_left_off_after_any_step_and_the_file_shrinks(path: Path, events: int) -> None:
+    journal, store = filled(path, "a", "b")
+    before = store.version
+    for number in range(60):
+        name = f"c{number % 7}"
+        if store.find("ConfigMap", "default", name) is None:
+            store.create(config_map(name, text="x" * 3000, number=str(number)))
+        elif number % 5:
+            store.merge_patch("ConfigMap", "default", name, {"data": {"number": str(number)}})
+        else:
+            store.delete("ConfigMap", "default", name)
+    journal.append(store.written_after(before))
+    more, steps = True, 0
+    while more:
+        more = journal.compact_some(events)
+        steps += 1
+        journal.close()
+        again = loaded(path)
+        assert everything(again) == everything(store)
+        assert again.version == store.version
+        journal = Journal(path)
+    assert steps == -(-store.version // events)
+    large = path.stat().st_size
+    while journal.shrink_some(2):
+        pass
+    journal.close()
+    assert path.stat().st_size < large / 2
+    assert everything(loaded(path)) == everything(store)
+
+
 # -- the head --------------------------------------------------------------------------------------------------------
 
 
@@ -191,72 +311,62 @@ def test_the_record_of_a_write_is_flushed_when_that_is_asked_for(path: Path) -> 
     journal.close()
 
 
-def test_a_head_is_for_its_owner_alone_and_its_file_is_closed_with_it(path: Path) -> None:
-    before = os.umask(0)
-    try:
-        file = HeadFile(path)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    file.close()
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(file._file)
-
-
-@attrs.define(eq=False)
-class Unflushed(RealDisk):
-    def fdatasync(self, descriptor: int, /) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-
-def test_a_head_that_cannot_be_flushed_is_an_error(path: Path) -> None:
-    file = HeadFile(path, Unflushed())
-    file.write(Head(1, 2, "e" * 32))
-    with pytest.raises(JournalError, match="cannot be written: Input/output error"):
-        file.sync()
-    assert not file.flushed
-    file.close()
-
-
-def test_a_probe_writes_nothing_into_a_file_that_its_name_leads_to(path: Path, tmp_path: Path) -> None:
-    kept, scratch = tmp_path / "kept", path.with_name(path.name + "-probe")
-    kept.write_text("kept")
-    scratch.symlink_to(kept)
-    file = HeadFile(path)
-    file.probe()
-    file.close()
-    assert kept.read_text() == "kept"
-    assert not scratch.is_symlink()
-
-
-# -- snapshots -------------------------------------------------------------------------------------------------------
-
-
-def test_a_snapshot_replaces_the_one_before_and_begins_another_history(path: Path) -> None:
-    journal, _ = filled(path, "a", "b")
-    journal.compact()
-    epoch = journal.epoch
-    other = Store(now=Clock())
-    for raw in (node(), pod("p"), config_map("c")):
-        other.create(raw)
-    journal.snapshot(other)
-    there = sum(other.count(kind) for kind in other.kinds())
-    assert (journal.state.count, journal.version, journal.tail) == (there, other.version, 0)
-    assert journal.epoch != epoch
-    assert journal.head_flushed
-    journal.close()
-    again = Journal(path)
-    loaded = again.load(now=Clock())
-    again.close()
-    assert loaded is not None
-    assert [found.name for found in loaded.list("ConfigMap")] == ["c"]
-    assert loaded.version == other.version
-
-
 def test_writes_follow_one_another(path: Path) -> None:
     journal, store = filled(path, "a")
     journal.append([])
     assert (journal.version, journal.tail) == (store.version, store.version)
     with pytest.raises(AssertionError, match=f"version {store.version + 1} is next, not {store.version}"):
         journal.append(store.watch(None, store.version - 1).take())
+    journal.close()
+
+
+@attrs.define(eq=False)
+class Full(RealDisk):
+    full: bool = False
+
+    def pwrite(self, descriptor: int, data: bytes, offset: int, /) -> int:
+        if self.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().pwrite(descriptor, data, offset)
+
+
+def test_after_a_failed_write_each_one_is_refused_until_a_repair_has_taken_it_back(path: Path) -> None:
+    disk = Full()
+    journal, store = Journal(path, disk=disk), Store(now=Clock())
+    journal.append(store.written_after(0))
+    before = journal.version, journal.tail
+    store.create(config_map("a"))
+    events = store.written_after(journal.version)
+    disk.full = True
+    for _ in range(2):
+        with pytest.raises(JournalError, match="cannot be written: No space left on device"):
+            journal.append(events)
+        disk.full = False  # there is room again, but what is in the file is not known
+    assert (journal.version, journal.tail) == before
+    journal.repair()
+    journal.append(events)
+    assert journal.version == store.version
+    journal.close()
+    assert everything(loaded(path)) == everything(store)
+
+
+def test_a_repair_goes_back_to_an_earlier_version_from_which_the_journal_goes_on(path: Path) -> None:
+    journal, store = filled(path, "a", "b", "c")
+    events = store.written_after(0)
+    tail, last = journal.tail, journal.version
+    journal.repair(last - 2)
+    assert (journal.version, journal.tail, journal.head_flushed) == (last - 2, tail - 2, True)
+    assert journal.state.epoch == journal.epoch
+    journal.append(events[-2:])
+    journal.close()
+    assert everything(loaded(path)) == everything(store)
+
+
+@pytest.mark.parametrize("version", [-1, 10_000])
+def test_a_repair_to_a_version_that_the_journal_does_not_have_is_refused(path: Path, version: int) -> None:
+    journal, _ = filled(path, "a")
+    last = journal.version
+    with pytest.raises(JournalDamaged, match=f"ends at version {last}, and version {version} was the last"):
+        journal.repair(version)
+    assert journal.version == last
     journal.close()

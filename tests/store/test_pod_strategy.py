@@ -8,17 +8,19 @@ from typing import Any
 
 import pytest
 
+from kschedd.api.pods import Pod
 from kschedd.api.schemas.check import check_meta_schema
 from kschedd.api.schemas.codec import encoded
+from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.schema import type_named
 from kschedd.registry.disabled_fields import drop_disabled
 from kschedd.registry.validation import default_and_validate_node_affinity, defaulted_pod_spec
 from kschedd.store.admission.chain import Admission
 from kschedd.store.admission_plugins.attributes import Attributes
-from kschedd.store.errors import ApiError, Invalid
-from kschedd.store.prototypes.pod_strategy import accepted
+from kschedd.store.errors import ApiError, Invalid, Undecodable
+from kschedd.store.prototypes.pod_strategy import accepted, intern_pod
 from kschedd.store.store import Store
-from tests.store.manifests import Clock
+from tests.store.manifests import Clock, workload
 
 _REQUIRED, _PREFERRED = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))
 _FIELD = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms[0].matchFields[0].values[0]"
@@ -324,3 +326,70 @@ def test_a_volume_of_two_sources_that_are_off_is_dropped() -> None:
     volume = {"name": "v", "image": {"reference": "i"}, "projected": {"sources": [projection]}}
     spec = {"containers": [{"name": "c", "image": "i"}], "volumes": [volume]}
     assert "volumes" not in drop_disabled(spec)
+
+
+def test_annotations_about_the_spec_are_judged_with_it_and_set_its_fields() -> None:
+    store, about = Store(now=Clock()), "container.apparmor.security.beta.kubernetes.io/c"
+    raw = _daemon_pod("a", "node-1")
+    raw["metadata"]["annotations"] = {"example.com/note": None, about: "runtime/default"}
+    stored = store.create(raw)
+    assert stored.metadata["annotations"] == {"example.com/note": "", about: "runtime/default"}
+    assert stored.spec["containers"][0]["securityContext"] == {"appArmorProfile": {"type": "RuntimeDefault"}}
+    with pytest.raises(Invalid, match=r'metadata\.annotations\[container\.apparmor.*: Invalid value: "nonsense"'):
+        store.create({**raw, "metadata": {"name": "b", "annotations": {about: "nonsense"}}})
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["status-alone", "with-the-rest"])
+@pytest.mark.parametrize(
+    ("status", "refusal", "words"),
+    [
+        pytest.param({"replicas": -1}, Invalid, r"status\.replicas: Invalid value: -1", id="invalid"),
+        pytest.param({"replicas": "x"}, Undecodable, r'status\.replicas: Invalid value: "x": must be', id="mistyped"),
+    ],
+)
+def test_a_status_that_is_wrong_is_refused_and_not_kept(
+    status: dict[str, Any], refusal: type[Invalid], words: str, whole: bool
+) -> None:
+    store = Store(now=Clock())
+    raw = store.create(workload("Deployment")).raw
+    with pytest.raises(refusal, match=words):
+        store.update({**raw, "status": status}, subresource="" if whole else "status", with_status=whole)
+    assert store.get("Deployment", "default", "web").raw is raw
+
+
+def test_what_is_checked_beside_the_schema_is_among_the_faults_in_upstreams_order() -> None:
+    fault = FieldError("spec.x", 1, "no")
+    for kind, api, first in (
+        ("IngressClass", "networking.k8s.io/v1", True),
+        ("PriorityClass", "scheduling.k8s.io/v1", False),
+    ):
+        raw = {"apiVersion": api, "kind": kind, "metadata": {"name": "A"}}
+        with pytest.raises(Invalid) as refused:
+            accepted(kind, "A", raw, check=lambda raw: [fault])
+        assert len(refused.value.faults) > 1
+        assert refused.value.faults[0 if first else -1] is fault
+
+
+def test_a_pod_that_is_changed_or_read_back_keeps_its_node_and_shares_its_spec() -> None:
+    store = Store(now=Clock())
+    one, other = (store.create(_daemon_pod(name, "node-1", nodeName="node-1")) for name in "ab")
+    changed = store.merge_patch("Pod", "default", "a", {"metadata": {"labels": {"app": "web"}}})
+    assert isinstance(changed, Pod)
+    assert isinstance(other, Pod)
+    assert (changed.node_name, changed.raw["spec"]["nodeName"]) == ("node-1", "node-1")
+    assert changed.pod_spec is other.pod_spec
+    again = intern_pod(Pod.from_raw(deepcopy(dict(one.raw))))
+    assert (again.raw, again.node_name) == (one.raw, "node-1")
+    assert again.pod_spec is other.pod_spec
+
+
+def test_pods_that_differ_in_amounts_only_are_as_those_that_are_judged_alone() -> None:
+    together = Store(now=Clock())
+    for cpu in ("1", "2", "500m"):
+        raw = _daemon_pod(f"p{cpu}", "node-1", tolerations=[{"operator": "Exists"}])
+        raw["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+        made, alone = together.create(raw), Store(now=Clock()).create(raw)
+        assert isinstance(made, Pod)
+        assert isinstance(alone, Pod)
+        assert (made.spec, made.status) == (alone.spec, alone.status)
+        assert made.signature is alone.signature

@@ -1,10 +1,25 @@
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selector_text import parse_field_selector, parse_selector_text
+from kschedd.store.admission.chain import Admission
 from kschedd.store.admission.request import UserInfo
-from kschedd.store.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, Undecodable
+from kschedd.store.errors import (
+    AlreadyExists,
+    ApplyConflict,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    TooLarge,
+    TooManyRequests,
+    Undecodable,
+)
 from kschedd.store.objects.stored import typed
 from kschedd.store.store import Store
 from kschedd.store.writes import Bind
@@ -631,3 +646,164 @@ def test_a_definition_goes_with_the_last_of_its_objects(store: Store) -> None:
         store.merge_patch("Widget", "default", name, {"metadata": {"finalizers": None}})
         assert store.count("Widget") == left
     assert store.count("CustomResourceDefinition") == 0
+
+
+# -- copies within a request, quotas, applies by server, evictions, forks -------------------------------------------
+
+
+@pytest.mark.parametrize("make", [pod, node], ids=["pods", "nodes"])
+def test_objects_of_one_request_are_those_that_are_created_one_by_one(make: Callable[[str], dict[str, Any]]) -> None:
+    manifests = [make(name) for name in ("a", "b", "c", "b", "d")]
+    together, apart = Store(now=Clock(), seed=1), Store(now=Clock(), seed=1)
+    answers = together.create_many(manifests)
+    expected = [_answer(apart, raw) for raw in manifests]
+    assert [each.raw if isinstance(each, Object) else str(each) for each in answers] == expected
+    assert [event.new.raw for event in together.watch(None, 0).take()] == [
+        event.new.raw for event in apart.watch(None, 0).take()
+    ]
+
+
+def _answer(store: Store, raw: dict[str, Any]) -> Any:
+    try:
+        return store.create(raw).raw
+    except AlreadyExists as refusal:
+        return str(refusal)
+
+
+LIMITS = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "l", "namespace": "default"},
+    "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "7m"}}]},
+}
+
+
+def test_pods_after_a_limit_of_their_request_have_its_defaults(store: Store) -> None:
+    made = store.create_many([pod("a", cpu=None), LIMITS, pod("b", cpu=None)])
+    requests = [each.spec["containers"][0]["resources"] for each in (made[0], made[2]) if isinstance(each, Object)]
+    assert requests == [{}, {"requests": {"cpu": "7m"}}]
+    store.delete("LimitRange", "default", "l")
+    assert store.create(pod("c", cpu=None)).spec["containers"][0]["resources"] == {}
+
+
+def test_each_object_is_charged_to_its_quota_and_what_is_refused_is_not(store: Store) -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}}
+    store.create({**quota, "spec": {"hard": {"requests.cpu": "250m", "pods": "5"}}})
+    spec = {"hard": {"requests.cpu": "250m", "pods": "5"}, "used": {"requests.cpu": "0", "pods": "0"}}
+    store.update_status({**quota, "spec": {}, "status": spec})
+
+    def used() -> dict[str, str]:
+        return dict(store.get("ResourceQuota", "default", "q").status["used"])
+
+    assert store.create(pod("dry"), dry_run=True).name == "dry"
+    assert used() == {"requests.cpu": "0", "pods": "0"}
+    answers = store.create_many([pod("a"), pod("b"), pod("c")])
+    assert [isinstance(each, Object) for each in answers] == [True, True, False]
+    assert 'pods "c" is forbidden: exceeded quota: q' in str(answers[2])
+    assert used() == {"requests.cpu": "200m", "pods": "2"}
+    versions = [each.resource_version for each in answers if isinstance(each, Object)]
+    assert versions == [event.version for event in store.watch(None, 0).take() if event.new.kind == "Pod"]
+
+
+def test_who_may_not_write_a_kind_is_refused_but_learns_first_what_is_no_object_of_it() -> None:
+    store = Store(now=Clock(), admission=Admission({"NodeRestriction": True}))
+    kubelet = UserInfo("system:node:n1", ("system:nodes", "system:authenticated"))
+    with store.on_behalf_of(kubelet):
+        with pytest.raises(Forbidden, match='node "n1" is not allowed to modify node "n2"'):
+            store.create(node("n2"))
+        with pytest.raises(Undecodable, match=r"spec\.unschedulable"):
+            store.create({**node("n2"), "spec": {"unschedulable": "often"}})
+        assert store.create(node("n1")).name == "n1"
+
+
+@pytest.mark.parametrize("dry_run", [False, True], ids=["wet", "dry"])
+def test_a_configuration_that_is_applied_creates_changes_and_conflicts(store: Store, dry_run: bool) -> None:
+    def applied_by(manager: str, value: str, **how: Any) -> str:
+        return store.server_side_apply("ConfigMap", "default", "c", config_map("c", a=value), manager, **how)[1]
+
+    assert applied_by("me", "1", dry_run=True) == "created"
+    assert store.find("ConfigMap", "default", "c") is None
+    assert applied_by("me", "1") == "created"
+    assert store.get("ConfigMap", "default", "c").raw["kind"] == "ConfigMap"
+    version = store.version
+    assert applied_by("me", "1", dry_run=dry_run) == "unchanged"
+    assert store.version == version
+    assert applied_by("me", "2", dry_run=dry_run) == "configured"
+    with pytest.raises(ApplyConflict, match=r'conflict with "me": \.data\.a'):
+        applied_by("you", "3", dry_run=dry_run)
+    assert applied_by("you", "3", force=True, dry_run=dry_run) == "configured"
+    assert store.get("ConfigMap", "default", "c").raw["data"] == {"a": "1" if dry_run else "3"}
+    with pytest.raises(NotFound, match=r'deployments\.apps "none" not found'):
+        store.server_side_apply("Deployment", "default", "none", workload("Deployment"), "me", subresource="status")
+    widget_ = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "resourceVersion": "1"}}
+    store.create(definition())
+    store.create(widget("w"))
+    with pytest.raises(Conflict):
+        store.server_side_apply("Widget", "default", "w", widget_, "me")
+
+
+def test_an_eviction_spends_the_budget_and_deletes_the_pod_unless_it_is_a_dry_run(store: Store) -> None:
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}}
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+    made = store.create({**budget, "metadata": {"name": "b", "namespace": "default"}, "spec": spec})
+    counts = {"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2}
+    store.update_status({**made.raw, "status": {**counts, "observedGeneration": 1}})
+    for name in ("a", "b"):
+        store.create(pod(name, nodeName="node-1"))
+        ready = [{"type": "Ready", "status": "True"}]
+        store.patch_status("Pod", "default", name, {"phase": "Running", "conditions": ready})
+    before = store.version
+    store.evict("default", "a", dry_run=True)
+    assert store.version == before
+    with pytest.raises(Conflict):
+        store.evict("default", "a", uid="other", dry_run=True)
+    going = store.evict("default", "a", grace_period_s=7)
+    assert (going.deleting, going.metadata["deletionGracePeriodSeconds"]) == (True, 7)
+    assert [each["type"] for each in going.status["conditions"]] == ["Ready", "DisruptionTarget"]
+    assert store.get("PodDisruptionBudget", "default", "b").status["disruptionsAllowed"] == 0
+    with pytest.raises(TooManyRequests, match="would violate the pod's disruption budget"):
+        store.evict("default", "b")
+    assert not store.get("Pod", "default", "b").deleting
+
+
+def test_a_fork_goes_on_by_itself_and_what_it_did_can_be_done_here() -> None:
+    clock = Clock()
+    store = Store(now=clock, seed=3, history=20, max_object_bytes=9_000)
+    store.keep_admitted(5, 6)
+    store.create(config_map("a"))
+    fork = store.fork()
+    clock.now += 60
+    since = fork.version
+    assert (since, fork.admitted_used[1], fork.max_object_bytes) == (store.version, 0, 9_000)
+    made = fork.create(config_map("b"))
+    assert made.metadata["creationTimestamp"] == "2023-11-14T22:13:20Z"
+    with pytest.raises(TooLarge):
+        fork.create(config_map("large", x="x" * 10_000))
+    assert fork.watch(None, since).take()[0].new is made
+    with pytest.raises(Gone):
+        fork.watch(None, since - 1)
+    adopted = run_steps(store.adopt(fork.changes_since(since)))
+    assert adopted is not None
+    assert [key[2] for key in adopted] == ["b"]
+    twin = run_steps(store.forking(since))
+    assert [event.new.name for event in twin.watch(None, since).take()] == ["b"]
+    for number in range(1_100):  # the log forgets 1,000 at a time
+        store.merge_patch("ConfigMap", "default", "a", {"data": {"x": str(number)}})
+    copies = run_steps(store.forking(store.log.oldest)), store
+    assert len({each.create({**config_map("x"), "metadata": {"generateName": "y-"}}).uid for each in copies}) == 1
+    with pytest.raises(Gone):
+        run_steps(store.forking(since))
+    assert run_steps(store.adopt(fork.changes_since(since))) is None, "nobody knows what was written meanwhile"
+
+
+def test_names_of_a_definition_that_goes_are_free_for_another(store: Store) -> None:
+    store.create(definition())
+    refused = store.create({**definition(plural="gadgets"), "metadata": {"name": "gadgets.example.com"}})
+
+    def accepted(name: str) -> str:
+        conditions = store.get("CustomResourceDefinition", "", name).status["conditions"]
+        return str(next(each["status"] for each in conditions if each["type"] == "NamesAccepted"))
+
+    assert accepted(refused.name) == "False"
+    store.delete("CustomResourceDefinition", "", "widgets.example.com")
+    assert accepted(refused.name) == "True"

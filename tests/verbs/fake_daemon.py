@@ -27,7 +27,7 @@ from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.params import bind
 from kschedd.service.table import Call, Method, Stream, find_method
 from kschedd.store.times import stamp
-from tests.rpc.documented import faults, shape_of
+from tests.rpc.documented import as_documented
 
 Raw = dict[str, Any]
 #: the daemon's methods, described and never called
@@ -164,8 +164,7 @@ class FakeDaemon:
         bind(method, declared.params, [named] if named else [])
         answer = getattr(self, method.replace(".", "_"))(**{k: v for k, v in named.items() if v is not None})
         if not inspect.isawaitable(answer):
-            wrong = faults(shape_of(declared.returns), answer)
-            assert not wrong, f"{method} is not answered as documented: {wrong}"
+            assert as_documented(declared.answer, answer), f"{method} is not answered as documented"
         return answer
 
     @contextmanager
@@ -174,8 +173,7 @@ class FakeDaemon:
         declared = find_method(TABLE, method)
         bind(method, declared.params, [named] if named else [])
         items = self.streams.get(method, [])
-        wrong = [fault for item in items for fault in faults(shape_of(declared.items), item)]
-        assert not wrong, f"{method} does not send what is documented: {wrong}"
+        assert all(as_documented(declared.item, item) for item in items), f"{method} does not send what is documented"
         place = {"number": 3, "instance": "i"} if method == "events.watch" else {"resource_version": 9, "epoch": "e1"}
         yield FakeStream({"stream": 1, **place}, items)
 
@@ -270,7 +268,7 @@ class FakeDaemon:
             meta = raw["metadata"]
             if lookup(raw["kind"]).namespaced and namespace != "default":
                 meta.setdefault("namespace", namespace)
-            where = {"kind": raw["kind"], "resource": kind_of(raw).resource, "namespace": meta.get("namespace")}
+            where = {"kind": raw["kind"], "resource": kind_of(raw).resource, "namespace": meta.get("namespace") or ""}
             results.append({**where, "name": meta["name"]})
             results[-1]["action"] = "created"
             if with_objects:
@@ -315,7 +313,7 @@ class FakeDaemon:
         gone = [
             {
                 "kind": kind,
-                "namespace": raw["metadata"].get("namespace"),
+                "namespace": raw["metadata"].get("namespace") or "",
                 "name": raw["metadata"]["name"],
                 "gone": grace_period_s == 0,
             }
@@ -411,8 +409,8 @@ class FakeDaemon:
             "backoff_until_s": None,
             "unschedulable_plugins": ["NodeResourcesFit"],
             "pending_plugins": [],
-            "gated_by": None,
-            "nominated_node": None,
+            "gated_by": "",
+            "nominated_node": "",
             "message": "",
             "first_attempt": "2025-01-01T00:00:10Z",
             "held_s": {"active": 0.25, "in_flight": 0.0, "unschedulable": 95.0},
@@ -420,10 +418,10 @@ class FakeDaemon:
                 {
                     "time_s": 10.0,
                     "time": "",
-                    "from": None,
+                    "from": "",
                     "to": "active",
                     "event": "PodAdd",
-                    "plugin": None,
+                    "plugin": "",
                     "seen": "",
                 },
                 {
@@ -432,7 +430,7 @@ class FakeDaemon:
                     "from": "active",
                     "to": "in_flight",
                     "event": "Pop",
-                    "plugin": None,
+                    "plugin": "",
                     "seen": "",
                 },
             ],
@@ -482,8 +480,15 @@ class FakeDaemon:
 
     def scheduler_decisions(self, limit: int = 20, pod: str | None = None) -> list[Raw]:
         common = {"attempt": 1, "ties": 1, "nominated_node": "", "took_us": 80}
-        placed = {"time": NOW - 5, "pod": "default/web-0", "node": "node-a", "feasible": 2, "score": 300, "message": ""}
-        failed = {"time": NOW - 4, "pod": "default/web-1", "node": None, "feasible": 0, "score": None}
+        placed = {
+            "time": stamp(NOW - 5),
+            "pod": "default/web-0",
+            "node": "node-a",
+            "feasible": 2,
+            "score": 300,
+            "message": "",
+        }
+        failed = {"time": stamp(NOW - 4), "pod": "default/web-1", "node": None, "feasible": 0, "score": None}
         rejected = {**common, **failed, "visited": 0, "message": "rejected before any node was looked at"}
         failed["message"] = "0/2 nodes are available: 2 Insufficient cpu."
         return [{**common, **placed, "visited": 2}, {**common, **failed, "visited": 2}, rejected]

@@ -32,7 +32,7 @@ from kschedd.service.table import Method
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import VERBS, run_words
 from tests.actors.clusters import comes_to, placed, rejected, with_plugins
-from tests.rpc.documented import faults, shape_of
+from tests.rpc.documented import as_documented
 
 CLUSTER = """\
 apiVersion: v1
@@ -92,7 +92,7 @@ class Noting:
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         self.called.append(method)
         answer = self.client.call(method, *args, **named)
-        assert faults(shape_of(self.table[method].returns), answer) == [], method
+        assert as_documented(self.table[method].answer, answer), method
         return answer
 
     @contextmanager
@@ -102,7 +102,7 @@ class Noting:
         with self.client.subscribe(method, **named) as stream:
             if self.watching is not None:
                 trio.from_thread.run_sync(self.watching)
-            yield FirstItems(stream.result, stream, shape_of(self.table[method].items))
+            yield FirstItems(stream.result, stream, self.table[method].item)
 
 
 @attrs.frozen(eq=False)
@@ -111,11 +111,11 @@ class FirstItems:
 
     result: Any
     _stream: Any
-    _shape: Any
+    _answer: Any
 
     def __iter__(self) -> Iterator[Any]:
         for item in islice(self._stream, 2):
-            assert faults(self._shape, item) == []
+            assert as_documented(self._answer, item)
             yield item
 
 

@@ -13,6 +13,8 @@ import attrs
 from kschedd.api.quantity import shown
 
 WHOLE: Final = "[]"  # the path of a fault of the object as a whole
+ENOUGH: Final = 1_000
+"""Faults of one object: none are looked for where each is as long as the object and these are found."""
 _LONGEST_KEY: Final = 2048
 _LONGEST_VALUE: Final = 4096
 _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # as Go prints JSON

@@ -19,6 +19,7 @@ from kschedd.printing.columns.kind_tables import columns_of
 from kschedd.printing.columns.workloads import selector_text
 from kschedd.printing.templates.jsonpath import JsonPathError, find
 from kschedd.printing.terminal.tables import NONE
+from kschedd.store.custom_resources.rule_kinds import rule_kind
 
 Cell = Callable[[Raw, RowContext], Any]
 
@@ -58,7 +59,7 @@ def row_conditions(pod: Raw) -> list[dict[str, str]]:
 
 
 def table_columns(resource: Resource) -> TableColumns:
-    if resource.definition is not None:
+    if resource.definition is not None and rule_kind(resource.definition) is None:
         return _defined(resource)
     return _built_in(resource.stored)
 

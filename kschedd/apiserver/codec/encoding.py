@@ -8,10 +8,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
-from kschedd.api.objects import Object, Raw
+from kschedd.api.objects import Raw
 from kschedd.apiserver.codec.negotiation import encode
-from kschedd.apiserver.codec.versions import converted
 from kschedd.registry.strategy import TEMPLATE_GENERATION
+from kschedd.service.operations.versions import converted
 from kschedd.store.managing import MANAGED, with_resolved_entries
 
 _MOST: Final = 64 << 20  # bytes
@@ -77,8 +77,3 @@ def _without_template_generation(raw: Raw, meta: Raw) -> Raw:
 def listed_item(raw: Raw, api_version: str) -> Raw:
     """An object as an item of a list, which names the kind once for all."""
     return {name: value for name, value in converted(raw, api_version).items() if name not in ("kind", "apiVersion")}
-
-
-def at_version(obj: Object, version: int) -> dict[str, Any]:
-    """The object as it was, with another resourceVersion: what a watch tells of one that leaves its selection."""
-    return {**obj.raw, "metadata": {**obj.metadata, "resourceVersion": str(version)}}

@@ -80,17 +80,6 @@ def invalid_options(kind: str, faults: Sequence[FieldError], name: str = "", gro
     return StatusError(422, "Invalid", f'{kind}.{group} "{name}" is invalid: {why}', details)
 
 
-def too_large_version(version: int, current: int, *, waited: bool = True) -> StatusError:
-    """A version still to come. Who would have waited for it may try again; who wants that very one is not told so."""
-    details: dict[str, Any] = {
-        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-    }
-    text = f"Timeout: Too large resource version: {version}, current: {current}"
-    if not waited:
-        return StatusError(504, "Timeout", text, details)
-    return StatusError(504, "Timeout", text, {**details, "retryAfterSeconds": 1}, (("Retry-After", "1"),))
-
-
 def causes(faults: Sequence[FieldError]) -> list[dict[str, Any]]:
     return [
         {"reason": _cause(fault.why), "message": without_hints(fault.why), "field": fault.path or "<nil>"}
@@ -142,8 +131,8 @@ def refusal_of(error: KscheddError) -> StatusError:
             return StatusError(422, "Invalid", f'{store.resource_of(kind)} "{name}" is invalid: {fault}', details)
         case store.TooManyRequests():
             return _too_many(error)
-        case store.StillToCome(version=version, latest=latest):
-            return too_large_version(version, latest)
+        case store.StillToCome():
+            return _too_large_version(error)
         case store.NoMatch():
             return not_found_path()
         case store.BadPatch(why=why) if why.startswith(_BAD_OPERATION):
@@ -159,6 +148,16 @@ def refusal_of(error: KscheddError) -> StatusError:
     if isinstance(error, JournalError) or getattr(error, "rpc_code", "") == "shutting_down":
         return StatusError(503, "ServiceUnavailable", str(error), None, (("Retry-After", "1"),))
     return bad_request(str(error))
+
+
+def _too_large_version(error: store.StillToCome) -> StatusError:
+    details: dict[str, Any] = {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+    }
+    text = f"Timeout: {error}"
+    if not error.awaited:
+        return StatusError(504, "Timeout", text, details)
+    return StatusError(504, "Timeout", text, {**details, "retryAfterSeconds": 1}, (("Retry-After", "1"),))
 
 
 def _details(error: store.ApiError) -> Raw | None:

@@ -14,7 +14,7 @@ from kschedd.api.objects import Object
 from kschedd.api.quantity import QuantityError, format_milli, format_value, milli_value, value
 from kschedd.apiserver.codec.negotiation import json_response
 from kschedd.apiserver.codec.status import StatusError
-from kschedd.apiserver.handlers.options import read_options
+from kschedd.apiserver.handlers.options import reading_request
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
@@ -61,7 +61,7 @@ def usage_of(obj: Object) -> tuple[int, int] | None:
 
 async def metrics_of(face: FaceServices, asked: Asked) -> HttpResponse:
     target = asked.target
-    options = await read_options(face, asked, watch=False)
+    options = (await reading_request(face, asked)).reading
     nodes = target.resource.name == "nodes"
 
     def read(store: ClusterReader) -> list[dict[str, Any]]:

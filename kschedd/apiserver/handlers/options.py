@@ -1,4 +1,4 @@
-"""Options of reading: which objects, from which version on, how many; and which combinations are refused.
+"""The options of a list or watch in a query, the combinations that are refused, and continue tokens.
 
 Source: Kubernetes v1.34, apimachinery/pkg/apis/meta/internalversion/validation, apiserver/pkg/storage (continue.go).
 Raises: StatusError.
@@ -7,7 +7,7 @@ Raises: StatusError.
 import base64
 import json
 import re
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 
@@ -25,55 +25,36 @@ from kschedd.api.text.json_errors import json_error
 from kschedd.api.text.json_text import json_value
 from kschedd.api.text.numbers import whole_number
 from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options
-from kschedd.apiserver.codec.versions import stored_selector
 from kschedd.apiserver.requests import Asked, Query
 from kschedd.apiserver.services import FaceServices
+from kschedd.service.operations.versions import stored_selector
+from kschedd.service.request import EXACT, NOT_OLDER, Continue, ReadOptions, Request
 
-_EXACT: Final = "Exact"
-NOT_OLDER: Final = "NotOlderThan"
 _MOST_VERSION: Final = 2**64
 _WITH_CONTINUE: Final = "resourceVersionMatch is forbidden when continue is provided"
 LATEST: Final = -1
 """The version in a token of a list that goes on with what is there now."""
 
 
-@attrs.frozen
-class Continue:
-    """Where a list goes on: after this namespace and name, as it was at this version; a negative one is the latest."""
-
-    version: int
-    after: tuple[str, str]
-
-
-@attrs.frozen(eq=False)
-class ReadOptions:
-    labels: LabelSelector | None = None
-    fields: FieldSelector | None = None
-    version: int | None = None  # None: not given
-    match: str = ""
-    limit: int = 0
-    cont: Continue | None = None
-    timeout_s: int | None = None
-    bookmarks: bool = False
-    initial_events: bool | None = None
-
-    @property
-    def selects(self) -> bool:
-        labels = self.labels is not None and not self.labels.empty
-        return labels or (self.fields is not None and bool(self.fields.requirements))
+async def reading_request(face: FaceServices, asked: Asked, verb: Literal["list", "watch"] = "list") -> Request:
+    """Return the request to list or watch that the client makes. Raises StatusError."""
+    resource = asked.target.resource
+    options = await _options(face, asked, watch=verb == "watch", api_version=resource.api_version)
+    namespace = asked.target.namespace if resource.namespaced else ""
+    return Request(verb, resource.stored, namespace, reading=attrs.evolve(options, selected_in=resource.stored_kind))
 
 
-async def read_options(face: FaceServices, asked: Asked, *, watch: bool, api_version: str = "v1") -> ReadOptions:
-    """Return the options in the query; selectors with many terms are parsed in a thread. Raises StatusError."""
+async def _options(face: FaceServices, asked: Asked, *, watch: bool, api_version: str) -> ReadOptions:
+    """Return the options in the query; selectors with many terms are parsed in a thread."""
     query = asked.query
     if not any(map(has_many_terms, (query.text("labelSelector"), query.text("fieldSelector")))):
-        return parse_options(query, watch=watch, api_version=api_version)
+        return _parsed(query, watch=watch, api_version=api_version)
     return await face.shares.workers.run(
-        asked.client, lambda given_up: parse_options(query, watch=watch, api_version=api_version)
+        asked.client, lambda given_up: _parsed(query, watch=watch, api_version=api_version)
     )
 
 
-def parse_options(query: Query, *, watch: bool, api_version: str = "v1") -> ReadOptions:
+def _parsed(query: Query, *, watch: bool, api_version: str) -> ReadOptions:
     timeout = query.integer("timeoutSeconds")
     limit = query.integer("limit")
     labels, fields = _selectors(query)
@@ -148,21 +129,14 @@ def _check_combination(query: Query, match: str, initial: bool | None, watch: bo
                 faults.append(forbidden(where, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
             if query.text("continue"):
                 faults.append(forbidden(where, _WITH_CONTINUE))
-            if match not in (_EXACT, NOT_OLDER):
-                faults.append(unsupported(where, match, (_EXACT, NOT_OLDER, "")))
-            if match == _EXACT and version == "0":
+            if match not in (EXACT, NOT_OLDER):
+                faults.append(unsupported(where, match, (EXACT, NOT_OLDER, "")))
+            if match == EXACT and version == "0":
                 faults.append(forbidden(where, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
         if initial is not None:
             faults.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if faults:
         raise invalid_options("ListOptions", faults)
-
-
-def exact(options: ReadOptions) -> bool:
-    """Whether the list must be of that very version: asked for, or implied by a limit."""
-    if options.match:
-        return options.match == _EXACT
-    return bool(options.version and options.limit)
 
 
 # Continue tokens

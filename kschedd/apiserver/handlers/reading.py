@@ -1,21 +1,16 @@
-"""Reading objects: one of them, or a list as it is now, was at a version, or goes on after a page.
+"""Encoding of objects and lists: in JSON, YAML or protobuf, whole, as metadata or as a table.
 
-What was is worked out from what is: the log of writes has each object as it was before. Lists are sorted, selected and
-encoded in slices, and large ones are sent while they are encoded.
-Source: Kubernetes v1.34, apiserver/pkg/registry/generic/registry/store.go, apiserver/pkg/storage/cacher.
+Lists are encoded in slices, and large ones are sent while they are encoded.
 Raises: StatusError and the store's errors.
 """
 
 import zlib
-from bisect import bisect_right
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final
 
-import attrs
-
 from kschedd.api.objects import Object, Raw
-from kschedd.api.schemas.field_labels import check_field_selector
 from kschedd.api.schemas.weight import is_large
+from kschedd.api.text.numbers import whole_number
 from kschedd.apiserver.catalogue.resources import Resource
 from kschedd.apiserver.catalogue.tables import TableColumns, row_conditions, table_columns
 from kschedd.apiserver.codec.encoding import listed_item, row_object
@@ -29,16 +24,15 @@ from kschedd.apiserver.codec.negotiation import (
     takes_gzip,
     wanted_form,
 )
-from kschedd.apiserver.codec.status import StatusError, too_large_version
-from kschedd.apiserver.codec.versions import converted
-from kschedd.apiserver.handlers.options import LATEST, ReadOptions, continue_token, exact, read_options
+from kschedd.apiserver.codec.status import StatusError
+from kschedd.apiserver.handlers.options import LATEST, continue_token, reading_request
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse, Send
-from kschedd.service.objects.recorded_events import with_recorded_events
-from kschedd.store.cluster_api import ClusterReader
+from kschedd.service.operations.reading import Page, get, list_objects
+from kschedd.service.operations.versions import converted
+from kschedd.service.request import ReadOptions, Request
 from kschedd.store.errors import Gone
-from kschedd.store.objects.listing import by_namespace, in_order
 from kschedd.values import in_parts
 
 _AT_ONCE: Final = 200  # objects that are encoded without sharing the loop
@@ -54,27 +48,12 @@ _INCONSISTENT: Final = (
 
 
 async def find(face: FaceServices, asked: Asked) -> Object:
+    """Return the object in the path."""
     target = asked.target
-    return await face.cluster.store.do(lambda store: store.get(target.resource.stored, target.namespace, target.name))
-
-
-@attrs.frozen(eq=False)
-class ListPage:
-    """Objects in order, as they were at `version`; `more` is the key of the last one where others follow."""
-
-    objects: Sequence[Object]
-    version: int
-    more: tuple[str, str] | None = None
-    remaining: int | None = None
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        meta: dict[str, Any] = {"resourceVersion": str(self.version)}
-        if self.more is not None:
-            meta["continue"] = continue_token(self.version, self.more)
-            if self.remaining is not None:
-                meta["remainingItemCount"] = self.remaining
-        return meta
+    version = whole_number(asked.query.text("resourceVersion")) if not target.subresource else None
+    options = ReadOptions(version=version)
+    request = Request("get", target.resource.stored, target.namespace, target.name, reading=options)
+    return await get(face.cluster, request)
 
 
 async def get_object(face: FaceServices, asked: Asked, obj: Object) -> HttpResponse:
@@ -125,123 +104,33 @@ async def _encoded(
     return await face.shares.workers.run(asked.client, lambda given_up: encode_whole())
 
 
-async def list_objects(face: FaceServices, asked: Asked) -> HttpResponse:
-    options = await read_options(face, asked, watch=False, api_version=asked.target.resource.api_version)
+async def list_all(face: FaceServices, asked: Asked) -> HttpResponse:
+    request = await reading_request(face, asked)
     form = wanted_form(asked.headers.get("accept", ""), single=False)
     async with face.shares.large.slot(asked.client):
-        page = await read_page(face, asked, options)
+        page = await read_page(face, asked, request)
     return await list_response(face, asked, page, form)
 
 
-async def read_page(face: FaceServices, asked: Asked, options: ReadOptions) -> ListPage:
-    target = asked.target
-    if (kind := target.resource.stored_kind) is not None:
-        check_field_selector(kind, options.fields)
-    namespace = target.namespace if target.resource.namespaced and target.namespace else None
-    wanted = options.version if options.cont is None else options.cont.version
-    precise = options.cont is not None or exact(options)
-    if wanted is not None and wanted < 0:
-        wanted = None
-
-    def read(store: ClusterReader) -> tuple[Sequence[Sequence[Object]], int]:
-        if wanted is not None and wanted > store.version:
-            raise too_large_version(wanted, store.version, waited=not precise)
-        return store.present(target.resource.stored, namespace), store.version
-
-    present, version = await face.cluster.store.do(read)
-    if target.resource.stored == "Event":
-        present = await with_recorded_events(face.cluster, present, namespace)
-        present = [[_as_core_event(obj) for obj in space] for space in present]
-    if precise and wanted:
-        present = await _as_it_was(face, asked, options, present, wanted, version, namespace)
-        version = wanted
-    found = await face.shares.turns.drive(asked.client, in_order(present, options.labels, options.fields))
-    # A name with its namespace is a key: then one object is looked up, and nothing follows.
-    by_key = _selected_name(options) and (namespace is not None or not target.resource.namespaced)
-    others = present if options.selects and not by_key else None
-    return _page(found, options, version, others)
-
-
-def _selected_name(options: ReadOptions) -> bool:
-    """Whether one name is asked for."""
-    named = () if options.fields is None or options.cont is not None else options.fields.requirements
-    return any(each.path == "metadata.name" and each.equal and each.value for each in named)
-
-
-def _as_core_event(event: Object) -> Object:
-    """An Event whose fields have the names that are selected by."""
-    if event.raw.get("apiVersion") == "v1":
-        return event
-    return attrs.evolve(event, raw=converted(event.raw, "v1"))
-
-
-async def _as_it_was(
-    face: FaceServices,
-    asked: Asked,
-    options: ReadOptions,
-    present: Sequence[Sequence[Object]],
-    wanted: int,
-    version: int,
-    namespace: str | None,
-) -> Sequence[Sequence[Object]]:
-    """What was there at the version wanted: what is there now without what was written since."""
-    if wanted == version:
-        return present
-    kind = asked.target.resource.stored
+async def read_page(face: FaceServices, asked: Asked, request: Request) -> Page:
+    """Return the objects that are listed. Raises StatusError where the version is too old."""
     try:
-        watch = await face.cluster.store.watch({kind}, wanted)
+        return await list_objects(face.cluster, request, face.shares.turns, asked.client)
     except Gone:
-        raise _too_old(options) from None
-    try:
-        events = [event for event in watch.take() if event.version <= version]
-    finally:
-        watch.close()
-
-    def undo() -> Generator[None, None, Sequence[Sequence[Object]]]:
-        there = {obj.key: obj for space in present for obj in space}
-        yield
-        for number, event in enumerate(reversed(events)):
-            if namespace is None or event.new.namespace == namespace:
-                if event.old is None:
-                    there.pop(event.new.key, None)
-                else:
-                    there[event.new.key] = event.old
-            if number % _LOOKED_AT == 0:
-                yield
-        return by_namespace([list(there.values())])
-
-    return await face.shares.turns.drive(asked.client, undo())
+        if request.reading.cont is None:
+            why = "The resourceVersion for the provided list is too old."
+            raise StatusError(410, "Expired", why) from None
+        token = continue_token(LATEST, request.reading.cont.after)
+        raise StatusError(410, "Expired", _INCONSISTENT, metadata={"continue": token}) from None
 
 
-def _too_old(options: ReadOptions) -> StatusError:
-    if options.cont is not None:
-        token = continue_token(LATEST, options.cont.after)
-        return StatusError(410, "Expired", _INCONSISTENT, metadata={"continue": token})
-    return StatusError(410, "Expired", "The resourceVersion for the provided list is too old.")
-
-
-def _page(
-    found: list[Object], options: ReadOptions, version: int, others: Sequence[Sequence[Object]] | None
-) -> ListPage:
-    """A page of what was found. `others` is what a selector chose from: as upstream, a full page says that there may be
-    more where anything follows that was not looked at."""
-    if options.cont is not None:
-        keys = [(obj.namespace, obj.name) for obj in found]
-        found = found[bisect_right(keys, options.cont.after) :]
-    limit = options.limit
-    if options.version == 0 and not options.match:
-        limit = 0  # any version will do: such a list is given whole
-    if not limit or len(found) < limit or (len(found) == limit and not _follows(others, found[-1])):
-        return ListPage(found, version)
-    page = found[:limit]
-    last = page[-1]
-    remaining = None if options.selects else len(found) - limit
-    return ListPage(page, version, (last.namespace, last.name), remaining)
-
-
-def _follows(others: Sequence[Sequence[Object]] | None, last: Object) -> bool:
-    key = (last.namespace, last.name)
-    return any((obj.namespace, obj.name) > key for space in others or () for obj in space)
+def _list_metadata(page: Page) -> dict[str, Any]:
+    meta: dict[str, Any] = {"resourceVersion": str(page.version)}
+    if page.more is not None:
+        meta["continue"] = continue_token(page.version, page.more)
+        if page.remaining is not None:
+            meta["remainingItemCount"] = page.remaining
+    return meta
 
 
 # How a page goes out
@@ -282,7 +171,7 @@ def table_event(
     return _table({"resourceVersion": version}, columns, [row], form, headers=headers)
 
 
-async def list_response(face: FaceServices, asked: Asked, page: ListPage, form: Form) -> HttpResponse:
+async def list_response(face: FaceServices, asked: Asked, page: Page, form: Form) -> HttpResponse:
     head, name, item, tail = _parts(face, asked, page, form)
     large = any(is_large(obj.raw) for obj in page.objects[:_AT_ONCE])
     if form.media != JSON or asked.query.flag("pretty"):
@@ -316,20 +205,18 @@ def _items(objects: Sequence[Object], item: Callable[[Object], Any]) -> Generato
     return made
 
 
-def _parts(
-    face: FaceServices, asked: Asked, page: ListPage, form: Form
-) -> tuple[dict[str, Any], str, Any, dict[str, Any]]:
+def _parts(face: FaceServices, asked: Asked, page: Page, form: Form) -> tuple[dict[str, Any], str, Any, dict[str, Any]]:
     """The list around the items: what comes before, the items' field, an object as an item, what comes after."""
     resource = asked.target.resource
     if form.shape == "Table":
         columns, now = table_columns(resource), face.now()
-        head = _table(page.metadata, columns, (), form)
+        head = _table(_list_metadata(page), columns, (), form)
         del head["rows"]
         return head, "rows", lambda obj: _row(columns, asked, resource, obj.raw, now), {}
     if form.shape:
         head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.version}"}
-        return {**head, "metadata": page.metadata}, "items", lambda obj: metadata_of(obj.raw), {}
-    head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": page.metadata}
+        return {**head, "metadata": _list_metadata(page)}, "items", lambda obj: metadata_of(obj.raw), {}
+    head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": _list_metadata(page)}
     if resource.definition is not None:  # items of custom resources name their kind
         return head, "items", lambda obj: converted(obj.raw, resource.api_version), {}
     return head, "items", lambda obj: listed_item(obj.raw, resource.api_version), {}

@@ -16,7 +16,7 @@ from kschedd.api.schemas.fields import FieldError, invalid, unsupported
 from kschedd.apiserver.codec.bodies import checked_kind, is_yaml, media_type, read_body, read_delete_options, read_json
 from kschedd.apiserver.codec.negotiation import Form, json_response, wanted_form
 from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options, method_not_allowed, success
-from kschedd.apiserver.handlers.options import read_options
+from kschedd.apiserver.handlers.options import reading_request
 from kschedd.apiserver.handlers.reading import list_response, object_response, read_page
 from kschedd.apiserver.requests import Asked, field_validation, field_validation_faults
 from kschedd.apiserver.services import LARGE_BODY, FaceServices
@@ -26,6 +26,7 @@ from kschedd.managed_fields.field_manager import UNKNOWN
 from kschedd.service.operations.deletion import deletion_warnings
 from kschedd.service.request import DeleteOptions, PatchBody, Request, Response, Verb, WriteOptions
 from kschedd.store.creating.updates import Subresource
+from kschedd.store.custom_resources.rule_kinds import rule_kind
 from kschedd.store.deletion import Propagation
 from kschedd.store.field_validation import submitted
 from kschedd.store.patching import PatchType, manager_faults, patch_faults, read_configuration
@@ -214,7 +215,9 @@ def manager_of(asked: Asked) -> str:
 async def read_patch(face: FaceServices, asked: Asked) -> tuple[PatchBody, tuple[str, ...]]:
     """Return a JSON patch, merge patch or strategic merge patch, and the paths of fields that came twice."""
     patch_type = PATCHES.get(media_type(asked.headers.get("content-type", "")))
-    if patch_type is None or (patch_type == "strategic" and asked.target.resource.definition is not None):
+    definition = asked.target.resource.definition
+    custom = definition is not None and rule_kind(definition) is None
+    if patch_type is None or (patch_type == "strategic" and custom):
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     check_options(asked)
     try:
@@ -314,8 +317,7 @@ async def delete_collection(face: FaceServices, asked: Asked) -> HttpResponse:
     if target.resource.stored == "Namespace":
         raise method_not_allowed()
     asked.warnings.extend(deletion_warnings(request))
-    options_of_list = await read_options(face, asked, watch=False, api_version=target.resource.api_version)
-    page = await read_page(face, asked, options_of_list)
+    page = await read_page(face, asked, await reading_request(face, asked))
     if target.resource.stored == "Event":  # those of the scheduler are nobody's to delete
         page = attrs.evolve(page, objects=[obj for obj in page.objects if obj.resource_version])
     for response in await face.executor(asked).serve_each(request, page.objects):

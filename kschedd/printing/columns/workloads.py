@@ -195,18 +195,23 @@ def top(name: str, absent: str = "") -> Column:
     return Column(name.upper(), field(lambda raw: raw, name, absent))
 
 
-def _min_count(raw: Raw, around: RowContext) -> str:
-    gang = (spec(raw).get("schedulingPolicy") or {}).get("gang")
-    return NONE if gang is None else str(gang.get("minCount", ""))
+def _group_policy(raw: Raw, around: RowContext) -> str:
+    return "Basic" if (spec(raw).get("schedulingPolicy") or {}).get("gang") is None else "Gang"
 
 
-def _group_scheduled(raw: Raw, around: RowContext) -> str:
-    """What its condition says, with the reason where it is not so."""
-    for condition in status(raw).get("conditions") or ():
-        if condition.get("type") in ("PodGroupScheduled", "PodGroupInitiallyScheduled"):
-            known = str(condition.get("status", ""))
-            return known if known == "True" else f"{known} ({condition.get('reason', '')})"
-    return "Unknown"
+def _group_workload(raw: Raw, around: RowContext) -> str:
+    referred = spec(raw).get("workloadRef") or (spec(raw).get("podGroupTemplateRef") or {}).get("workload") or {}
+    return str(referred.get("workloadName") or NONE)
+
+
+def _group_status(raw: Raw, around: RowContext) -> str:
+    told = {one.get("type"): one for one in status(raw).get("conditions") or ()}
+    if disrupted := told.get("DisruptionTarget"):
+        return str(disrupted.get("reason", ""))
+    scheduled = told.get("PodGroupInitiallyScheduled") or told.get("PodGroupScheduled")
+    if scheduled is None:
+        return "Pending"
+    return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
 
 
 WORKLOADS: Mapping[str, tuple[Column, ...]] = {
@@ -294,9 +299,9 @@ WORKLOADS: Mapping[str, tuple[Column, ...]] = {
     ),
     "PodGroup.scheduling.k8s.io": (
         NAME,
-        Column("POLICY", lambda raw, around: ", ".join(spec(raw).get("schedulingPolicy") or ())),
-        Column("MIN COUNT", _min_count),
-        Column("SCHEDULED", _group_scheduled),
+        Column("POLICY", _group_policy),
+        Column("WORKLOAD", _group_workload),
+        Column("STATUS", _group_status),
         AGE,
     ),
     "RuntimeClass": (NAME, top("handler"), AGE),

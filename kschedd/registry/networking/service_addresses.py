@@ -109,13 +109,14 @@ def validate_addresses(spec: Old) -> Faults:
         faults.append(required("spec.clusterIPs"))
     elif one and all_of_them[0] != one:
         faults.append(invalid("spec.clusterIPs", all_of_them, "first value must match `clusterIP`"))
-    families = spec.get("ipFamilies") or ()
+    families, seen = spec.get("ipFamilies") or (), set()
     for index, family in enumerate(families):
         here = f"spec.ipFamilies[{index}]"
         if family not in _FAMILIES:
             faults.append(unsupported(here, family, _FAMILIES))
-        if family in families[:index]:
+        if family in seen:
             faults.append(duplicate(here, family))
+        seen.add(family)
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in _POLICIES:
         faults.append(unsupported("spec.ipFamilyPolicy", policy, _POLICIES))

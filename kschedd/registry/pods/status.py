@@ -63,8 +63,11 @@ def _validate_addresses(addresses: Sequence[Raw], path: str, faults: Faults) -> 
     if wrong or len(texts) > 2 or len({":" in text for text in texts}) == 1:
         shown = [{"IP": text} for text in texts]
         faults.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
-    repeated = [index for index, text in enumerate(texts) if text in texts[:index]]
-    faults += [duplicate(f"{path}[{index}]", {"IP": texts[index]}) for index in repeated]
+    seen: set[str] = set()
+    for index, text in enumerate(texts):
+        if text in seen:
+            faults.append(duplicate(f"{path}[{index}]", {"IP": text}))
+        seen.add(text)
 
 
 _LISTS: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")

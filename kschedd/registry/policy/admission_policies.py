@@ -72,12 +72,13 @@ def validate_policy_binding(binding: Raw, faults: Faults) -> None:
         _validate_param_ref(param, "spec.paramRef", faults)
     if (match := spec.get("matchResources")) is not None:
         _validate_match(match, "spec.matchResources", faults)
-    actions = spec.get("validationActions") or []
+    actions, seen = spec.get("validationActions") or [], set()
     for index, action in enumerate(actions):
         if action not in _ACTIONS:
             faults.append(unsupported(f"spec.validationActions[{index}]", action, _ACTIONS))
-        if action in actions[:index]:
+        if action in seen:
             faults.append(duplicate(f"spec.validationActions[{index}]", action))
+        seen.add(action)
     if {"Deny", "Warn"} <= set(actions):
         faults.append(invalid("spec.validationActions", actions, _TWICE))
     if not actions:
@@ -136,11 +137,12 @@ def _validate_match(match: Raw, path: str, faults: Faults) -> None:
         validate_label_selector(match.get(field), f"{path}.{field}", faults)
     for field in ("resourceRules", "excludeResourceRules"):
         for index, rule in enumerate(match.get(field) or ()):
-            here, names = f"{path}.{field}[{index}]", rule.get("resourceNames") or ()
-            for number, name in enumerate(names):
+            here, seen = f"{path}.{field}[{index}]", set()
+            for number, name in enumerate(rule.get("resourceNames") or ()):
                 faults += [invalid(f"{here}.resourceNames[{number}]", name, why) for why in path_segment(name)]
-                if name in names[:number]:
+                if name in seen:
                     faults.append(duplicate(f"{here}.resourceNames[{number}]", name))
+                seen.add(name)
             validate_rule_with_operations(rule, here, faults)
 
 

@@ -141,9 +141,11 @@ def _validate(item: Item, tolerated: _Tolerated, faults: Faults) -> None:
     for index, usage in enumerate(usages):
         if usage not in _USAGES and not tolerated.unknown_usages:
             faults.append(unsupported(f"spec.usages[{index}]", usage, _USAGES))
+    seen: set[str] = set()
     for index, usage in enumerate(usages):
-        if usage in usages[:index] and not tolerated.equal_usages:
+        if usage in seen and not tolerated.equal_usages:
             faults.append(duplicate(f"spec.usages[{index}]", usage))
+        seen.add(usage)
     signer = spec.get("signerName") or ""
     if signer == _LEGACY_SIGNER and not tolerated.legacy_signer:
         why = "the legacy signerName is not allowed via this API version"

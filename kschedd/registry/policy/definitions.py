@@ -98,17 +98,19 @@ def _validate_reviewed(versions: list[str], path: str, faults: Faults) -> None:
     if not versions:
         faults.append(required(path))
         return
+    seen: set[str] = set()
     for index, version in enumerate(versions):
-        if version in versions[:index]:
+        if version in seen:
             faults.append(invalid(f"{path}[{index}]", version, "duplicate version"))
         else:
             faults += [invalid(f"{path}[{index}]", version, why) for why in dns1035_label(version)]
+        seen.add(version)
     if not {*versions} & {*_REVIEWED}:
         faults.append(invalid(path, versions, f"must include at least one of {', '.join(_REVIEWED)}"))
 
 
 def _validate_versions(versions: list[Raw], faults: Faults) -> None:
-    seen = set()
+    seen, twice = set(), None
     for index, version in enumerate(versions):
         here = f"spec.versions[{index}]"
         name = version.get("name") or ""
@@ -116,7 +118,8 @@ def _validate_versions(versions: list[Raw], faults: Faults) -> None:
             faults.append(invalid(f"{here}.name", name, ",".join(wrong)))
         _validate_deprecation(version, f"{here}.deprecationWarning", faults)
         if name in seen:
-            faults.append(invalid("spec.versions", versions, "must contain unique version names"))
+            twice = twice or invalid("spec.versions", versions, "must contain unique version names")
+            faults.append(twice)
         seen.add(name)
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
             faults.append(required(f"{here}.schema.openAPIV3Schema", "schemas are required"))

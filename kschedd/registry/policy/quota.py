@@ -4,10 +4,11 @@ Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateLimitR
 Takes objects that match the schema and have their defaults; appends to `faults`.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.quantity import as_stored, nanos
-from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, required
+from kschedd.api.schemas.fields import ENOUGH, FieldError, duplicate, forbidden, invalid, required
 from kschedd.api.selecting.names import qualified_name
 from kschedd.registry.go_structs import go_struct
 from kschedd.registry.validation_resources import (
@@ -106,18 +107,21 @@ def validate_resource_quota(quota: Raw, faults: Faults) -> None:
     spec = quota.get("spec") or {}
     hard = spec.get("hard") or {}
     validate_quota_amounts(hard, "spec.hard", faults)
+    out_of_scope = {
+        scope: sum(is_standard_for_quota(each) and not _applies(scope, each) for each in hard) for scope in _SCOPES
+    }
     if scopes := spec.get("scopes"):
+        unknown = invalid("spec.scopes", scopes, "unsupported scope")
+        inapplicable = invalid("spec.scopes", scopes, "unsupported scope applied to resource")
         for scope in scopes:
             if scope not in _SCOPES:
-                faults.append(invalid("spec.scopes", scopes, "unsupported scope"))
-            for name in sorted(hard):
-                if is_standard_for_quota(name) and not _applies(scope, name):
-                    faults.append(invalid("spec.scopes", scopes, "unsupported scope applied to resource"))
+                faults.append(unknown)
+            _repeat(inapplicable, out_of_scope.get(scope, 0), faults)
         for pair in _CONFLICTING:
             if set(pair) <= set(scopes):
                 faults.append(invalid("spec.scopes", scopes, "conflicting scopes"))
     if selector := spec.get("scopeSelector"):
-        _validate_scope_selector(selector, spec, hard, faults)
+        _validate_scope_selector(selector, spec, out_of_scope, faults)
 
 
 def validate_quota_amounts(amounts: Raw, path: str, faults: Faults) -> None:
@@ -140,8 +144,15 @@ def _applies(scope: str, resource: str) -> bool:
     return True
 
 
-def _validate_scope_selector(selector: Raw, spec: Raw, hard: Raw, faults: Faults) -> None:
+def _repeat(fault: FieldError, times: int, faults: Faults) -> None:
+    """Append a fault as often as it is found, until there are enough: each may be as long as the object."""
+    faults += [fault] * min(times, max(0, ENOUGH - len(faults)))
+
+
+def _validate_scope_selector(selector: Raw, spec: Raw, out_of_scope: Mapping[str, int], faults: Faults) -> None:
+    """Append the faults of a scope selector; `out_of_scope` has the number of resources that each scope excludes."""
     path = "spec.scopeSelector.matchExpressions"
+    inapplicable = invalid(path, go_struct("ScopeSelector", selector), "unsupported scope applied to resource")
     names = set()
     for term in selector.get("matchExpressions") or ():
         scope, operator = term.get("scopeName") or "", term.get("operator") or ""
@@ -149,11 +160,7 @@ def _validate_scope_selector(selector: Raw, spec: Raw, hard: Raw, faults: Faults
         names.add(scope)
         if scope not in _SCOPES:
             faults.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        for name in sorted(hard):
-            if is_standard_for_quota(name) and not _applies(scope, name):
-                faults.append(
-                    invalid(path, go_struct("ScopeSelector", selector), "unsupported scope applied to resource")
-                )
+        _repeat(inapplicable, out_of_scope.get(scope, 0), faults)
         if scope in _EXISTS_ONLY and operator != "Exists":
             why = (
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "

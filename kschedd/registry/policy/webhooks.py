@@ -103,10 +103,12 @@ def _validate_versions(versions: Sequence[str], path: str, faults: Faults, *, kn
     if not versions:
         faults.append(required(here, f"must specify one of {', '.join(_VERSIONS)}"))
         return
+    seen: set[str] = set()
     for index, version in enumerate(versions):
-        if version in versions[:index]:
+        if version in seen:
             faults.append(invalid(f"{here}[{index}]", version, "duplicate version"))
             continue
+        seen.add(version)
         faults += [invalid(f"{here}[{index}]", version, why) for why in dns1035_label(version)]
     if known_version and not any(version in _VERSIONS for version in versions):
         faults.append(invalid(here, list(versions), f"must include at least one of {', '.join(_VERSIONS)}"))

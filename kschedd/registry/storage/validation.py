@@ -6,12 +6,13 @@ Takes values that match the schema and have their defaults.
 """
 
 import posixpath
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.quantity import nanos
 from kschedd.api.quantity import value as whole
-from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.schemas.fields import ENOUGH, FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.selecting.names import dns_label, dns_subdomain, qualified_name
 from kschedd.registry.storage.paths import validate_no_backsteps
 from kschedd.registry.storage.volume_sources import initiator_too_long, validate_common_source
@@ -263,24 +264,28 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
     elif mode not in _BINDING_MODES:
         faults.append(unsupported("volumeBindingMode", mode, _BINDING_MODES))
     _validate_parameters(item.get("parameters") or {}, faults)
+    topologies = item.get("allowedTopologies") or ()
     # Upstream compares with as many empty terms as there are terms, and with those before.
-    terms: list[Any] = [{} for _ in item.get("allowedTopologies") or ()]
-    for index, term in enumerate(item.get("allowedTopologies") or ()):
-        pairs = {each.get("key", ""): set(each.get("values") or ()) for each in term.get("matchLabelExpressions") or ()}
+    terms: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter({frozenset(): len(topologies)})
+    for index, term in enumerate(topologies):
+        expressions = term.get("matchLabelExpressions") or ()
+        values_of = {each.get("key", ""): frozenset(each.get("values") or ()) for each in expressions}
+        pairs = frozenset(values_of.items())
         here = f"allowedTopologies[{index}].matchLabelExpressions"
-        faults += [duplicate(here, "") for other in terms if other == pairs]
-        terms.append(pairs)
+        faults += [duplicate(here, "")] * min(terms[pairs], max(0, ENOUGH - len(faults)))
+        terms[pairs] += 1
         keys = set()
-        for number, expression in enumerate(term.get("matchLabelExpressions") or ()):
+        for number, expression in enumerate(expressions):
             here = f"allowedTopologies[{index}].matchLabelExpressions[{number}]"
             key = expression.get("key", "")
             if not expression.get("values"):
                 faults.append(required(f"{here}.values"))
             faults += [invalid(f"{here}.key", key, why) for why in qualified_name(key)]
-            values = expression.get("values") or ()
-            for place, value in enumerate(values):
-                if value in values[:place]:
+            values: set[str] = set()
+            for place, value in enumerate(expression.get("values") or ()):
+                if value in values:
                     faults.append(duplicate(f"{here}.values[{place}]", value))
+                values.add(value)
             if key in keys:
                 faults.append(duplicate(f"{here}.key", key))
             keys.add(key)

@@ -9,7 +9,8 @@ import attrs
 
 from kschedd.api.schemas.weight import is_large
 from kschedd.config.changing.flags import with_schedulers
-from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, in_order, read_dump, taken, told
+from kschedd.dumps.applying import in_order
+from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, read_dump, taken, told
 from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.daemon.answers import LoadedAnswer
@@ -89,7 +90,7 @@ class LoadMethods:
         """Apply the manifests, a few in one request, so that others come in between; what was refused."""
         executor = Executor.of(self._cluster, call)
         refused: list[str] = []
-        for some in in_parts(in_order(prepared), _AT_ONCE):
+        for some in in_parts(in_order(prepared.manifests), _AT_ONCE):
             for large, part in groupby(some, lambda found: is_large(found.raw)):
                 if large:
                     for found in part:

@@ -2,7 +2,7 @@
 
 from itertools import count as numbers
 from itertools import islice
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import attrs
 
@@ -39,7 +39,8 @@ class NodeMethods:
                 doc="Creates nodes like one that is there: its labels, taints, capacity, CSI drivers and devices; not "
                 "what is so of that node alone or now, such as its addresses, that it is cordoned, or not ready. "
                 "All of them, or none.",
-                returns="An array of their names: the prefix and the first numbers that are free.",
+                returns="the prefix and the first numbers that are free",
+                answer=list[Annotated[str, "name"]],
             ),
             Method(
                 "nodes.cordon",

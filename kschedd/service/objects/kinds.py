@@ -2,6 +2,7 @@
 
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
+from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import KindAnswer
 from kschedd.service.params import similar_names
@@ -38,6 +39,12 @@ def find_kind(store: ClusterReader, word: str) -> Kind:
     close = similar_names(word, known)
     hint = f"; did you mean {' or '.join(close)}?" if close else ""
     raise RpcError("not_found", f'there is no kind "{word[:100]}"{hint}', {"kind": word[:100], "did_you_mean": close})
+
+
+async def kind_meant(cluster: ClusterBackend, word: str) -> Kind:
+    """Return the kind that `word` means; for a built-in one the store is not called. Raises RpcError `not_found`."""
+    kind = lookup(word)
+    return kind if kind.known else await cluster.store.do(lambda store: find_kind(store, word))
 
 
 def resolve_namespace(kind: Kind, namespace: str | None) -> str:

@@ -1,37 +1,34 @@
 """Methods that read objects: one, lists of them, the kinds there are, and watches."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import attrs
 import trio
 
-from kschedd.api.objects import Object
-from kschedd.api.schemas.field_labels import check_field_selector
-from kschedd.api.schemas.kinds import lookup
+from kschedd.api.schemas.kinds import Kind
 from kschedd.log.events import EventSeries
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import KindAnswer, ListAnswer, ObjectAnswer, WatchAnswer, WatchItem
 from kschedd.service.objects.events import follow
-from kschedd.service.objects.kinds import described, find_kind, named_object
+from kschedd.service.objects.kinds import described, kind_meant, resolve_namespace
 from kschedd.service.objects.parameters import FIELDS, KIND, MANAGERS, METADATA_ONLY, NAME, NAMESPACE, SPACES
-from kschedd.service.objects.recorded_events import EVENT, as_object, recorded_event, with_recorded_events
+from kschedd.service.operations.reading import FEW, get, list_objects
+from kschedd.service.operations.recorded_events import EVENT, as_object
+from kschedd.service.operations.watching import MOST_BEHIND, watch_objects
 from kschedd.service.params import Param
+from kschedd.service.request import ReadOptions, Request
 from kschedd.service.selecting import selectors
 from kschedd.service.table import Call, Large, Method, Stream
-from kschedd.store.cluster_api import ClusterReader, ClusterWatch
-from kschedd.store.errors import NotFound, OtherEpoch
+from kschedd.store.cluster_api import ClusterWatch
+from kschedd.store.errors import OtherEpoch
 from kschedd.store.managing import with_resolved_entries, without_entries
-from kschedd.store.objects.listing import raw_in_order
 from kschedd.store.objects.log import WatchEvent
-from kschedd.values import run_steps
+from kschedd.values import in_parts
 
 Raw = Mapping[str, Any]
 
-_FEW = 256  # objects that are put in order at once
-_MOST_BEHIND = 200_000  # events that are kept for a watcher that does not read them
 _ITEMS = 500  # watch events sent in one go
 _LONGEST_PAUSE_S = 60
 
@@ -109,64 +106,41 @@ class ReadingMethods:
         ]
 
     async def get(self, call: Call) -> Any:
-        try:
-            found = await self._cluster.store.do(partial(named_object, call))
-        except NotFound:
-            event = None
-            if lookup(call["kind"]).name == EVENT:
-                event = await recorded_event(self._cluster, call["namespace"] or "default", call["name"])
-            if event is None:
-                raise
-            found = event
+        kind = await kind_meant(self._cluster, call["kind"])
+        namespace = resolve_namespace(kind, call["namespace"])
+        found = await get(self._cluster, Request("get", kind.name, namespace, call["name"]))
         return ObjectAnswer(with_resolved_entries(found.raw) if call["managed_fields"] else without_entries(found.raw))
 
     async def list(self, call: Call) -> Any:
-        return await self._listed(call)
+        return await self._listed(call, await kind_meant(self._cluster, call["kind"]))
 
     async def short_list(self, call: Call) -> Any | None:
-        """The same where there are few objects of the kind, else None."""
-        return await self._listed(call, _FEW)
+        """Return the same result if there are few objects of the kind, else None."""
+        kind = await kind_meant(self._cluster, call["kind"])
+        if kind.name == EVENT or await self._cluster.store.do(lambda store: store.count(kind.name)) > FEW:
+            return None  # events are kept elsewhere as well
+        return await self._listed(call, kind)
 
-    async def _listed(self, call: Call, most: int | None = None) -> Large | None:
+    async def _listed(self, call: Call, kind: Kind) -> Large:
         labels, fields = await selectors(call, call["label_selector"], call["field_selector"])
+        options = ReadOptions(labels, fields, selected_in=kind)
+        request = Request("list", kind.name, _space(kind, call), reading=options)
+        page = await list_objects(self._cluster, request, call.services.turns, call.client)
         shown = _shown(call["metadata_only"], call["fields"], call["managed_fields"])
-
-        def read(store: ClusterReader) -> tuple[str, Sequence[Sequence[Object]], int] | None:
-            kind = find_kind(store, call["kind"])
-            if most is not None and (kind.name == EVENT or store.count(kind.name) > most):
-                return None  # events are kept elsewhere as well
-            space = call["namespace"] if kind.namespaced else None
-            check_field_selector(kind, fields)
-            return kind.name, store.present(kind.name, space), store.version
-
-        there = await self._cluster.store.do(read)
-        if there is None:
-            return None
-        name, present, version = there
-        if name == EVENT:
-            present = await with_recorded_events(self._cluster, present, call["namespace"])
-        sorting = raw_in_order(present, labels, fields)
-        items: Sequence[Raw]
-        if sum(map(len, present)) <= _FEW:
-            items = run_steps(sorting)
-        else:
-            items = await call.services.turns.drive(call.client, sorting)
-        head = {"kind": name, "resource_version": version, "epoch": self._cluster.epoch}
-        return Large(head, "items", items, shown=shown)
+        head = {"kind": kind.name, "resource_version": page.version, "epoch": self._cluster.epoch}
+        return Large(head, "items", page.objects, shown=lambda obj: shown(obj.raw))
 
     async def kinds(self, call: Call) -> Any:
         return await self._cluster.store.do(described)
 
     async def watch(self, call: Call) -> Any:
-        store = self._cluster.store
-        kinds = None
-        if call["kind"] is not None:
-            kinds = {(await store.do(lambda owned: find_kind(owned, call["kind"]))).name}
+        kind = None if call["kind"] is None else await kind_meant(self._cluster, call["kind"])
         if call["since"] is not None and call["epoch"] not in (None, self._cluster.epoch):
             raise OtherEpoch(call["since"], call["epoch"])
-        watch = await store.watch(kinds, call["since"])
-        since = watch.version
-        namespace, without = call["namespace"], frozenset(call["without"] or ())
+        options = ReadOptions(version=call["since"], initial_events=False, without=frozenset(call["without"] or ()))
+        request = Request("watch", "" if kind is None else kind.name, _space(kind, call), reading=options)
+        watching = await watch_objects(self._cluster, request, call.services.turns, call.client)
+        watch, since = watching.events, watching.events.version
         shown = _shown(call["metadata_only"], call["fields"])
         pause_s = float(call["interval_s"])
         latest = await self._cluster.log.query(lambda log: log.events.number)
@@ -174,28 +148,22 @@ class ReadingMethods:
         def recorded(event: EventSeries) -> WatchItem:
             return WatchItem("ADDED" if event.count == 1 else "MODIFIED", shown(as_object(event)), since)
 
-        def wanted(event: WatchEvent) -> bool:
-            return event.new.kind not in without and namespace in (None, event.new.namespace)
-
         async def feed(stream: Stream) -> None:
             async with trio.open_nursery() as beside:
-                if kinds == {EVENT}:
-                    beside.start_soon(follow, self._cluster, latest, namespace, recorded, stream)
+                if request.kind == EVENT:
+                    beside.start_soon(follow, self._cluster, latest, call["namespace"], recorded, stream)
                 await stored(stream)
                 beside.cancel_scope.cancel()
 
         async def stored(stream: Stream) -> None:
             try:
                 while watch.behind or await watch.wait():
-                    if watch.lag > _MOST_BEHIND:
+                    if watch.lag > MOST_BEHIND:
                         raise RpcError("too_slow", f"{watch.lag} events behind; resume from the last one read")
-                    fresh = await _all_behind(watch, wanted) if pause_s else list(filter(wanted, watch.take(_ITEMS)))
-                    for start in range(0, len(fresh), _ITEMS):
+                    for fresh in in_parts(await _all_behind(watch) if pause_s else watch.take(_ITEMS), _ITEMS):
+                        changes = ((watching.change(event), event.version) for event in fresh)
                         await stream.send_many(
-                            [
-                                WatchItem(event.type, shown(event.new.raw), event.version)
-                                for event in fresh[start : start + _ITEMS]
-                            ]
+                            [WatchItem(found[0], shown(found[1]), version) for found, version in changes if found]
                         )
                     if pause_s:
                         await trio.sleep(pause_s)
@@ -203,6 +171,10 @@ class ReadingMethods:
                 watch.close()
 
         return WatchAnswer(call.open_stream(feed), since, self._cluster.epoch)
+
+
+def _space(kind: Kind | None, call: Call) -> str:
+    return call["namespace"] or "" if kind is None or kind.namespaced else ""
 
 
 def _metadata(raw: Raw) -> Raw:
@@ -252,11 +224,11 @@ def _with_fields(raw: Raw, paths: Sequence[Sequence[str]]) -> Raw:
     return shown
 
 
-async def _all_behind(watch: ClusterWatch, wanted: Callable[[WatchEvent], bool]) -> list[WatchEvent]:
-    """All that is waiting and is wanted, of each object only its latest event, in the order of these."""
+async def _all_behind(watch: ClusterWatch) -> list[WatchEvent]:
+    """Return the latest event of each object among those that wait, in the order of these."""
     latest: dict[tuple[str, str, str], WatchEvent] = {}
     while watch.behind:
-        for event in filter(wanted, watch.take(_ITEMS)):
+        for event in watch.take(_ITEMS):
             key = (event.new.kind, event.new.namespace, event.new.name)
             before = latest.pop(key, None)
             if before is not None and before.type == "ADDED" and event.type == "MODIFIED":

@@ -1,10 +1,11 @@
-"""Dispatch of a request to its operation, in its user's name, with the warnings of all that looks at it.
+"""Dispatch of a write to its operation, in its user's name, with the warnings of all that looks at it.
 
 `serve` is the one way by which clients write objects: over HTTP or the socket, in the daemon's cluster, a fork or a
 cluster in virtual time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import attrs
 
@@ -18,6 +19,8 @@ from kschedd.service.operations.writing import apply, create, patch, update
 from kschedd.service.request import Request, Response
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.cluster_api import ClusterWriter
+
+Operation = Callable[[ClusterWriter, Request, list[str]], Response]
 
 _CLUSTER = UserInfo("system:admin", ("system:masters",))
 """The user of requests that name none."""
@@ -48,21 +51,15 @@ def _warnings(request: Request, response: Response) -> tuple[str, ...]:
     return update_warnings(response.before, response.object)
 
 
-def _operation(request: Request) -> Callable[[ClusterWriter, Request, list[str]], Response]:
-    match request.subresource:
-        case "binding":
-            return bind
-        case "eviction":
-            return evict
-        case "scale":
-            return scale
-    match request.verb:
-        case "create":
-            return create
-        case "update":
-            return update
-        case "patch":
-            return patch
-        case "apply":
-            return apply
-    return delete
+def _operation(request: Request) -> Operation:
+    return _OF_SUBRESOURCE.get(request.subresource) or _OF_VERB[request.verb]
+
+
+_OF_SUBRESOURCE: Final[Mapping[str, Operation]] = {"binding": bind, "eviction": evict, "scale": scale}
+_OF_VERB: Final[Mapping[str, Operation]] = {
+    "create": create,
+    "update": update,
+    "patch": patch,
+    "apply": apply,
+    "delete": delete,
+}

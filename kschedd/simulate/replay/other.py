@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from kschedd.answers import plain
 from kschedd.config.changing.version import with_version
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import load_config
@@ -103,7 +104,7 @@ def compared(
     named = {pod: node for pod, node in world.placed.items() if pod in recorded.nodes}
     same = sum(recorded.nodes[pod] == node for pod, node in named.items())
     refused = list(dict.fromkeys([*recorded.refused, *other.refused]))
-    return {**found, "as_recorded": same, "recorded": len(named), "refused": refused}
+    return {**plain(found), "as_recorded": same, "recorded": len(named), "refused": refused}
 
 
 def compare_with(

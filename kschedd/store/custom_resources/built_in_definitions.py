@@ -30,7 +30,6 @@ CONDITIONS: Final = {
     "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["type"],
 }
-AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
 def fields(properties: Schema, *required: str, **more: Any) -> dict[str, Any]:
@@ -43,7 +42,6 @@ def definition(
     plural: str,
     api_version: str,
     schema: Schema,
-    columns: list[Schema],
     *,
     status: bool,
     namespaced: bool = True,
@@ -54,7 +52,6 @@ def definition(
     version = {
         "served": True,
         "schema": {"openAPIV3Schema": {"type": "object", **schema}},
-        "additionalPrinterColumns": columns,
         **({"subresources": {"status": {}}} if status else {}),
     }
     versions = [{"name": each, "storage": each == name, **version} for each in (name, *also)]

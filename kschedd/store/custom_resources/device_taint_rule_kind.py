@@ -1,11 +1,11 @@
 """DeviceTaintRule of resource.k8s.io/v1: a kind that is served where the rule `device_taint_rules` holds.
 
-Source: Kubernetes v1.37, api/resource/v1/types.go; printers/internalversion/printers.go (printDeviceTaint).
+Source: Kubernetes v1.37, api/resource/v1/types.go.
 """
 
 from typing import Final
 
-from kschedd.store.custom_resources.built_in_definitions import AGE, CONDITIONS, TEXT, definition, fields
+from kschedd.store.custom_resources.built_in_definitions import CONDITIONS, TEXT, definition, fields
 
 _SELECTOR: Final = fields({"driver": TEXT, "pool": TEXT, "device": TEXT})
 _TAINT: Final = fields(
@@ -23,13 +23,6 @@ DEVICE_TAINT_RULE: Final = definition(
     "devicetaintrules",
     "resource.k8s.io/v1",
     _SCHEMA,
-    [
-        {"name": "Key", "type": "string", "jsonPath": ".spec.taint.key"},
-        {"name": "Value", "type": "string", "jsonPath": ".spec.taint.value"},
-        {"name": "Effect", "type": "string", "jsonPath": ".spec.taint.effect"},
-        {"name": "TimeAdded", "type": "date", "jsonPath": ".spec.taint.timeAdded"},
-        AGE,
-    ],
     status=True,
     namespaced=False,
 )

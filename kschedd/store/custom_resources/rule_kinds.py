@@ -1,4 +1,7 @@
-"""Kinds that a version has by a rule: their definitions and the validation of their specs."""
+"""Kinds that a version has by a rule: their definitions, the validation of their specs, and how patches merge them.
+
+Source: Kubernetes v1.37, api/scheduling/v1beta1/types.go and api/resource/v1/types.go (patchStrategy).
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
@@ -7,14 +10,42 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.schema import ANY, STR, Fields, ListOf, PatchStrategy, Schema, type_named
 from kschedd.registry.devices.taint_rules import validate_device_taint_rule
 from kschedd.registry.workloads.pod_groups import validate_pod_group as validate_pod_group_v1alpha2
 from kschedd.registry.workloads.pod_groups import validate_workload as validate_workload_v1alpha2
 from kschedd.registry.workloads.pod_groups_v1beta1 import validate_pod_group, validate_workload
+from kschedd.store.custom_resources.built_in_definitions import CONDITIONS
 from kschedd.store.custom_resources.device_taint_rule_kind import DEVICE_TAINT_RULE
 from kschedd.store.custom_resources.workload_kinds import POD_GROUP, POD_GROUP_V1ALPHA2, WORKLOAD, WORKLOAD_V1ALPHA2
 
 Raw = Mapping[str, Any]
+
+
+def _merge_schema(definition: Object) -> Fields:
+    schema: Raw = definition.spec["versions"][0]["schema"]["openAPIV3Schema"]
+    whole = _fields(schema, definition.spec["names"]["kind"])
+    whole.update(apiVersion=STR, kind=STR, metadata=type_named("meta.ObjectMeta"))
+    return whole
+
+
+def _fields(schema: Raw, name: str) -> Fields:
+    found = Fields(name)
+    for field, inner in schema["properties"].items():
+        found[field] = _merged(inner, f"{name}{field[:1].upper()}{field[1:]}")
+        if inner is CONDITIONS:
+            found.strategies[field] = PatchStrategy(merge=True, merge_key="type")
+    return found
+
+
+def _merged(schema: Raw, name: str) -> Schema:
+    match schema["type"]:
+        case "object":
+            return _fields(schema, name)
+        case "array":
+            return ListOf(_merged(schema["items"], name))
+        case _:
+            return ANY
 
 
 @attrs.frozen(eq=False)
@@ -25,6 +56,12 @@ class RuleKind:
     definition: Object
     validate: Callable[[Raw, Raw | None], list[FieldError]]
     """Return what is wrong with the spec of an object, which replaces another spec or is new."""
+    merge_schema: Fields = attrs.field(init=False)
+    """The types by which strategic merge patches merge its objects."""
+
+    @merge_schema.default
+    def _built(self) -> Fields:
+        return _merge_schema(self.definition)
 
 
 RULE_KINDS: Final = (
@@ -41,10 +78,13 @@ def definitions_by(features: Collection[str]) -> list[Object]:
     return [one.definition for one in RULE_KINDS if one.rule in features]
 
 
+def rule_kind(definition: Object | None) -> RuleKind | None:
+    """Return the kind of a rule that this definition defines; None for a custom resource."""
+    return next((one for one in RULE_KINDS if definition is one.definition), None)
+
+
 def spec_faults(definition: Object, raw: Raw, old: Raw | None = None) -> list[FieldError]:
     """Return what is wrong with the spec of an object of one of these definitions; nothing for any other. `old`: the
     object before."""
-    for one in RULE_KINDS:
-        if definition is one.definition:
-            return one.validate(raw.get("spec") or {}, None if old is None else old.get("spec") or {})
-    return []
+    kind = rule_kind(definition)
+    return [] if kind is None else kind.validate(raw.get("spec") or {}, None if old is None else old.get("spec") or {})

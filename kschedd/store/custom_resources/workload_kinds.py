@@ -5,7 +5,7 @@ stored) and v1alpha3 since 1.37. Here each is a definition (`built_in_definition
 `pod_groups_v1beta1` validate their values, and in v1beta1 what may change.
 
 Fields of gates that are off are left out: topology constraints, claims, preemption policy and parent of a group; of
-v1alpha2 also its disruption mode and priority. The columns are not upstream's, which shows no minCount.
+v1alpha2 also its disruption mode and priority.
 
 Source: Kubernetes v1.36, api/scheduling/v1alpha2/types.go; apis/scheduling/v1alpha2/zz_generated.validations.go;
 Kubernetes v1.37, api/scheduling/v1beta1/types.go; registry/scheduling/podgroup/strategy.go.
@@ -13,7 +13,7 @@ Kubernetes v1.37, api/scheduling/v1beta1/types.go; registry/scheduling/podgroup/
 
 from typing import Any, Final
 
-from kschedd.store.custom_resources.built_in_definitions import AGE, CONDITIONS, TEXT, Schema, definition, fields
+from kschedd.store.custom_resources.built_in_definitions import CONDITIONS, TEXT, Schema, definition, fields
 
 API_VERSION: Final = "scheduling.k8s.io/v1beta1"
 _V1ALPHA2: Final = "scheduling.k8s.io/v1alpha2"
@@ -101,38 +101,7 @@ _WORKLOAD: Final = fields(
     }
 )
 
-_MIN_COUNT: Final = {"name": "MinCount", "type": "integer", "jsonPath": ".spec.schedulingPolicy.gang.minCount"}
-
-
-def _columns_of(condition: str) -> list[Schema]:
-    path = f'.status.conditions[?(@.type=="{condition}")]'
-    return [
-        {"name": "Scheduled", "type": "string", "jsonPath": f"{path}.status"},
-        {"name": "Reason", "type": "string", "jsonPath": f"{path}.reason"},
-        AGE,
-    ]
-
-
-WORKLOAD_V1ALPHA2: Final = definition("Workload", "workloads", _V1ALPHA2, _WORKLOAD_V1ALPHA2, [AGE], status=False)
-POD_GROUP_V1ALPHA2: Final = definition(
-    "PodGroup",
-    "podgroups",
-    _V1ALPHA2,
-    _POD_GROUP_V1ALPHA2,
-    [_MIN_COUNT, *_columns_of("PodGroupScheduled")],
-    status=True,
-)
-WORKLOAD: Final = definition("Workload", "workloads", API_VERSION, _WORKLOAD, [AGE], status=False, also=["v1alpha3"])
-POD_GROUP: Final = definition(
-    "PodGroup",
-    "podgroups",
-    API_VERSION,
-    _POD_GROUP,
-    [
-        _MIN_COUNT,
-        {"name": "Workload", "type": "string", "jsonPath": ".spec.workloadRef.workloadName"},
-        *_columns_of("PodGroupInitiallyScheduled"),
-    ],
-    status=True,
-    also=["v1alpha3"],
-)
+WORKLOAD_V1ALPHA2: Final = definition("Workload", "workloads", _V1ALPHA2, _WORKLOAD_V1ALPHA2, status=False)
+POD_GROUP_V1ALPHA2: Final = definition("PodGroup", "podgroups", _V1ALPHA2, _POD_GROUP_V1ALPHA2, status=True)
+WORKLOAD: Final = definition("Workload", "workloads", API_VERSION, _WORKLOAD, status=False, also=["v1alpha3"])
+POD_GROUP: Final = definition("PodGroup", "podgroups", API_VERSION, _POD_GROUP, status=True, also=["v1alpha3"])

@@ -132,7 +132,7 @@ class UnreadableObject(KscheddError):
     """An intact row that this kschedd cannot parse as an object."""
 
 
-_NOT_JSON: Final = re.compile(rb"[\xc4-\xcb]")
+_NOT_JSON: Final = re.compile(rb"[\xc4-\xcb\xd4-\xd8]")
 """First bytes of binary values, extensions and floating-point numbers; ASCII text has none of them."""
 
 

@@ -24,7 +24,7 @@ from kschedd.verbs.command_line.grammar import (
     whole_number,
 )
 from kschedd.verbs.command_line.session import VerbSession
-from kschedd.verbs.command_line.targets import pod_key, with_near_name
+from kschedd.verbs.command_line.targets import pod_key, where, with_near_name
 from kschedd.verbs.command_line.workload_pods import with_workload, workload_named
 from kschedd.verbs.objects import fields
 from kschedd.verbs.objects.manifests import file_flag, read_objects
@@ -95,7 +95,7 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         if options.attempt is not None:
             raise UsageError("--attempt is of a pod that was tried: give its name, not -f FILE")
         answers, failed = _of_files(session, options, namespace or "default")
-    elif (workload := workload_named(names)) is not None:
+    elif (workload := workload_named(names, ("CronJob", "Node"))) is not None:
         answers, failed = [_of_workload(session, options, *workload, namespace)], 0
     elif len(names) == 1:
         answers, failed = [_of_pod(session, options, names[0], namespace)], 0
@@ -161,7 +161,7 @@ def _of_workload(
 
 def _diagnosis(session: VerbSession, kind: str, name: str, namespace: str) -> dict[str, Any]:
     found: dict[str, Any] = session.daemon.call(
-        "causes.explain", kind=kind, name=name, namespace=namespace, program=session.remedies_for
+        "causes.explain", kind=kind, name=name, **where(lookup(kind), namespace), program=session.remedies_for
     )
     return found
 
@@ -233,13 +233,14 @@ def call_about_pod(session: VerbSession, word: str, namespace: str | None, metho
 VERBS = (
     Verb(
         "explain",
-        "Why a workload or a pod is pending: the cause and what helps; then verdicts and scores. Of KIND.FIELD: fields.",
+        "Why a workload or a pod is pending: the cause, and what helps; then verdicts and scores. KIND.FIELD: fields.",
         explain,
         _words,
         examples=(
             "explain deployment/web",
             "explain web-0",
             "explain --pending -A",
+            "explain node/node-a",
             "explain web-0 --node node-a",
             "explain web-0 --attempt 2",
             "explain -f pod.yaml",

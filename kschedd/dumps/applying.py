@@ -1,0 +1,69 @@
+"""Manifests applied to a store one after the other, kinds that others depend on first.
+
+An invalid manifest is reported and the others are applied. Objects that have a uid come from a cluster and keep their
+status.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.schemas.decoding import FieldValidation
+from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.errors import ApiError
+from kschedd.store.field_validation import known_fields
+
+_FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass")
+
+
+class HasRaw(Protocol):
+    @property
+    def raw(self) -> dict[str, Any]: ...
+
+
+M = TypeVar("M", bound=HasRaw)
+
+
+@attrs.frozen(eq=False)
+class Outcome(Generic[M]):
+    """The result of applying one manifest: the object and warnings, or the refusal."""
+
+    manifest: M
+    object: Object | None = None
+    action: str = ""  # created, configured or unchanged
+    warnings: tuple[str, ...] = ()
+    refusal: ApiError | None = None
+
+
+def in_order(manifests: Iterable[M]) -> list[M]:
+    """Return the manifests with the kinds that others depend on first."""
+    places = {kind: place for place, kind in enumerate(_FIRST)}
+    return sorted(manifests, key=lambda manifest: places.get(manifest.raw["kind"], len(_FIRST)))
+
+
+def apply_each(
+    store: ClusterWriter,
+    manifests: Iterable[M],
+    validation: FieldValidation = "Warn",
+    before: Callable[[M], None] = lambda manifest: None,
+    *,
+    served: bool = False,
+) -> Iterator[Outcome[M]]:
+    """Apply the manifests in their order and yield each outcome; `before` is called before each.
+
+    Unknown fields of objects that have a uid only cause warnings: a dump may come from a later Kubernetes version.
+    `served`: new objects must be of a kind that the cluster serves.
+    """
+    for manifest in manifests:
+        before(manifest)
+        try:
+            restore = bool((manifest.raw.get("metadata") or {}).get("uid"))
+            rule = "Warn" if restore and validation == "Strict" else validation
+            raw, warnings = known_fields(manifest.raw, rule, store)
+            made, action = store.apply(raw, restore=restore, as_client=served and not restore, annotated=False)
+        except ApiError as refusal:
+            yield Outcome(manifest, refusal=refusal)
+        else:
+            yield Outcome(manifest, made, action, warnings)

@@ -1,0 +1,90 @@
+"""The operation that watches objects: the objects that are there first, if wanted, then each change.
+
+An object that leaves the selection is DELETED as it was, at the version of now; one that enters it is ADDED.
+Source: Kubernetes v1.34, apiserver/pkg/storage/cacher.
+Raises: ApiError, FieldLabelError; Gone if the log does not reach back to the version.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.schemas.field_labels import check_field_selector
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.operations.reading import as_selected, list_objects
+from kschedd.service.request import NOT_OLDER, Request
+from kschedd.service.turns import Turns
+from kschedd.store.cluster_api import ClusterWatch
+from kschedd.store.errors import StillToCome
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, WatchEvent
+
+MOST_BEHIND: Final = 200_000  # events that are kept for a watcher that does not read them
+
+Change = tuple[str, Raw]
+"""ADDED, MODIFIED or DELETED, and the object."""
+
+
+@attrs.define(eq=False)
+class Watching:
+    """A watch of one client: the objects that it begins with until they are sent, and the source of its changes."""
+
+    request: Request
+    events: ClusterWatch
+    first: Sequence[Object] = ()
+    after: int = 0  # events up to this version are not part of the watch
+
+    def change(self, event: WatchEvent) -> Change | None:
+        """Return the change of the selection that the event causes."""
+        new = event.new
+        if event.version <= self.after or (self.request.namespace and new.namespace != self.request.namespace):
+            return None
+        if new.kind in self.request.reading.without:
+            return None
+        selected = event.type != DELETED and self._selects(new)
+        before = event.old is not None and self._selects(event.old)
+        if selected:
+            return MODIFIED if before else ADDED, new.raw
+        if not before:
+            return None
+        if event.type == DELETED:
+            return DELETED, new.raw
+        assert event.old is not None, "an object that was selected before was there before"
+        return DELETED, _at_version(event.old, event.version)
+
+    def _selects(self, obj: Object) -> bool:
+        options = self.request.reading
+        if options.labels is not None and not options.labels.matches(obj.labels):
+            return False
+        return options.fields is None or options.fields.matches(as_selected(obj).raw)
+
+
+async def watch_objects(cluster: ClusterBackend, request: Request, turns: Turns, client: str) -> Watching:
+    """Open the watch that the request describes.
+
+    It begins with the present objects if the request wants them, or names no version and does not decline them.
+    """
+    options = request.reading
+    if options.selected_in is not None:
+        check_field_selector(options.selected_in, options.fields)
+    first: Sequence[Object] = ()
+    since = options.version
+    if options.initial_events or (options.initial_events is None and not since):
+        match = NOT_OLDER if since else options.match
+        listing = attrs.evolve(request, reading=attrs.evolve(options, limit=0, match=match))
+        page = await list_objects(cluster, listing, turns, client)
+        first, since = page.objects, page.version
+    kinds = {request.kind} if request.kind else None
+    try:
+        return Watching(request, await cluster.store.watch(kinds, since), first)
+    except StillToCome:
+        if not options.patient:
+            raise
+        assert since is not None, "only a version that was given can be still to come"
+        return Watching(request, await cluster.store.watch(kinds), after=since)
+
+
+def _at_version(obj: Object, version: int) -> dict[str, Any]:
+    """Return the object with another resourceVersion."""
+    return {**obj.raw, "metadata": {**obj.metadata, "resourceVersion": str(version)}}

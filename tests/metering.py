@@ -1,0 +1,182 @@
+"""Meter for work that makes no calls: turns of loops, searches in lists, and copies and comparisons of containers.
+
+A profile function sees calls only: `name in names` costs nothing, however long the list is. While `metered` lasts, the
+functions of the loaded modules of kschedd run other code, compiled from the same source, which adds to `Meter.units`:
+one for each turn of a loop, and the length of each container that an operation or a built-in function goes through.
+The units depend on the input and on nothing else. Not metered: what C does within a comparison of nested containers, in
+regular expressions, in numpy, and in other packages.
+"""
+
+import ast
+import builtins
+import gc
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+_CONTAINERS: Final = (list, tuple, dict, set, frozenset, deque)
+_TEXTS: Final = (str, bytes)
+_SEARCHED: Final = (list, tuple, deque, *_TEXTS)  # `in` goes through these
+_TAKING: Final = frozenset("list tuple set frozenset dict sorted min max sum any all deque Counter repr str".split())
+_TAKING_METHODS: Final = frozenset(
+    "update extend join fromkeys from_iterable union intersection difference symmetric_difference".split()
+    + "issubset issuperset isdisjoint dumps encode packb".split()
+)
+_SHIFTING_METHODS: Final = frozenset("index count remove insert reverse pop".split())
+_COPYING_METHODS: Final = frozenset("copy sort union difference symmetric_difference issubset".split())
+
+
+class Meter:
+    """The units that were counted so far."""
+
+    units = 0
+
+
+def _turn() -> bool:
+    Meter.units += 1
+    return True
+
+
+def _measured(*types: type) -> Callable[[Any], Any]:
+    """Return a function that counts the length of a value of these types, and returns the value."""
+
+    def measure(value: Any) -> Any:
+        if isinstance(value, types):
+            Meter.units += len(value)
+        return value
+
+    return measure
+
+
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "metered_turn": _turn,
+    "metered_search": _measured(*_SEARCHED),
+    "metered_container": _measured(*_CONTAINERS),
+    "metered_joined": _measured(*_CONTAINERS, *_TEXTS),
+    "metered_shift": _measured(list, tuple),
+}
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(f"metered_{name}", ast.Load()), list(arguments), [])
+
+
+class _Metering(ast.NodeTransformer):
+    """Puts calls of the functions above around operands and into loops. No function gets other names or cells by it."""
+
+    def visit_For(self, node: ast.For | ast.AsyncFor | ast.While) -> ast.AST:
+        self.generic_visit(node)
+        node.body.insert(0, ast.Expr(_call("turn")))
+        return node
+
+    visit_AsyncFor = visit_While = visit_For
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        self.generic_visit(node)
+        node.ifs.insert(0, _call("turn"))
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        for number, op in enumerate(node.ops):
+            if isinstance(op, ast.In | ast.NotIn):
+                node.comparators[number] = _call("search", node.comparators[number])
+            elif isinstance(op, ast.Eq | ast.NotEq):
+                node.comparators[number] = _call("container", node.comparators[number])
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        node.left, node.right = _call("joined", node.left), _call("joined", node.right)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        self.generic_visit(node)
+        node.value = _call("joined", node.value)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load) and isinstance(node.slice, ast.Slice):
+            return _call("joined", node)
+        if isinstance(node.ctx, ast.Del):
+            node.value = _call("shift", node.value)
+        return node
+
+    def visit_Starred(self, node: ast.Starred) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = _call("container", node.value)
+        return node
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        self.generic_visit(node)
+        node.values = [
+            _call("container", value) if key is None else value
+            for key, value in zip(node.keys, node.values, strict=True)
+        ]
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                keyword.value = _call("container", keyword.value)
+        match node.func:
+            case ast.Name(id=name) if name in _TAKING:
+                self._take(node)
+            case ast.Attribute(attr=name, value=value):
+                if name in _TAKING_METHODS:
+                    self._take(node)
+                if name in _SHIFTING_METHODS and (node.args or name == "reverse"):
+                    node.func.value = _call("shift", value)
+                elif name in _COPYING_METHODS:
+                    node.func.value = _call("container", value)
+        return node
+
+    def _take(self, node: ast.Call) -> None:
+        node.args = [each if isinstance(each, ast.Starred) else _call("container", each) for each in node.args]
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        return node  # formats as written
+
+
+_compiled: Final[dict[str, dict[CodeType, CodeType]]] = {}  # by file: the code of each function, and its metered code
+
+
+def _metered_code(file: str) -> dict[CodeType, CodeType]:
+    if file not in _compiled:
+        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+        plain = compile(tree, file, "exec", dont_inherit=True)
+        metered = compile(ast.fix_missing_locations(_Metering().visit(tree)), file, "exec", dont_inherit=True)
+        _compiled[file] = dict(_paired(plain, metered))
+    return _compiled[file]
+
+
+def _paired(plain: CodeType, metered: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    assert (plain.co_qualname, plain.co_freevars) == (metered.co_qualname, metered.co_freevars)
+    yield plain, metered
+    inner = ([each for each in code.co_consts if isinstance(each, CodeType)] for code in (plain, metered))
+    for one, other in zip(*inner, strict=True):
+        yield from _paired(one, other)
+
+
+@contextmanager
+def metered(package: str = "kschedd") -> Iterator[None]:
+    """Have the functions of the package's loaded modules counted within the block."""
+    modules = [module for name, module in list(sys.modules.items()) if f"{name}.".startswith(f"{package}.")]
+    files = {file for module in modules if (file := getattr(module, "__file__", None)) is not None}
+    found = [each for each in gc.get_objects() if type(each) is FunctionType and each.__code__.co_filename in files]
+    before = [(function, function.__code__) for function in found]
+    vars(builtins).update(_FUNCTIONS)
+    for function, code in before:
+        function.__code__ = _metered_code(code.co_filename)[code]
+    try:
+        yield
+    finally:
+        for function, code in before:
+            function.__code__ = code

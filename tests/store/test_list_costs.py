@@ -1,0 +1,124 @@
+"""Every list and every map of every built-in kind, made long, costs at most n log n: it is stored, or it is refused."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import pairwise
+from typing import Any, Final
+
+import pytest
+
+from kschedd.api.schemas.schema import (
+    ANY,
+    BOOL,
+    BYTES,
+    INT,
+    INT32,
+    INT_OR_STR,
+    MICRO_TIME,
+    NUMBER,
+    QUANTITY,
+    STR,
+    TIME,
+    Fields,
+    ListOf,
+    MapOf,
+    Schema,
+    schema_of,
+)
+from kschedd.store.store import Store
+from tests.cost import cost_of
+from tests.metering import metered
+from tests.store.manifests import Clock
+from tests.store.test_random_documents import VERSIONS, named, whole_objects
+
+SIZE: Final = 40
+GROWTH: Final = 2.5  # from the second to the third of three sizes, each twice the one before, over the growth before
+APART: Final = 2_000  # units that an object may cost at any size
+DEEPEST: Final = 12  # steps of a path
+VALID: Final = {raw["kind"]: raw for raw in reversed(whole_objects())}
+Path = tuple[str | int, ...]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def every_turn_is_counted() -> Iterator[None]:
+    with metered():
+        yield
+
+
+def leaf(schema: str, number: int) -> Any:
+    """Return a value of a type; those of two numbers differ where the type has enough."""
+    values = {STR: f"v{number}", ANY: f"v{number}", QUANTITY: str(number + 1), BOOL: True, BYTES: "aGk="}
+    times = {TIME: "2020-01-01T00:00:00Z", MICRO_TIME: "2020-01-01T00:00:00.000000Z"}
+    return {INT: number, INT32: number, INT_OR_STR: number, NUMBER: number, **values, **times}[schema]
+
+
+def item(schema: Schema, number: int, depth: int = 0) -> Any:
+    """Return a value with all fields to some depth, and of lists and maps one item."""
+    if isinstance(schema, str):
+        return leaf(schema, number)
+    if isinstance(schema, ListOf):
+        return [item(schema.item, number, depth + 1)] if depth < 3 else []
+    if isinstance(schema, MapOf):
+        return {f"k{number}": item(schema.item, number, depth + 1)} if depth < 3 else {}
+    assert isinstance(schema, Fields)
+    return {
+        field: item(inner, number, depth + 1)
+        for field, inner in schema.items()
+        if depth < 2 or (depth < 3 and isinstance(inner, str))
+    }
+
+
+def long_ones(schema: Schema, seen: set[tuple[str, str]], path: Path = ()) -> Iterator[tuple[Path, Schema]]:
+    """Yield the lists and maps of a type with their paths; each field of a type is met once."""
+    for field, inner in schema.items():
+        here = (*path, field)
+        if isinstance(inner, ListOf | MapOf):
+            if (schema.name, field) not in seen:
+                seen.add((schema.name, field))
+                yield here, inner
+            here, inner = (*here, 0 if isinstance(inner, ListOf) else "k"), inner.item
+        if isinstance(inner, Fields) and len(here) < DEEPEST:
+            yield from long_ones(inner, seen, here)
+
+
+def walk() -> Iterator[Any]:
+    seen: set[tuple[str, str]] = set()
+    for kind, version in VERSIONS.items():
+        if found := list(long_ones(schema_of(version, kind), seen)):
+            yield pytest.param(kind, found, id=kind)
+
+
+def put(raw: Any, path: Path, value: Any) -> None:
+    """Set the value at a path, and make what is missing on the way."""
+    for step, after in pairwise(path):
+        sort = list if isinstance(after, int) else dict
+        there = raw.get(step) if isinstance(raw, dict) else raw[step] if raw else None
+        if not isinstance(there, sort) or not there:
+            there = sort()
+            if isinstance(raw, list):
+                raw[:1] = [there]
+            else:
+                raw[step] = there
+        raw = there
+    if isinstance(raw, list):
+        raw[:1] = [value]
+    else:
+        raw[path[-1]] = value
+
+
+def cost(kind: str, path: Path, schema: Schema, size: int, *, equal: bool) -> int:
+    raw = deepcopy(dict(VALID.get(kind) or named(VERSIONS[kind], kind)))
+    items = [item(schema.item, 0 if equal else number) for number in range(size)]
+    put(raw, path, items if isinstance(schema, ListOf) else {f"k{number}": each for number, each in enumerate(items)})
+    store = Store(now=Clock())
+    return cost_of(lambda: store.create(raw, restore=path[0] == "status"))
+
+
+@pytest.mark.parametrize(("kind", "found"), list(walk()))
+def test_a_list_twice_as_long_costs_at_most_little_more_than_twice(kind: str, found: list[tuple[Path, Schema]]) -> None:
+    cost(kind, *found[0], SIZE, equal=False)  # what is cached once
+    for path, schema in found:
+        for equal in (False, True) if isinstance(schema, ListOf) else (False,):
+            small, middle, large = (cost(kind, path, schema, SIZE << double, equal=equal) for double in range(3))
+            before = middle - small if middle > small else middle  # where a longer one is refused at once
+            assert large - middle <= GROWTH * before + APART, (path, equal, small, middle, large)

@@ -1,0 +1,101 @@
+"""The meter notices each way to go through a container once an item, and leaves the functions as they were."""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.cost import cost_of
+from tests.metering import metered
+
+QUADRATIC = {
+    "searched": "[each for each in items if each not in items[5:5] and 'x' in items]",
+    "sliced": "[each for place, each in enumerate(items) if items[:place]]",
+    "indexed": "[items.index(each) for each in items]",
+    "counted": "{each: items.count(each) for each in items}",
+    "compared": "[each for each in items if items == items]",
+    "nested": "[one for one in items for other in items if one is other]",
+    "copied": "[[*items, each] for each in items]",
+    "mapped": "[{**dict.fromkeys(items), each: 1} for each in items]",
+    "passed": "[f(*items) for each in items]",
+    "joined": "[''.join(items) for each in items]",
+    "sorted": "[sorted(items)[0] for each in items]",
+    "added": "[items + [each] for each in items]",
+    "asked-of-all": "[each for each in items if set(items).issuperset(each)]",
+}
+LINEAR = {
+    "set": "[each for each in items if each not in there]",
+    "looked-up": "[places[each] for each in items]",
+    "first-found": "[next(each for each in items if each) for _ in range(9)]",
+    "joined-once": "''.join(items) + ''.join(items[1:])",
+    "popped-from-the-end": "[there.pop() for _ in items]",
+}
+MODULE = """
+def f(*arguments):
+    return len(arguments)
+
+def work(items):
+    there, places = set(items), {each: place for place, each in enumerate(items)}
+    return VALUE
+
+def loops(items):
+    found = 0
+    for one in items:
+        while found < 10:
+            found += 1
+        others = list(items)
+        while others:
+            others.remove(others[0])
+            found += 1
+    return found
+"""
+
+
+@pytest.fixture
+def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def load(value: str) -> ModuleType:
+        (tmp_path / "metered_sample.py").write_text(MODULE.replace("VALUE", value))
+        importlib.invalidate_caches()
+        return importlib.import_module("metered_sample")
+
+    yield load
+    sys.modules.pop("metered_sample", None)
+
+
+def growth(work: Callable[[list[str]], object]) -> float:
+    items = [[f"v{number}" for number in range(size)] for size in (200, 400)]
+    small, large = (cost_of(lambda each=each: work(each)) for each in items)
+    return large / small
+
+
+@pytest.mark.parametrize("value", [pytest.param(each, id=name) for name, each in QUADRATIC.items()])
+def test_work_that_is_done_once_an_item_for_all_items_is_counted(
+    loaded: Callable[[str], ModuleType], value: str
+) -> None:
+    sample = loaded(value)
+    with metered("metered_sample"):
+        assert growth(sample.work) > 3
+
+
+@pytest.mark.parametrize("value", [pytest.param(each, id=name) for name, each in LINEAR.items()])
+def test_work_in_proportion_to_the_items_is_counted_so(loaded: Callable[[str], ModuleType], value: str) -> None:
+    sample = loaded(value)
+    with metered("metered_sample"):
+        assert 1 <= growth(sample.work) < 2.3
+
+
+def test_the_functions_return_the_same_and_are_the_same_afterwards(loaded: Callable[[str], ModuleType]) -> None:
+    sample = loaded("sorted({*items} - {'v1'})")
+    before = sample.work.__code__
+    plain = sample.work(["v1", "v2"]), sample.loops(["v1", "v2"])
+    unmetered = growth(sample.loops)
+    with metered("metered_sample"):
+        assert (sample.work(["v1", "v2"]), sample.loops(["v1", "v2"])) == plain
+        assert growth(sample.loops) > 3
+    assert sample.work.__code__ is before
+    assert growth(sample.loops) == unmetered
