@@ -46,6 +46,13 @@ class ClaimUse:
     def __str__(self) -> str:
         return f"claim {self.name}"
 
+    @property
+    def written(self) -> str:
+        """What a person changes: the claim, or what it is made from."""
+        if self.home is Home.OBJECT:
+            return str(self)
+        return f"{'claim template' if self.home is Home.STATEFUL_SET else 'ephemeral volume'} {self.volume}"
+
 
 def claims_of(case: Case) -> list[ClaimUse]:
     """The claims that the examined pod uses."""
@@ -94,13 +101,13 @@ def changing_template(
     if home is Home.EPHEMERAL:
         return Option(summary, edit=spec_edit(_of_ephemeral(volume, change)))
     steps = _stateful(workload, store, volume, change)
-    return Option(f"{summary} (in the claim template)", REPLACE_WORKLOAD, steps=steps, target=workload.label)
+    return Option(summary, REPLACE_WORKLOAD, steps=steps, target=workload.label)
 
 
 def of_class(case: Case, use: ClaimUse, names: Sequence[str]) -> Iterator[Option]:
     """Options that have the claim ask for one of these classes."""
     for name in names:
-        yield asking(case, use, f"have {use} ask for class {name}", _with_class(name))
+        yield asking(case, use, f"have {use.written} ask for class {name}", _with_class(name))
 
 
 def _with_class(name: str) -> Callable[[Spec], None]:

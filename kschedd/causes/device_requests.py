@@ -15,7 +15,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.selecting.requirements import SelectorError
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, listed, some
+from kschedd.causes.case import Case, counted, every, listed, some
 from kschedd.causes.device_selectors import Mended, mended, told_values
 from kschedd.causes.findings import CHANGE_OBJECT, REPLACE_OBJECT, Finding, Option, named
 from kschedd.causes.near import nearest
@@ -109,6 +109,9 @@ def _meets(device: Device, wanted: Sequence[str]) -> bool:
 
 def request_at_fault(case: Case, devices: Devices, entry: Raw, claim: Object, request: DeviceRequest) -> Finding | None:
     """Why nothing that is published would ever serve the request; None if something would."""
+    unknown = [sub for sub in request.subrequests if case.store.find("DeviceClass", "", sub.device_class) is None]
+    if unknown:  # of one alternative: the scheduler does not go on to the next
+        return _no_class(case, entry, claim, request, unknown)
     found = [_at_fault(case, devices, entry, claim, request, sub) for sub in request.subrequests]
     return None if not found or any(each is None for each in found) else found[0]
 
@@ -117,9 +120,7 @@ def _at_fault(
     case: Case, devices: Devices, entry: Raw, claim: Object, request: DeviceRequest, wanted: DeviceSubRequest
 ) -> Finding | None:
     name = wanted.device_class
-    device_class = case.store.find("DeviceClass", "", name)
-    if device_class is None:
-        return _no_class(case, entry, claim, request, wanted)
+    device_class = case.store.get("DeviceClass", "", name)
     of_class = devices.of_class(name)
     if not of_class:
         return _none_of_class(devices, device_class)
@@ -138,23 +139,36 @@ def _at_fault(
     return _too_many(case, entry, claim, request, wanted, where, most)
 
 
-def _no_class(case: Case, entry: Raw, claim: Object, request: DeviceRequest, wanted: DeviceSubRequest) -> Finding:
+def _no_class(
+    case: Case, entry: Raw, claim: Object, request: DeviceRequest, unknown: Sequence[DeviceSubRequest]
+) -> Finding:
     there = [each.name for each in case.store.list("DeviceClass")]
-    likely = nearest(wanted.device_class, there)
-    hint = f" ({likely} does)" if likely else ""
-    objects = [named(claim), ObjectNamed("DeviceClass", "", wanted.device_class)]
+    likely = {sub.device_class: nearest(sub.device_class, there) for sub in unknown}
+    wrong = unknown[0].device_class
+    right = likely[wrong]
+    objects = [named(claim), ObjectNamed("DeviceClass", "", wrong)]
+    objects += [ObjectNamed("DeviceClass", "", right)] if right else []
+    # An alternative may go, as long as another one is left.
+    gone = [sub.name for sub in unknown if not likely[sub.device_class]]
     options: list[Option] = []
-    if likely is not None:
-        objects.append(ObjectNamed("DeviceClass", "", likely))
+    if len(gone) < len(request.subrequests):
 
         def change(spec: Spec) -> None:
-            for each in _asked(spec, request, wanted):
-                each["deviceClassName"] = likely
+            for sub in unknown:
+                for each in _asked(spec, request, sub):
+                    each["deviceClassName"] = likely[sub.device_class] or sub.device_class
+            for each in spec["devices"]["requests"]:
+                if each.get("name") == request.name and each.get("firstAvailable"):
+                    each["firstAvailable"] = [one for one in each["firstAvailable"] if one.get("name") not in gone]
 
-        options = asking(case, entry, claim, f"ask for class {likely}", change)
+        classes = sorted({found for found in likely.values() if found})
+        parts = [f"ask for class {listed(classes)}"] if classes else []
+        parts += [f"drop the alternative {listed(gone)}"] if gone else []
+        options = asking(case, entry, claim, listed(parts), change)
+    hint = f" ({right} does)" if right else ""
     return Finding(
         "DeviceClassMissing",
-        f"DeviceClass {wanted.device_class}, which {_label(entry, claim)} asks for, does not exist{hint}",
+        f"DeviceClass {wrong}, which {_label(entry, claim)} asks for, does not exist{hint}",
         objects,
         [_field(request)],
         [f"DeviceClasses: {some(there)}" if there else "there is no DeviceClass"],
@@ -165,8 +179,10 @@ def _no_class(case: Case, entry: Raw, claim: Object, request: DeviceRequest, wan
 def _none_of_class(devices: Devices, device_class: Object) -> Finding:
     wanted = expressions(device_class.spec.get("selectors"))
     drivers = Counter(device.id.driver for device in devices.all)
-    there = listed([f"{name} ({counted(count, 'device')})" for name, count in sorted(drivers.items())])
-    published = f"the drivers here are {there}" if drivers else "no driver publishes any (there are no ResourceSlices)"
+    published = "no driver publishes any (there are no ResourceSlices)"
+    if drivers:
+        there = listed([f"{name} ({counted(count, 'device')})" for name, count in sorted(drivers.items())])
+        published = f"the drivers here are {there}"
     options = []
     for place, text in enumerate(wanted):
         fix = mended(text, devices.all)
@@ -256,13 +272,23 @@ def _tainted(
 
     return Finding(
         "DevicesTainted",
-        f"all {counted(len(suiting), 'device')} that would do have the taint `{text}`, which {_label(entry, claim)} "
+        f"{every(len(suiting), 'device')} that would do have the taint `{text}`, which {_label(entry, claim)} "
         "does not tolerate",
         [named(claim)],
         [f"{_field(request)}.tolerations"],
-        [f"tainted: {some([str(device.id) for device in suiting])}"],
+        [f"tainted: {some([str(device.id) for device in suiting])}", *_by_rules(case, taint)],
         asking(case, entry, claim, f"tolerate {text}", change),
     )
+
+
+def _by_rules(case: Case, taint: Raw) -> list[str]:
+    """The DeviceTaintRules that set such a taint."""
+    rules = [
+        rule.name
+        for rule in case.store.list("DeviceTaintRule")
+        if all((rule.spec.get("taint") or {}).get(field) == taint.get(field) for field in ("key", "value", "effect"))
+    ]
+    return [f"set by DeviceTaintRule {some(rules)}"] if rules else []
 
 
 def _too_many(

@@ -254,6 +254,41 @@ def _without_constraints(claim: Object) -> Object:
     return Object.from_raw({**claim.raw, "spec": {**claim.spec, "devices": devices}})
 
 
+def devices_told(case: Case) -> str:
+    """The allocated claims that keep the pod to some nodes; "" if none does."""
+    kept = [used for used in _used(case) if allocation(used.claim) is not None]
+    parts = [
+        f"{_CLAIM} {used.claim.name} is allocated on {some(_nodes_of(case, used))}"
+        for used in kept
+        if len(_nodes_of(case, used)) < len(case.nodes)
+    ]
+    return f"{listed(parts)}, so all pods that share it run there" if parts else ""
+
+
+def own_claims(case: Case) -> list[Option]:
+    """The option that the workload's pods have a claim each, where they share one that other pods of it have."""
+    mine = {pod.uid for pod in case.workload.pods}
+    found = []
+    for used in _used(case):
+        users = {str(user.get("uid")) for user in reserved_for(used.claim)}
+        if "resourceClaimName" not in used.entry or not users or not users <= mine or case.workload.wanted < 2:
+            continue
+        name = used.claim.name
+        if case.store.find(_TEMPLATE, used.claim.namespace, name) is not None:
+            continue
+        meta = {"name": name, "namespace": used.claim.namespace}
+        made = {
+            "apiVersion": used.claim.raw["apiVersion"],
+            "kind": _TEMPLATE,
+            "metadata": meta,
+            "spec": {"spec": used.claim.spec},
+        }
+        edit = spec_edit(_naming(used.entry, _TEMPLATE, name))
+        text = f"give each pod a claim of its own, from a {_TEMPLATE} {name} like the claim"
+        found.append(Option(text, ADD_OBJECT, edit, [created(made)], f"{_TEMPLATE.lower()}/{name}"))
+    return found
+
+
 # -- devices in use ---------------------------------------------------------------------------------------------------
 
 
@@ -273,20 +308,27 @@ def devices_taken(case: Case, among: Collection[str]) -> Finding | None:
             most = max(sum(devices.is_on(d, case.nodes[n]) and d not in held for d in suiting) for n in full)
             if most >= count and wanted.mode != "All":
                 continue
-            return _all_taken(case, used, wanted.device_class, len(suiting), len(held), count, most, full)
+            whole = wanted.mode == "All"
+            text = (
+                f"all devices of class {wanted.device_class} on a node are requested, and of each node that has such "
+                f"devices some are allocated: {len(held)} of {len(suiting)}"
+                if whole
+                else _few_left(wanted.device_class, len(suiting), len(held), count, most)
+            )
+            return _all_taken(case, used, wanted.device_class, text, full)
     return None
 
 
-def _all_taken(
-    case: Case, used: _Used, device_class: str, count: int, held: int, asked: int, most: int, full: Sequence[str]
-) -> Finding:
+def _few_left(device_class: str, count: int, held: int, asked: int, most: int) -> str:
     if held == count:
-        text = f"all {counted(count, 'device')} of class {device_class} that would do are allocated"
-    else:
-        text = (
-            f"{counted(asked, 'device')} of class {device_class} requested, the most that is free on one node is "
-            f"{most}: {held} of {count} are allocated"
-        )
+        return f"all {counted(count, 'device')} of class {device_class} that would do are allocated"
+    return (
+        f"{counted(asked, 'device')} of class {device_class} requested, the most that is free on one node is {most}: "
+        f"{held} of {count} are allocated"
+    )
+
+
+def _all_taken(case: Case, used: _Used, device_class: str, text: str, full: Sequence[str]) -> Finding:
     holders = _holders(case, full)
     return Finding(
         "DevicesAllocated",

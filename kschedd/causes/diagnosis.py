@@ -25,6 +25,8 @@ from kschedd.causes.devices import (
     device_elsewhere,
     devices_reach,
     devices_taken,
+    devices_told,
+    own_claims,
     unscheduled_devices,
 )
 from kschedd.causes.findings import Finding, named
@@ -217,11 +219,11 @@ def _pending(
             yield from _busy(case)
             return
         yield finding
-        edit = next((option.edit for option in finding.options), None)
-        if edit is None:
+        first = next(iter(finding.options), None)
+        if first is None or first.edit is None or first.steps:
             return
         # With this one mended, is there another?
-        case = case.after(edit)
+        case = case.after(first.edit)
 
 
 def _narrowed(case: Case) -> Finding | None:
@@ -229,11 +231,17 @@ def _narrowed(case: Case) -> Finding | None:
     for narrowing in _NARROWING:
         finding = narrowing(case)
         if finding is not None:
-            if case.reachable < case.selected:
-                told = f"{places_told(case) or 'what it claims'} can be had on {some(case.reachable)} only"
-                return attrs.evolve(finding, evidence=[*finding.evidence, told])
-            return finding
+            return _kept(case, finding)
     return None
+
+
+def _kept(case: Case, finding: Finding) -> Finding:
+    """The finding with the claims that keep the pod to the nodes it speaks of."""
+    if not case.reachable < case.selected:
+        return finding
+    told = places_told(case) or devices_told(case) or f"the devices that it claims are on {some(case.reachable)} only"
+    options = [*own_claims(case), *finding.options]
+    return attrs.evolve(finding, evidence=[*finding.evidence, told], options=options)
 
 
 def _without_claims(pod: Pod) -> Pod:
@@ -272,7 +280,7 @@ def _busy(case: Case) -> Iterator[Finding]:
     covered: set[str] = set()
     for finding, nodes in found:
         if nodes == left or not nodes <= covered:
-            yield finding
+            yield _kept(case, finding)
             covered |= nodes
 
 

@@ -172,7 +172,7 @@ def _mismatch(
         [gap.field for gap in lacks],
         [f"{each.name}: {_described(each)}" for each in usable[:4]],
         [
-            asking(case, use, f"have {use} ask for {had}", change),
+            asking(case, use, f"have {use.written} ask for {had}", change),
             *_other_classes(case, use, claim),
         ],
     )
@@ -196,14 +196,14 @@ def _no_such_volume(case: Case, use: ClaimUse, claim: Object, wanted: str) -> Fi
     likely = nearest(wanted, there)
     options = []
     if likely is not None:
-        options.append(asking(case, use, f"have {use} name volume {likely}", _setting("volumeName", likely)))
+        options.append(asking(case, use, f"have {use.written} name volume {likely}", _setting("volumeName", likely)))
     return Finding(
         "ClaimMatchesNoVolume",
         f"{use} names volume {wanted}, which does not exist" + (f" ({likely} does)" if likely else ""),
         [named(claim), ObjectNamed(_VOLUME, "", wanted)],
         ["spec.volumeName of the claim"],
         [f"volumes: {some(there)}"] if there else [],
-        [*options, asking(case, use, f"have {use} name no volume", _setting("volumeName", None))],
+        [*options, asking(case, use, f"have {use.written} name no volume", _setting("volumeName", None))],
     )
 
 

@@ -1,6 +1,6 @@
 """Causes in where volumes are, or would be made: the nodes that reach them are not those where the pod may go."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -89,7 +89,7 @@ def _all_of(places: Sequence[_Place], together: frozenset[str]) -> _Place:
 def told(case: Case) -> str:
     """The volumes that keep the pod to some nodes, and where they are; "" if none does."""
     kept = [place for place in _places(case) if len(place.nodes) < len(case.nodes)]
-    return listed([f"{place.what} ({place.where})" for place in kept]) if kept else ""
+    return listed([f"{place.what} is {place.where}" for place in kept]) if kept else ""
 
 
 # -- places -----------------------------------------------------------------------------------------------------------
@@ -181,10 +181,11 @@ def _of_free(case: Case, use: ClaimUse, claim: Object, objects: Sequence[ObjectN
 
 def _nowhere(case: Case, place: _Place) -> Finding:
     """No node is where the volume is."""
-    missing = word(place.key) == "node"
+    missing = word(place.key) == "node" and place.bound
     is_class = any(each.kind == "StorageClass" for each in place.objects[:1])
     there = sorted({node.labels[place.key] for node in case.nodes.values() if place.key in node.labels})
     evidence = [f"values of {place.key}: {some(there, _SHOWN)}" if there else f"no node has the label {place.key}"]
+    evidence += [] if there else list(_by_other_labels(case, place))
     if is_class:
         return Finding(
             "ClassTopologyConflict",
@@ -195,13 +196,25 @@ def _nowhere(case: Case, place: _Place) -> Finding:
             _classes_instead(case, place),
         )
     gone = "which does not exist" if len(place.values) == 1 else "none of which exists"
+    message = f"{place.what} is {place.where}, {gone if missing else 'and no node is there'}"
+    if place.bound:
+        evidence.append("its data can be had only where the volume is, or from a backup")
     return Finding(
         "VolumeOnMissingNode" if missing else "VolumeElsewhere",
-        f"{place.what} is {place.where}, {gone}" if missing else f"{place.what} is {place.where}, and no node is there",
+        message,
         place.objects,
         ["spec.nodeAffinity of the volume"],
-        [*evidence, "its data can be had only where the volume is, or from a backup"],
+        evidence,
+        [] if place.bound else _classes_instead(case, place),
     )
+
+
+def _by_other_labels(case: Case, place: _Place) -> Iterator[str]:
+    """Nodes that other labels of theirs place where the volume is."""
+    for key in case.labels:
+        nodes = [name for name, node in case.nodes.items() if node.labels.get(key) in place.values]
+        if nodes and word(key) == word(place.key):
+            yield f"nodes with {key}={place.values[0]}: {some(nodes)}; their CSI driver has not set its own label"
 
 
 def _elsewhere(case: Case, place: _Place) -> Finding:
@@ -255,21 +268,23 @@ def meeting(case: Case, nodes: Collection[str], against: Sequence[Demand], why: 
     """The option to demand what these nodes have, instead of what they do not meet."""
     if not against:
         return None
-    edits, words = [], []
+    edits, wanted, dropped = [], [], []
     for demand in against:
         there = sorted({case.nodes[n].labels[demand.key] for n in nodes if demand.key in case.nodes[n].labels})
         if demand.operator == IN and not demand.of_fields and there and (demand.term is not None or len(there) == 1):
             edits.append(demand.changed(demand.key, there))
-            words.append(f"{demand.key}={'|'.join(there)}")
+            wanted.append(f"{demand.key}={'|'.join(there)}")
         else:
             edits.append(demand.removed)
-            words.append(f"no {demand.key}")
+            dropped.append(str(demand))
 
     def edit(spec: Spec) -> None:
         for each in edits:
             each(spec)
 
-    return Option(f"require {listed(words)}, {why}", edit=spec_edit(edit))
+    parts = [f"require {listed(wanted)}, {why}"] if wanted else []
+    parts += [f"do not require {listed(dropped)}"] if dropped else []
+    return Option(listed(parts), edit=spec_edit(edit))
 
 
 def _classes_instead(case: Case, place: _Place) -> list[Option]:
@@ -328,7 +343,7 @@ def _no_capacity(case: Case) -> Finding | None:
         )
         if most >= asked // 4 and most:
             size = format_value(most, "BinarySI")
-            options.insert(0, asking(case, use, f"have {use} ask for {size}", _of_size(size)))
+            options.insert(0, asking(case, use, f"have {use.written} ask for {size}", _of_size(size)))
         has = (
             f"at most {format_value(most, 'BinarySI')} is free where the pod may go"
             if near

@@ -28,6 +28,7 @@ from kschedd.causes.steps import created, patched
 from kschedd.causes.workload import Workload
 from kschedd.controllers.storage.provisioner import PROVISION_FAILS, delay_of
 from kschedd.storage.claims import (
+    PROVISIONED_BY,
     SELECTED_NODE,
     STORAGE_PROVISIONER,
     WAIT_FOR_FIRST_CONSUMER,
@@ -182,7 +183,9 @@ def _unbound(case: Case, use: ClaimUse, claim: Object) -> Finding | None:
     storage_class = case.store.find("StorageClass", "", name) if name else None
     volumes = [each for each in case.store.list(_VOLUME) if class_of(each) == name]
     if storage_class is None:
-        if name and not volumes:
+        if name and all(
+            PROVISIONED_BY in each.annotations for each in volumes
+        ):  # it is no class of volumes made by hand
             return _class_missing(case, use, claim, name)
         if asks_for_no_class(claim) and not volumes:
             return _no_default(case, use, claim)
@@ -195,7 +198,8 @@ def _unbound(case: Case, use: ClaimUse, claim: Object) -> Finding | None:
 
 def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> Finding:
     there = [each.name for each in case.store.list("StorageClass")]
-    likely = nearest(name, there)
+    by_hand = {class_of(each) for each in case.store.list(_VOLUME) if PROVISIONED_BY not in each.annotations} - {""}
+    likely = nearest(name, {*there, *by_hand})
     hint = (
         f" ({likely} does)"
         if likely
@@ -205,6 +209,7 @@ def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> Findi
     )
     classes = [each.name for each in provisioning_classes(case.store)]
     choice = [likely] if likely else classes[:2]
+    known = listed(sorted({*there, *by_hand})) if there or by_hand else "none"
     return Finding(
         "StorageClassMissing",
         f"StorageClass {name}, which {use} asks for, does not exist{hint}",
@@ -214,7 +219,7 @@ def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> Findi
             *([ObjectNamed("StorageClass", "", likely)] if likely else []),
         ],
         ["spec.storageClassName of the claim"],
-        [f"{use} is {claim.status.get('phase') or 'Pending'}; classes: {listed(sorted(there)) if there else 'none'}"],
+        [f"{use} is {claim.status.get('phase') or 'Pending'}; classes: {known}"],
         list(of_class(case, use, choice)),
     )
 
