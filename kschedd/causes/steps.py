@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.schemas.kinds import kind_of, lookup
-from kschedd.causes.workload import Workload
+from kschedd.causes.workload import ExaminedWorkload
 from kschedd.printing import documents
 
 Raw = Mapping[str, Any]
@@ -32,7 +32,7 @@ _SHOWN_LINES: Final = 3  # around a difference
 
 
 @attrs.frozen(eq=False)
-class Step:
+class RemedyStep:
     """`words`: the command without the program; `given`: what it reads from `-f -`; `calls`: what the verb calls.
 
     `then_s`: how long it takes until the command has ended, where it waits for something."""
@@ -53,7 +53,7 @@ class Step:
             call(method, **params)
 
 
-def patched(raw: Raw, operations: Sequence[Raw], subresource: str = "") -> Step:
+def patched(raw: Raw, operations: Sequence[Raw], subresource: str = "") -> RemedyStep:
     kind, meta = lookup(str(raw["kind"])), raw["metadata"]
     place = ("-n", str(meta["namespace"])) if meta.get("namespace") else ()
     part = ("--subresource", subresource) if subresource else ()
@@ -61,30 +61,32 @@ def patched(raw: Raw, operations: Sequence[Raw], subresource: str = "") -> Step:
     words = ("patch", kind.singular, str(meta["name"]), *place, *part, "--type", "json", "-p", text)
     where = {"namespace": meta["namespace"]} if meta.get("namespace") else {}
     params = {"kind": raw["kind"], "name": meta["name"], **where, "patch": list(operations), "type": "json"}
-    return Step(words, [("objects.patch", {**params, **({"subresource": subresource} if subresource else {})})])
+    return RemedyStep(words, [("objects.patch", {**params, **({"subresource": subresource} if subresource else {})})])
 
 
-def created(raw: Raw) -> Step:
-    return Step(("create", "-f", "-"), [("objects.create", {"manifest": dict(raw)})], documents.as_yaml(dict(raw)))
+def created(raw: Raw) -> RemedyStep:
+    return RemedyStep(
+        ("create", "-f", "-"), [("objects.create", {"manifest": dict(raw)})], documents.as_yaml(dict(raw))
+    )
 
 
-def uncordoned(node: str) -> Step:
-    return Step(("uncordon", node), [("nodes.uncordon", {"name": node})])
+def uncordoned(node: str) -> RemedyStep:
+    return RemedyStep(("uncordon", node), [("nodes.uncordon", {"name": node})])
 
 
-def deleted(kind: str, namespace: str, names: Sequence[str]) -> Step:
+def deleted(kind: str, namespace: str, names: Sequence[str]) -> RemedyStep:
     place = ("-n", namespace) if namespace else ()
     where = {"namespace": namespace} if namespace else {}
     calls = [("objects.delete", {"kind": kind, "name": name, **where}) for name in names]
-    return Step(("delete", lookup(kind).singular, *names, *place), calls)
+    return RemedyStep(("delete", lookup(kind).singular, *names, *place), calls)
 
 
-def replaced(raw: Raw) -> Step:
+def replaced(raw: Raw) -> RemedyStep:
     """The object is deleted and created anew."""
     meta = raw["metadata"]
     where = {"namespace": meta["namespace"]} if meta.get("namespace") else {}
     gone = ("objects.delete", {"kind": raw["kind"], "name": meta["name"], **where, "grace_period_s": 0})
-    return Step(
+    return RemedyStep(
         ("replace", "--force", "-f", "-"),
         [gone, ("objects.create", {"manifest": dict(raw)})],
         documents.as_yaml(dict(raw)),
@@ -94,7 +96,7 @@ def replaced(raw: Raw) -> Step:
 # -- a changed workload ---------------------------------------------------------------------------------------------
 
 
-def steps_to(workload: Workload, after: dict[str, Any]) -> list[Step]:
+def steps_to(workload: ExaminedWorkload, after: dict[str, Any]) -> list[RemedyStep]:
     """What makes the workload's manifest so. Pods that wait with the old template are replaced where no controller
     would do it."""
     before = workload.obj.raw
