@@ -18,6 +18,7 @@ from kschedd.answers import plain
 from kschedd.api.manifests import read_text
 from kschedd.api.schemas.kinds import KINDS, kind_of, lookup
 from kschedd.api.selecting.selector_text import parse_field_selector, parse_selector_text
+from kschedd.api.text.times import stamp
 from kschedd.causes.answers import CauseAnswer, DiagnosisAnswer, ObjectNamed
 from kschedd.explain.answers import Explanation, Score, SearchAnswer, Skipped, VerdictAnswer
 from kschedd.methods import daemon_methods
@@ -27,7 +28,6 @@ from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.params import bind
 from kschedd.service.table import Call, Method, Stream, find_method
-from kschedd.store.times import stamp
 from tests.rpc.documented import as_documented
 
 Raw = dict[str, Any]
