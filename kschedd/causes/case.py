@@ -24,13 +24,14 @@ Raw = Mapping[str, Any]
 
 @attrs.define(eq=False, slots=False)
 class Case:
-    """`explanation`: of the pod, as if it had no node."""
+    """`explanation`: of the pod, as if it had no node. `deviceless`: nodes that never have the devices it asks for."""
 
     engine: Engine
     workload: ExaminedWorkload
     pod: Pod
     explanation: Explanation
     preempted: Sequence[PodPreempted] = ()  # pods of the namespace
+    deviceless: frozenset[str] = frozenset()
 
     def after(self, edit: Edit) -> "Case":
         """The case as it would be with the workload changed so, and the pod with it."""
@@ -75,8 +76,8 @@ class Case:
 
     @cached_property
     def reachable(self) -> set[str]:
-        """Those of them where the pod's volumes can be had; all of them if that is nowhere."""
-        return self.selected - self.rejected_by("VolumeBinding", "VolumeZone") or self.selected
+        """Those of them where the pod's volumes and devices can be had; all of them if that is nowhere."""
+        return self.selected - self.rejected_by("VolumeBinding", "VolumeZone") - self.deviceless or self.selected
 
     @cached_property
     def open(self) -> set[str]:

@@ -20,7 +20,7 @@ from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
 
 Spec = dict[str, Any]
-_QUOTA: Final = re.compile(r"exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)")
+QUOTA: Final = re.compile(r"exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)")
 _UNSTATED: Final = re.compile(r"failed quota: ([^:]+): must specify (.+)$")
 _BOUND: Final = re.compile(
     r"(maximum|minimum) (\S+) usage per (Container|Pod) is (\S+?)(?:, but (request|limit) is (\S+)|\.)"
@@ -117,7 +117,7 @@ def is_ready(pod: Pod) -> bool:
 def _refused(store: ClusterWriter, workload: ExaminedWorkload, missing: int, why: str) -> FoundCause:
     rest = f"{missing} of {counted(workload.wanted, 'replica')} {'is' if missing == 1 else 'are'} not created"
     for pattern, tell in (
-        (_QUOTA, _over_quota),
+        (QUOTA, _over_quota),
         (_UNSTATED, _unstated),
         (_BOUND, _out_of_bounds),
         (_SECURITY, _insecure),
@@ -151,6 +151,13 @@ def _amounts(text: str) -> dict[str, str]:
 
 
 def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
+    return over_quota(store, workload, rest, found, workload.wanted - len(workload.pods), len(workload.pods))
+
+
+def over_quota(
+    store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str], missing: int, fits: int
+) -> FoundCause:
+    """`missing`: objects that are to be created; `fits`: replicas that there may be as things are."""
     name, asked, used, hard = found[1], _amounts(found[2]), _amounts(found[3]), _amounts(found[4])
     parts = [
         f"{resource} {used.get(resource, '0')} of {hard[resource]} used, {asked[resource]} more requested"
@@ -160,7 +167,6 @@ def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, fou
     quota = store.find("ResourceQuota", namespace, name)
     options = []
     if quota is not None:
-        missing = workload.wanted - len(workload.pods)
         # A rollout makes one pod more than are wanted, for a while.
         wanted = {resource: _sum(used.get(resource, "0"), asked[resource], missing) for resource in asked}
         operations = [
@@ -176,7 +182,6 @@ def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, fou
                 target=f"resourcequota/{name}",
             )
         )
-    fits = len(workload.pods)
     if fits and "replicas" in workload.spec:
 
         def scaled(manifest: dict[str, Any], spec: Spec) -> None:

@@ -6,6 +6,7 @@ Only where nodes are left by all of these, what is on them now is looked at: roo
 each enough by themselves are all named.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -16,22 +17,33 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_resource
 from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer, RemedyAnswer
-from kschedd.causes.case import Case, case_of, listed, some
+from kschedd.causes.case import Case, case_of, some
+from kschedd.causes.claims_refused import claims_refused
 from kschedd.causes.creating import held, not_created, not_created_yet, selected_nothing, template_pod
+from kschedd.causes.devices import (
+    device_claims_at_fault,
+    device_elsewhere,
+    devices_reach,
+    devices_taken,
+    unscheduled_devices,
+)
 from kschedd.causes.findings import FoundCause, named
 from kschedd.causes.neighbors import apart_or_together, port_taken
 from kschedd.causes.node import node_causes, pods_to_move
+from kschedd.causes.places import told as places_told
+from kschedd.causes.places import volume_elsewhere
 from kschedd.causes.remedies import remedies
 from kschedd.causes.rollouts import needs_room, outdated, stuck
 from kschedd.causes.selecting import no_node_selected
 from kschedd.causes.spreading import missing_key, not_spread
+from kschedd.causes.storage import claims_at_fault, provisioning, unscheduled_claims
 from kschedd.causes.tainted import all_tainted
 from kschedd.causes.trial import Trials
+from kschedd.causes.volumes import claim_in_use, volume_limit
 from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster
 from kschedd.scheduling.records import PodPreempted
-from kschedd.storage.claims import claims_used
 
 _SHOWN_NODES: Final = 5
 _MOST_CAUSES: Final = 3
@@ -40,6 +52,8 @@ _MOST_CAUSES: Final = 3
 _DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
     no_node_selected,
     no_such_resource,
+    volume_elsewhere,
+    device_elsewhere,
     all_tainted,
     larger_than_every_node,
     missing_key,
@@ -154,6 +168,8 @@ def causes(
         stuck(engine, workload)
         or evicted_soon(engine, workload)
         or not_created_yet(workload)
+        or unscheduled_claims(engine.store, workload)
+        or unscheduled_devices(engine.store, workload)
         or nothing_wrong(workload)
     )
 
@@ -166,29 +182,41 @@ def _found(
     if told is not None:
         yield told
         return
+    unmade = list(claims_refused(store, workload))
+    yield from unmade
     if pod is not None:
-        yield from _pending(cluster, workload, pod, case)
+        yield from _pending(cluster, workload, pod, case, claimless=bool(unmade))
     refused = not_created(store, workload)
     if refused is not None:
         yield refused
 
 
-def _pending(cluster: VirtualCluster, workload: ExaminedWorkload, pod: Pod, case: Case | None) -> Iterator[FoundCause]:
-    """Why the pod has no node."""
+def _pending(
+    cluster: VirtualCluster, workload: ExaminedWorkload, pod: Pod, case: Case | None, *, claimless: bool
+) -> Iterator[FoundCause]:
+    """Why the pod has no node. `claimless`: claims of it are not there, which is known already."""
     unknown = unknown_scheduler(cluster.engine, workload, pod)
     if unknown is not None:
         yield unknown
     if case is None:
         return
+    claims = [*claims_at_fault(case), *device_claims_at_fault(case)]
+    yield from claims
+    if claims or claimless:
+        # What else is wrong shows once the claims are left out.
+        case = case_of(cluster.engine, workload, _without_claims(pod))
     gate = gated(case)
     if gate is not None:
         yield gate
-    waits = nominated(case) or fits_now(case) or outdated(case)
+    if (claims or claimless) and not case.explanation.message:
+        return
+    waits = provisioning(case) or nominated(case) or fits_now(case) or outdated(case)
     if waits is not None:
         if gate is None:
             yield waits
         return
     for _ in range(_MOST_CAUSES):
+        case = attrs.evolve(case, deviceless=frozenset(set(case.nodes) - devices_reach(case)))
         finding = _unmet_demand(case)
         if finding is None:
             yield from _busy(case)
@@ -207,11 +235,21 @@ def _unmet_demand(case: Case) -> FoundCause | None:
         finding = demand(case)
         if finding is not None:
             if case.reachable < case.selected:
-                claims = listed([use.name for use in claims_used(case.pod)])
-                told = f"the volumes of {claims} can be had on {some(case.reachable)} only"
+                told = f"{places_told(case) or 'what it claims'} can be had on {some(case.reachable)} only"
                 return attrs.evolve(finding, evidence=[*finding.evidence, told])
             return finding
     return None
+
+
+def _without_claims(pod: Pod) -> Pod:
+    """The pod as it were without volumes of claims and without devices."""
+    raw = copy.deepcopy(dict(pod.raw))
+    spec = raw["spec"]
+    spec.pop("resourceClaims", None)
+    spec["volumes"] = [
+        v for v in spec.get("volumes") or () if "persistentVolumeClaim" not in v and "ephemeral" not in v
+    ]
+    return Pod.from_raw(raw)
 
 
 def _busy(case: Case) -> Iterator[FoundCause]:
@@ -221,6 +259,9 @@ def _busy(case: Case) -> Iterator[FoundCause]:
         (finding, {name for name in left if set(plugins) & set(case.rejections.get(name, ()))})
         for plugins, finding in (
             (("NodeResourcesFit",), no_room(case, left)),
+            (("VolumeRestrictions",), claim_in_use(case, left)),
+            (("NodeVolumeLimits",), volume_limit(case, left)),
+            (("DynamicResources",), devices_taken(case, left)),
             (("NodePorts",), port_taken(case, left)),
             (("PodTopologySpread",), not_spread(case, left)),
             *((("InterPodAffinity",), each) for each in apart_or_together(case, left)),

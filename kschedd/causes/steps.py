@@ -28,6 +28,8 @@ _OF_CONTROLLERS: Final = (
     "batch.kubernetes.io/job-name",
 )
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_OF_BINDING: Final = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/storage-provisioner")
+_PROTECTION: Final = "kubernetes.io/pvc-protection"
 _SHOWN_LINES: Final = 3  # around a difference
 
 
@@ -74,11 +76,14 @@ def uncordoned(node: str) -> RemedyStep:
     return RemedyStep(("uncordon", node), [("nodes.uncordon", {"name": node})])
 
 
-def deleted(kind: str, namespace: str, names: Sequence[str]) -> RemedyStep:
+def deleted(kind: str, namespace: str, names: Sequence[str], *, orphaning: bool = False) -> RemedyStep:
+    """`orphaning`: what the objects own is left."""
     place = ("-n", namespace) if namespace else ()
-    where = {"namespace": namespace} if namespace else {}
-    calls = [("objects.delete", {"kind": kind, "name": name, **where}) for name in names]
-    return RemedyStep(("delete", lookup(kind).singular, *names, *place), calls)
+    where: Raw = {"namespace": namespace} if namespace else {}
+    how: Raw = {"propagation": "Orphan"} if orphaning else {}
+    calls = [("objects.delete", {"kind": kind, "name": name, **where, **how}) for name in names]
+    cascade = ("--cascade", "orphan") if orphaning else ()
+    return RemedyStep(("delete", lookup(kind).singular, *names, *place, *cascade), calls)
 
 
 def replaced(raw: Raw) -> RemedyStep:
@@ -105,11 +110,11 @@ def steps_to(workload: ExaminedWorkload, after: dict[str, Any]) -> list[RemedySt
         return []
     match workload.kind:
         case "Job":
-            return [replaced(_as_new(after))]
+            return [replaced(as_new(after))]
         case "Pod":
             if all(_allowed_of_pod(operation) for operation in operations):
                 return [patched(before, operations)]
-            return [replaced(_as_new(after))]
+            return [replaced(as_new(after))]
         case "StatefulSet" | "ReplicaSet" | "ReplicationController" if workload.pending and _of_template(operations):
             # Their controllers keep a pod that is not ready, or every pod, when the template changes.
             names = [pod.name for pod in workload.pending]
@@ -128,13 +133,15 @@ def _allowed_of_pod(operation: Raw) -> bool:
     )
 
 
-def _as_new(raw: Raw) -> dict[str, Any]:
+def as_new(raw: Raw) -> dict[str, Any]:
     """The manifest as somebody would write it: without what the server and the controllers have added."""
     made: dict[str, Any] = copy.deepcopy(dict(raw))
     made.pop("status", None)
     meta = made["metadata"] = {key: value for key, value in made["metadata"].items() if key not in _OF_THE_SERVER}
     (meta.get("annotations") or {}).pop(_LAST_APPLIED, None)
     spec = made.get("spec") or {}
+    if made["kind"] == "PersistentVolumeClaim":
+        _without_binding(meta, spec)
     if made["kind"] == "Job":
         spec.pop("selector", None)
         for part in (meta, (spec.get("template") or {}).get("metadata") or {}):
@@ -149,6 +156,16 @@ def _as_new(raw: Raw) -> dict[str, Any]:
             mounts = container.get("volumeMounts") or ()
             container["volumeMounts"] = [m for m in mounts if not str(m.get("name")).startswith("kube-api-access-")]
     return made
+
+
+def _without_binding(meta: dict[str, Any], spec: dict[str, Any]) -> None:
+    """Take out of a claim what the volume controller, the scheduler and the API server have added."""
+    spec.pop("volumeName", None)
+    annotations, finalizers = meta.pop("annotations", None) or {}, meta.pop("finalizers", None) or ()
+    if left := {name: text for name, text in annotations.items() if not name.startswith(_OF_BINDING)}:
+        meta["annotations"] = left
+    if kept := [name for name in finalizers if name != _PROTECTION]:
+        meta["finalizers"] = kept
 
 
 def diff(before: Raw, after: Raw) -> str:
