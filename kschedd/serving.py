@@ -38,7 +38,7 @@ from kschedd.live.mirror import MirrorActor, mirroring
 from kschedd.live.remote import RemoteCluster, scheduling
 from kschedd.methods import daemon_methods
 from kschedd.recording.wiring import RecordOptions
-from kschedd.rpc.message_limits import Limits
+from kschedd.rpc.message_checks import Limits
 from kschedd.rpc.paths import default_socket_path
 from kschedd.rpc.sessions.built_in import method_table
 from kschedd.rpc.sessions.listener import EagerListener, unix_listener
@@ -47,10 +47,10 @@ from kschedd.rpc.sessions.sending import Total
 from kschedd.rpc.sessions.server import Places, Server
 from kschedd.rpc.sessions.session import SessionLimits, Shared
 from kschedd.rpc.sessions.unfinished import Unfinished
+from kschedd.service.daemon.metrics import push_metrics
 from kschedd.service.daemon.process import DaemonState
-from kschedd.service.daemon.pushing import push_metrics
 from kschedd.service.daemon.reloading import Reloading
-from kschedd.service.shares import FairShares
+from kschedd.service.workers import FairShares
 from kschedd.shutdown import ORDERLY_S, end_within, heeded, lift_deadline
 from kschedd.startup.clock import started_clock
 from kschedd.startup.doors import audit_log, remote_door, tell_of

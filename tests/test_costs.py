@@ -10,7 +10,7 @@ from kschedd.api.selecting.selectors import from_map, parse_label_selector
 from kschedd.api.text.documents import read_documents
 from kschedd.apiserver.codec.bodies import read_body, read_json
 from kschedd.store.patches.json_patch import json_patch
-from kschedd.store.patching import patched, read_configuration
+from kschedd.store.patches.patching import patched, read_configuration
 from kschedd.store.store import Store
 from tests.cost import GROWTH, cost_of, growth_of
 from tests.metering import metered

@@ -32,6 +32,20 @@ def test_the_rows_of_the_architecture_are_the_layers_that_are_checked() -> None:
     assert rows == dict(enumerate(above))
 
 
+def test_the_architecture_names_files_that_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = {name for name in NAME.findall(text) if re.fullmatch(r"[\w/]+/\w+\.(py|md)", name)}
+    assert len(named) > 60
+    assert sorted(name for name in named if not any((ROOT / root / name).is_file() for root in ("kschedd", ""))) == []
+
+
+def test_the_channels_of_the_architecture_are_those_of_the_wiring() -> None:
+    wired = re.findall(r"open_memory_channel\[(.*)\]\((\w+)\)", (ROOT / "kschedd/daemon.py").read_text("utf-8"))
+    rows = re.findall(r"^\| [\w ,]+ \| `(.*)` \| `?(\w+)`? \|", section("ARCHITECTURE.md", "Actors and channels"), re.M)
+    told = {(carried.replace("\\|", "|"), size) for carried, size in rows}
+    assert told == set(wired) - {("Sequence[SchedulerEvent]", "0")}  # which only a real cluster has
+
+
 def test_the_readme_names_every_package() -> None:
     named = set(NAME.findall(section("README.md", "Layout")))
     packages = {file.parent.name for file in (ROOT / "kschedd").glob("*/__init__.py")}

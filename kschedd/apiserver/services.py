@@ -11,7 +11,7 @@ from kschedd.apiserver.tokens import Tokens
 from kschedd.apiserver.watch_groups import WatchGroups
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.execution import Executor
-from kschedd.service.shares import FairShares
+from kschedd.service.workers import FairShares
 
 LARGE_BODY: Final = 64 << 10  # bytes: such a request is worked on beside the loop
 

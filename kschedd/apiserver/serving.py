@@ -25,7 +25,7 @@ from kschedd.controllers.parts import Part
 from kschedd.http.server import HttpLimits, HttpServer
 from kschedd.limits import BOUNDS
 from kschedd.service.cluster import ClusterBackend
-from kschedd.service.shares import FairShares
+from kschedd.service.workers import FairShares
 from kschedd.store.creating.service_addresses import SERVICE_RANGE
 
 MOST_CONNECTIONS = BOUNDS["http-connections"].default

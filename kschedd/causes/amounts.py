@@ -10,9 +10,9 @@ from kschedd.api.quantity import format_milli, format_value, milli_value, value
 from kschedd.api.similar_nodes import similar_node
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, listed, some
-from kschedd.causes.findings import ADD_OBJECT, Finding, Option, spec_edit
+from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import nearest
-from kschedd.causes.steps import Step, created
+from kschedd.causes.steps import RemedyStep, created
 from kschedd.causes.tainted import all_tainted, meant_for, said, untolerated
 from kschedd.causes.workload import workload_of
 
@@ -48,7 +48,7 @@ def shown(resource: str, number: int) -> str:
 # -- resources that the nodes do not have -----------------------------------------------------------------------------
 
 
-def no_such_resource(case: Case) -> Finding | None:
+def no_such_resource(case: Case) -> FoundCause | None:
     """A resource that no node offers, or that only nodes offer whose taint the pod does not tolerate."""
     for resource, number in case.pod.requests.items():
         if not number or resource in _USUAL:
@@ -60,7 +60,7 @@ def no_such_resource(case: Case) -> Finding | None:
             return all_tainted(case, offering)
         if not offering:
             return _unknown(case, resource, number)
-        return Finding(
+        return FoundCause(
             "ResourceOnOtherNodes",
             f"{resource} is on {counted(len(offering), 'node')} only, and the pod selects none of them",
             [ObjectNamed("Node", "", name) for name in sorted(offering)[:3]],
@@ -71,7 +71,7 @@ def no_such_resource(case: Case) -> Finding | None:
     return None
 
 
-def _unknown(case: Case, resource: str, number: int) -> Finding:
+def _unknown(case: Case, resource: str, number: int) -> FoundCause:
     offered = {name for node in case.nodes.values() for name, there in node.allocatable.items() if there > 0}
     likely = nearest(resource, offered - {*_USUAL, "pods"})
     text = f"no node offers the resource `{resource}` ({shown(resource, number)} requested)"
@@ -80,7 +80,7 @@ def _unknown(case: Case, resource: str, number: int) -> Finding:
         listed_ = sorted(name for name in offered if name not in (*_USUAL, "pods"))
         evidence = [f"resources that nodes offer beside cpu and memory: {listed(listed_) if listed_ else 'none'}"]
 
-        return Finding(
+        return FoundCause(
             "ResourceOnNoNode",
             text,
             fields=fields,
@@ -92,13 +92,13 @@ def _unknown(case: Case, resource: str, number: int) -> Finding:
         for holder, _ in _asking(spec, resource):
             holder[likely] = holder.pop(resource)
 
-    return Finding(
+    return FoundCause(
         "ResourceMisspelled",
         f"{text}; {counted(len(with_it), 'node')} offer{'s' if len(with_it) == 1 else ''} `{likely}`",
         [ObjectNamed("Node", "", name) for name in sorted(with_it)[:3]],
         fields,
         [f"nodes with {likely}: {some(with_it)}"],
-        [Option(f"request {likely}", edit=spec_edit(renamed))],
+        [RemedyOption(f"request {likely}", edit=spec_edit(renamed))],
     )
 
 
@@ -117,7 +117,7 @@ def _asking(spec: Mapping[str, Any], resource: str) -> list[tuple[Any, str]]:
 # -- more than any node has -------------------------------------------------------------------------------------------
 
 
-def larger_than_every_node(case: Case) -> Finding | None:
+def larger_than_every_node(case: Case) -> FoundCause | None:
     """An amount that no node which the pod may use has, even when empty."""
     if not case.open or case.large_enough:
         return None
@@ -150,7 +150,7 @@ def larger_than_every_node(case: Case) -> Finding | None:
         taints = sorted({said(taint) for name in elsewhere for taint in untolerated(case, name)})
         why = f", which have the taint {listed(taints)}" if taints else ", which the pod does not select"
         evidence.append(f"large enough: {some(elsewhere)}{why}")
-    return Finding(
+    return FoundCause(
         code,
         message if slip is None else f"{message}: `{_as_written(*slip)}` may be meant as `{slip[1]}`",
         [ObjectNamed("Node", "", name)],
@@ -160,10 +160,10 @@ def larger_than_every_node(case: Case) -> Finding | None:
     )
 
 
-def _no_node_has_all(case: Case) -> Finding:
+def _no_node_has_all(case: Case) -> FoundCause:
     asked = {resource: number for resource, number in case.pod.requests.items() if number}
     parts = [f"{shown(resource, number)} {resource}" for resource, number in asked.items()]
-    return Finding(
+    return FoundCause(
         "RequestAboveEveryNode",
         f"no node that the pod may use has {listed(parts)} together",
         fields=[field for resource in asked for _, field in _asking(case.workload.pod_spec, resource)],
@@ -211,7 +211,7 @@ def _read(resource: str, text: str) -> int:
     return milli_value(text) if resource == "cpu" else value(text)
 
 
-def _smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -> list[Option]:
+def _smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -> list[RemedyOption]:
     """Requests that fit as things are: the unit that may be meant, else the largest amount that all replicas get."""
     edits: list[Callable[[Spec], None]] = []
     words = []
@@ -236,7 +236,7 @@ def _smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) 
         for each in edits:
             each(spec)
 
-    return [Option(f"request {listed(words)}", edit=spec_edit(edit))]
+    return [RemedyOption(f"request {listed(words)}", edit=spec_edit(edit))]
 
 
 def _largest_for_all(case: Case, resource: str) -> int:
@@ -314,7 +314,7 @@ class _Lack:
     where: str
 
 
-def no_room(case: Case, among: Iterable[str]) -> Finding | None:
+def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
     """Nodes that are large enough, and full."""
     full = [name for name in among if "NodeResourcesFit" in case.rejections.get(name, {})]
     if not full:
@@ -347,7 +347,7 @@ def no_room(case: Case, among: Iterable[str]) -> Finding | None:
         code, message = "DeferredResize", f"{message}: {resized}"
     elif preempted:
         code, message = "Preempted", f"{preempted}; {message}"
-    return Finding(
+    return FoundCause(
         code,
         message,
         [ObjectNamed("Node", "", first.where)],
@@ -394,9 +394,9 @@ def _part(case: Case, lack: _Lack) -> str:
     return f"{shown(lack.resource, case.pod.requests[lack.resource])} {lack.resource}"
 
 
-def _too_many_pods(case: Case, full: Sequence[str]) -> Finding:
+def _too_many_pods(case: Case, full: Sequence[str]) -> FoundCause:
     node = case.nodes[full[0]]
-    return Finding(
+    return FoundCause(
         "ClusterFull",
         f"all {counted(len(full), 'node')} that the pod may use have as many pods as they may have "
         f"({node.name}: {node.allocatable.get('pods', 0)})",
@@ -423,7 +423,7 @@ def _more(case: Case) -> list[str]:
     return [f"{counted(waiting, 'pod')} of the workload wait"] if waiting > 1 else []
 
 
-def _more_nodes(case: Case, full: Sequence[str]) -> list[Option]:
+def _more_nodes(case: Case, full: Sequence[str]) -> list[RemedyOption]:
     """Nodes like the one that is there most often, as many as the pods that wait need."""
     like = max((case.nodes[name] for name in full), key=lambda node: (_room(case.pod, node.allocatable), node.name))
     each = max(1, _room(case.pod, like.allocatable))
@@ -433,11 +433,11 @@ def _more_nodes(case: Case, full: Sequence[str]) -> list[Option]:
     for number in dict.fromkeys((least, min(waiting, _MOST_NODES))):
         steps = [created_node(case, like.raw, place) for place in range(number)]
         summary = f"add {counted(number, 'node')} like {like.name}"
-        found.append(Option(summary, ADD_OBJECT, steps=steps, target=f"node/{like.name}"))
+        found.append(RemedyOption(summary, ADD_OBJECT, steps=steps, target=f"node/{like.name}"))
     return found
 
 
-def created_node(case: Case, like: Mapping[str, Any], place: int) -> Step:
+def created_node(case: Case, like: Mapping[str, Any], place: int) -> RemedyStep:
     """The step that adds a node like this one, ready."""
     name = _free_name(case, str(like["metadata"]["name"]), place)
     made = similar_node(like, name)

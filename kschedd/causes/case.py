@@ -12,7 +12,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.causes.findings import Edit
-from kschedd.causes.workload import Workload
+from kschedd.causes.workload import ExaminedWorkload
 from kschedd.explain.answers import Explanation
 from kschedd.explain.explain import explain
 from kschedd.scheduling.records import PodPreempted
@@ -27,7 +27,7 @@ class Case:
     """`explanation`: of the pod, as if it had no node. `deviceless`: nodes that never have the devices it asks for."""
 
     engine: Engine
-    workload: Workload
+    workload: ExaminedWorkload
     pod: Pod
     explanation: Explanation
     preempted: Sequence[PodPreempted] = ()  # pods of the namespace
@@ -109,7 +109,7 @@ class Case:
         return {self.nodes[name].labels[key] for name in nodes if key in self.nodes[name].labels}
 
 
-def case_of(engine: Engine, workload: Workload, pod: Pod, preempted: Sequence[PodPreempted] = ()) -> Case:
+def case_of(engine: Engine, workload: ExaminedWorkload, pod: Pod, preempted: Sequence[PodPreempted] = ()) -> Case:
     """The case of a pod for which there is a profile."""
     found = explain(engine.machine, pod, engine.driver.nominator.by_node(), suggesting=False)
     return Case(engine, workload, pod, found, preempted)

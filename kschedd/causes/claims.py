@@ -14,9 +14,9 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.causes.case import Case, counted
-from kschedd.causes.findings import REPLACE_OBJECT, REPLACE_WORKLOAD, Option, spec_edit
-from kschedd.causes.steps import Step, as_new, created, deleted
-from kschedd.causes.workload import Workload
+from kschedd.causes.findings import REPLACE_OBJECT, REPLACE_WORKLOAD, RemedyOption, spec_edit
+from kschedd.causes.steps import RemedyStep, as_new, created, deleted
+from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.stateful_pods import claim_name, claim_templates, replicas_wanted, start_ordinal
 from kschedd.storage.claims import claims_used, class_of, default_class, ephemeral_claim, fully_bound
 from kschedd.storage.provisioning import NO_PROVISIONER
@@ -85,26 +85,31 @@ def provisioning_classes(store: ClusterReader) -> list[Object]:
 # -- changes ----------------------------------------------------------------------------------------------------------
 
 
-def asking(case: Case, use: ClaimUse, summary: str, change: Callable[[Spec], None]) -> Option:
+def asking(case: Case, use: ClaimUse, summary: str, change: Callable[[Spec], None]) -> RemedyOption:
     """The option that has the claim ask for something else; `change` changes its spec in place."""
     if use.home is not Home.OBJECT:
         return changing_template(case.workload, case.store, use.volume, use.home, summary, change)
     assert use.claim is not None, "a claim is expected that can be replaced"
     steps = _replaced(use.claim, change)
-    return Option(summary, REPLACE_OBJECT, steps=steps, target=f"persistentvolumeclaim/{use.name}")
+    return RemedyOption(summary, REPLACE_OBJECT, steps=steps, target=f"persistentvolumeclaim/{use.name}")
 
 
 def changing_template(
-    workload: Workload, store: ClusterReader, volume: str, home: Home, summary: str, change: Callable[[Spec], None]
-) -> Option:
+    workload: ExaminedWorkload,
+    store: ClusterReader,
+    volume: str,
+    home: Home,
+    summary: str,
+    change: Callable[[Spec], None],
+) -> RemedyOption:
     """The option that changes a template of claims in the workload."""
     if home is Home.EPHEMERAL:
-        return Option(summary, edit=spec_edit(_of_ephemeral(volume, change)))
+        return RemedyOption(summary, edit=spec_edit(_of_ephemeral(volume, change)))
     steps = _stateful(workload, store, volume, change)
-    return Option(summary, REPLACE_WORKLOAD, steps=steps, target=workload.label)
+    return RemedyOption(summary, REPLACE_WORKLOAD, steps=steps, target=workload.label)
 
 
-def of_class(case: Case, use: ClaimUse, names: Sequence[str]) -> Iterator[Option]:
+def of_class(case: Case, use: ClaimUse, names: Sequence[str]) -> Iterator[RemedyOption]:
     """Options that have the claim ask for one of these classes."""
     for name in names:
         yield asking(case, use, f"have {use.written} ask for class {name}", _with_class(name))
@@ -117,7 +122,7 @@ def _with_class(name: str) -> Callable[[Spec], None]:
     return change
 
 
-def _replaced(claim: Object, change: Callable[[Spec], None]) -> list[Step]:
+def _replaced(claim: Object, change: Callable[[Spec], None]) -> list[RemedyStep]:
     made = as_new(claim.raw)
     made["spec"] = copy.deepcopy(made["spec"])
     change(made["spec"])
@@ -133,7 +138,9 @@ def _of_ephemeral(volume: str, change: Callable[[Spec], None]) -> Callable[[Spec
     return edit
 
 
-def _stateful(workload: Workload, store: ClusterReader, template: str, change: Callable[[Spec], None]) -> list[Step]:
+def _stateful(
+    workload: ExaminedWorkload, store: ClusterReader, template: str, change: Callable[[Spec], None]
+) -> list[RemedyStep]:
     """The StatefulSet is made anew around its pods, and so are the claims that have no volume yet."""
     made = as_new(workload.obj.raw)
     made["spec"] = copy.deepcopy(made["spec"])
@@ -149,7 +156,7 @@ def _stateful(workload: Workload, store: ClusterReader, template: str, change: C
     return [*steps, created(made)]
 
 
-def _unbound(workload: Workload, store: ClusterReader, template: str) -> Iterator[Object]:
+def _unbound(workload: ExaminedWorkload, store: ClusterReader, template: str) -> Iterator[Object]:
     raw: Mapping[str, Any] = next(e for e in claim_templates(workload.obj) if e["metadata"]["name"] == template)
     first = start_ordinal(workload.obj)
     for ordinal in range(first, first + replicas_wanted(workload.obj)):
@@ -158,7 +165,7 @@ def _unbound(workload: Workload, store: ClusterReader, template: str) -> Iterato
             yield claim
 
 
-def as_many_as_scheduled(case: Case) -> list[Option]:
+def as_many_as_scheduled(case: Case) -> list[RemedyOption]:
     """The option to have no more replicas than have a node."""
     fits = len(case.workload.scheduled)
     if not fits or "replicas" not in case.workload.spec:
@@ -167,7 +174,7 @@ def as_many_as_scheduled(case: Case) -> list[Option]:
     def edit(manifest: dict[str, Any], spec: Spec) -> None:
         manifest["spec"]["replicas"] = fits
 
-    return [Option(counted(fits, "replica"), edit=edit, less=True)]
+    return [RemedyOption(counted(fits, "replica"), edit=edit, less=True)]
 
 
 def storage_text(spec: Mapping[str, Any]) -> str:

@@ -14,8 +14,8 @@ from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import counted
 from kschedd.causes.claims import CLAIM, Home, changing_template
 from kschedd.causes.creating import QUOTA, over_quota
-from kschedd.causes.findings import Finding, named
-from kschedd.causes.workload import Workload
+from kschedd.causes.findings import FoundCause, named
+from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.stateful_pods import missing_claims, replicas_wanted, start_ordinal
 from kschedd.devices.claims import generated_claim
 from kschedd.storage.claims import ephemeral_claim
@@ -27,7 +27,7 @@ Raw = Mapping[str, Any]
 _BOUND: Final = re.compile(r"(maximum|minimum) storage usage per PersistentVolumeClaim is (\S+), but request is (\S+)")
 
 
-def claims_refused(store: ClusterWriter, workload: Workload) -> Iterator[Finding]:
+def claims_refused(store: ClusterWriter, workload: ExaminedWorkload) -> Iterator[FoundCause]:
     """Why claims that the workload's pods are to have are not there; nothing where all are, or would be created."""
     refused: dict[str, list[tuple[_ToCreate, str]]] = {}
     for each in _to_create(store, workload):
@@ -50,7 +50,7 @@ class _ToCreate:
     home: Home
 
 
-def _to_create(store: ClusterWriter, workload: Workload) -> Iterator[_ToCreate]:
+def _to_create(store: ClusterWriter, workload: ExaminedWorkload) -> Iterator[_ToCreate]:
     if workload.kind == "StatefulSet":
         first = start_ordinal(workload.obj)
         for ordinal in range(first, first + replicas_wanted(workload.obj)):
@@ -86,7 +86,7 @@ def _of_pod(store: ClusterWriter, pod: Pod) -> Iterator[_ToCreate]:
             yield _ToCreate(made, str(entry.get("name")), Home.OBJECT)
 
 
-def _finding(store: ClusterWriter, workload: Workload, first: _ToCreate, why: str, count: int) -> Finding:
+def _finding(store: ClusterWriter, workload: ExaminedWorkload, first: _ToCreate, why: str, count: int) -> FoundCause:
     kind, meta = str(first.manifest["kind"]), first.manifest["metadata"]
     name = str(meta.get("name") or meta.get("generateName"))
     rest = f"{kind} {name} is not created" if count == 1 else f"{count} {kind}s are not created, such as {name}"
@@ -96,12 +96,12 @@ def _finding(store: ClusterWriter, workload: Workload, first: _ToCreate, why: st
     bound = _BOUND.search(why)
     if bound is not None:
         return _out_of_bounds(store, workload, rest, bound, first.volume, first.home)
-    return Finding("CreationRefused", f"{rest}: {why}", [named(workload.obj)], ["spec.volumes"])
+    return FoundCause("CreationRefused", f"{rest}: {why}", [named(workload.obj)], ["spec.volumes"])
 
 
 def _out_of_bounds(
-    store: ClusterWriter, workload: Workload, rest: str, found: re.Match[str], volume: str, home: Home
-) -> Finding:
+    store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str], volume: str, home: Home
+) -> FoundCause:
     way, bound, stated = found.groups()
     namespace = workload.obj.namespace
     ranges = [
@@ -116,7 +116,7 @@ def _out_of_bounds(
 
     most = "at most" if way == "maximum" else "at least"
     option = changing_template(workload, store, volume, home, f"have claims ask for {bound} of storage", change)
-    return Finding(
+    return FoundCause(
         "LimitRangeViolated",
         f"LimitRange {name} allows {most} {bound} of storage per claim, and {stated} is requested: {rest}",
         [ObjectNamed("LimitRange", namespace, name)],

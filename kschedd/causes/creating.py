@@ -12,10 +12,10 @@ from kschedd.api.pods import Pod
 from kschedd.api.quantity import format_nanos, nanos, style
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import counted, listed
-from kschedd.causes.findings import ADD_OBJECT, CHANGE_OBJECT, Finding, Option, named, spec_edit
+from kschedd.causes.findings import ADD_OBJECT, CHANGE_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import created, patched
-from kschedd.causes.workload import TEMPLATES, Workload
+from kschedd.causes.workload import TEMPLATES, ExaminedWorkload
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
 
@@ -32,7 +32,7 @@ _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)"')
 _RUNTIME: Final = re.compile(r'RuntimeClass "?([^" ]+)"? not found|runtimeclass\S* "([^"]+)" not found', re.IGNORECASE)
 
 
-def template_pod(store: ClusterWriter, workload: Workload) -> Pod | ApiError | None:
+def template_pod(store: ClusterWriter, workload: ExaminedWorkload) -> Pod | ApiError | None:
     """A pod of the workload's template as the API server would store it, or why it refuses it; None without one."""
     if workload.kind not in TEMPLATES:
         return None
@@ -63,7 +63,7 @@ def template_pod(store: ClusterWriter, workload: Workload) -> Pod | ApiError | N
     return made
 
 
-def not_created(store: ClusterWriter, workload: Workload) -> Finding | None:
+def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause | None:
     """Why pods are missing; None if none is, or nothing that is known here keeps them from being created."""
     account = _no_account(store, workload)
     if account is not None:
@@ -81,12 +81,26 @@ def not_created(store: ClusterWriter, workload: Workload) -> Finding | None:
     return None
 
 
-def _in_order(workload: Workload, missing: int) -> Finding | None:
+def not_created_yet(workload: ExaminedWorkload) -> FoundCause | None:
+    """Pods that are missing, and that nothing keeps from being created."""
+    missing = workload.wanted - len(workload.pods)
+    if missing <= 0:
+        return None
+    return FoundCause(
+        "OnlyTimeHelps",
+        f"{missing} of {counted(workload.wanted, 'replica')} {'is' if missing == 1 else 'are'} not created, though "
+        "nothing refuses them: the controller has not acted yet",
+        [named(workload.obj)],
+        passing=True,
+    )
+
+
+def _in_order(workload: ExaminedWorkload, missing: int) -> FoundCause | None:
     """A StatefulSet that makes its next pod when the earlier ones are ready."""
     unready = [pod for pod in workload.pods if not is_ready(pod)]
     if not unready:
         return None
-    return Finding(
+    return FoundCause(
         "StatefulSetWaitsForOrdinal",
         f"{counted(missing, 'pod')} {'is' if missing == 1 else 'are'} not created before {unready[0].name} is ready "
         "(podManagementPolicy OrderedReady)",
@@ -100,7 +114,7 @@ def is_ready(pod: Pod) -> bool:
     return any(c.get("type") == "Ready" and c.get("status") == "True" for c in pod.status.get("conditions") or ())
 
 
-def _refused(store: ClusterWriter, workload: Workload, missing: int, why: str) -> Finding:
+def _refused(store: ClusterWriter, workload: ExaminedWorkload, missing: int, why: str) -> FoundCause:
     rest = f"{missing} of {counted(workload.wanted, 'replica')} {'is' if missing == 1 else 'are'} not created"
     for pattern, tell in (
         (QUOTA, _over_quota),
@@ -122,10 +136,10 @@ def _refused(store: ClusterWriter, workload: Workload, missing: int, why: str) -
         found = pattern.search(why)
         if found is not None:
             objects, code = [ObjectNamed(kind, "", next(filter(None, found.groups())))], its_code
-    return Finding(code, f"{rest}: {why}", objects, [_path(workload)])
+    return FoundCause(code, f"{rest}: {why}", objects, [_path(workload)])
 
 
-def _path(workload: Workload) -> str:
+def _path(workload: ExaminedWorkload) -> str:
     return ".".join(workload.path)
 
 
@@ -136,13 +150,13 @@ def _amounts(text: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in text.split(","))
 
 
-def _over_quota(store: ClusterWriter, workload: Workload, rest: str, found: re.Match[str]) -> Finding:
+def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
     return over_quota(store, workload, rest, found, workload.wanted - len(workload.pods), len(workload.pods))
 
 
 def over_quota(
-    store: ClusterWriter, workload: Workload, rest: str, found: re.Match[str], missing: int, fits: int
-) -> Finding:
+    store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str], missing: int, fits: int
+) -> FoundCause:
     """`missing`: objects that are to be created; `fits`: replicas that there may be as things are."""
     name, asked, used, hard = found[1], _amounts(found[2]), _amounts(found[3]), _amounts(found[4])
     parts = [
@@ -161,7 +175,7 @@ def over_quota(
         ]
         raised = ", ".join(f"{resource} {value}" for resource, value in wanted.items())
         options.append(
-            Option(
+            RemedyOption(
                 f"raise ResourceQuota {name} to {raised}",
                 CHANGE_OBJECT,
                 steps=[patched(quota.raw, operations)],
@@ -173,8 +187,8 @@ def over_quota(
         def scaled(manifest: dict[str, Any], spec: Spec) -> None:
             manifest["spec"]["replicas"] = fits
 
-        options.append(Option(f"{counted(fits, 'replica')}", edit=scaled, less=True))
-    return Finding(
+        options.append(RemedyOption(f"{counted(fits, 'replica')}", edit=scaled, less=True))
+    return FoundCause(
         "QuotaExceeded",
         f"ResourceQuota {name}: {'; '.join(parts)}: {rest}",
         [ObjectNamed("ResourceQuota", namespace, name)],
@@ -187,7 +201,7 @@ def _sum(used: str, each: str, count: int) -> str:
     return format_nanos(nanos(used) + nanos(each) * count, style(used if used != "0" else each))
 
 
-def _unstated(store: ClusterWriter, workload: Workload, rest: str, found: re.Match[str]) -> Finding:
+def _unstated(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
     name, what = found[1], found[2]
     asked: dict[tuple[str, str], None] = {}
     for each in what.split(";"):
@@ -203,20 +217,20 @@ def _unstated(store: ClusterWriter, workload: Workload, rest: str, found: re.Mat
                 text = stated.get(resource) or ("128Mi" if resource == "memory" else "100m")
                 held.setdefault(which, {}).setdefault(resource, text)
 
-    return Finding(
+    return FoundCause(
         "QuotaNeedsRequests",
         f"ResourceQuota {name} counts {listed([f'{which}.{resource}' for which, resource in asked])}, and the pod does "
         f"not state {'it' if len(asked) == 1 else 'them'}: {rest}",
         [ObjectNamed("ResourceQuota", workload.obj.namespace, name)],
         [f"{_path(workload)}.containers[].resources"],
-        options=[Option("state small requests and limits in the template", edit=spec_edit(edit))],
+        options=[RemedyOption("state small requests and limits in the template", edit=spec_edit(edit))],
     )
 
 
 # -- LimitRanges ------------------------------------------------------------------------------------------------------
 
 
-def _out_of_bounds(store: ClusterWriter, workload: Workload, rest: str, found: re.Match[str]) -> Finding:
+def _out_of_bounds(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
     way, resource, about, bound, which, stated = found.groups()
     ranges = [
         each
@@ -241,32 +255,32 @@ def _out_of_bounds(store: ClusterWriter, workload: Workload, rest: str, found: r
                 held.setdefault("limits", {})[resource] = bound
 
     text = f"{which} is {stated}" if which else "none is stated"
-    return Finding(
+    return FoundCause(
         "LimitRangeViolated",
         f"LimitRange {name} allows {'at most' if way == 'maximum' else 'at least'} {bound} {resource} per {about}, and "
         f"the {text}: {rest}",
         [ObjectNamed("LimitRange", workload.obj.namespace, name)],
         [f"{_path(workload)}.containers[].resources"],
-        options=[Option(f"state {bound} {resource}", edit=spec_edit(edit))] if about == "Container" else [],
+        options=[RemedyOption(f"state {bound} {resource}", edit=spec_edit(edit))] if about == "Container" else [],
     )
 
 
 # -- Pod Security -----------------------------------------------------------------------------------------------------
 
 
-def _insecure(store: ClusterWriter, workload: Workload, rest: str, found: re.Match[str]) -> Finding:
+def _insecure(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
     level, details = found[1], found[2]
     namespace = workload.obj.namespace
 
     def edit(spec: Spec) -> None:
         _secured(spec, details)
 
-    return Finding(
+    return FoundCause(
         "PodSecurityViolated",
         f"namespace {namespace} enforces PodSecurity {level}, which the pod violates: {details}: {rest}",
         [ObjectNamed("Namespace", "", namespace)],
         [f"{_path(workload)}.securityContext", f"{_path(workload)}.containers[].securityContext"],
-        options=[Option(f"meet PodSecurity {level} in the template", edit=spec_edit(edit))],
+        options=[RemedyOption(f"meet PodSecurity {level} in the template", edit=spec_edit(edit))],
     )
 
 
@@ -311,7 +325,7 @@ def _secured(spec: Spec, details: str) -> None:
 # -- names of what does not exist -------------------------------------------------------------------------------------
 
 
-def _no_priority_class(store: ClusterWriter, workload: Workload, rest: str, found: re.Match[str]) -> Finding:
+def _no_priority_class(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
     wanted = found[1]
     classes = {each.name for each in store.list("PriorityClass")}
     return _missing(
@@ -326,7 +340,7 @@ def _no_priority_class(store: ClusterWriter, workload: Workload, rest: str, foun
     )
 
 
-def _no_runtime_class(store: ClusterWriter, workload: Workload, rest: str, found: re.Match[str]) -> Finding:
+def _no_runtime_class(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
     wanted = str(found[1] or found[2])
     classes = sorted(each.name for each in store.list("RuntimeClass"))
     likely = nearest(wanted, classes) or (classes[0] if len(classes) == 1 else None)
@@ -342,7 +356,7 @@ def _no_runtime_class(store: ClusterWriter, workload: Workload, rest: str, found
     )
 
 
-def _no_account(store: ClusterWriter, workload: Workload) -> Finding | None:
+def _no_account(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause | None:
     """A ServiceAccount that does not exist, in a namespace whose accounts are known."""
     wanted = workload.pod_spec.get("serviceAccountName")
     namespace = workload.obj.namespace
@@ -365,10 +379,10 @@ def _no_account(store: ClusterWriter, workload: Workload) -> Finding | None:
     if likely is not None:
         return finding
     made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": wanted, "namespace": namespace}}
-    create = Option(
+    create = RemedyOption(
         f"create ServiceAccount {wanted}", ADD_OBJECT, steps=[created(made)], target=f"serviceaccount/{wanted}"
     )
-    return Finding(finding.code, finding.message, finding.objects, finding.fields, finding.evidence, [create])
+    return FoundCause(finding.code, finding.message, finding.objects, finding.fields, finding.evidence, [create])
 
 
 def _missing(
@@ -377,10 +391,10 @@ def _missing(
     field: str,
     wanted: str,
     likely: str | None,
-    workload: Workload,
+    workload: ExaminedWorkload,
     rest: str,
     there: str,
-) -> Finding:
+) -> FoundCause:
     namespace = workload.obj.namespace if kind == "ServiceAccount" else ""
     hint = f" ({likely} does)" if likely else ""
 
@@ -392,10 +406,10 @@ def _missing(
     def without(spec: Spec) -> None:
         spec.pop(field)
 
-    option = Option(f"use {kind} {likely}", edit=spec_edit(renamed))
+    option = RemedyOption(f"use {kind} {likely}", edit=spec_edit(renamed))
     if likely is None:
-        option = Option(f"name no {kind}", edit=spec_edit(without))
-    return Finding(
+        option = RemedyOption(f"name no {kind}", edit=spec_edit(without))
+    return FoundCause(
         code,
         f"{kind} {wanted} does not exist{hint}: {rest}",
         [ObjectNamed(kind, namespace, wanted), *([ObjectNamed(kind, namespace, likely)] if likely else [])],
@@ -408,7 +422,7 @@ def _missing(
 # -- controllers that wait --------------------------------------------------------------------------------------------
 
 
-def held(workload: Workload) -> Finding | None:
+def held(workload: ExaminedWorkload) -> FoundCause | None:
     """A workload that is told to have no pods, or not to go on."""
     spec = workload.spec
     if workload.kind in ("Job", "CronJob") and spec.get("suspend"):
@@ -416,12 +430,12 @@ def held(workload: Workload) -> Finding | None:
         def resumed(manifest: dict[str, Any], pod_spec: Spec) -> None:
             manifest["spec"]["suspend"] = False
 
-        return Finding(
+        return FoundCause(
             f"{workload.kind}Suspended",
             f"{workload.label} is suspended (spec.suspend is true), so it has no pods",
             [named(workload.obj)],
             ["spec.suspend"],
-            options=[Option("resume it", edit=resumed)] if workload.kind == "Job" else [],
+            options=[RemedyOption("resume it", edit=resumed)] if workload.kind == "Job" else [],
         )
     updated = int((workload.obj.raw.get("status") or {}).get("updatedReplicas") or 0)
     if workload.kind == "Deployment" and spec.get("paused") and updated < workload.wanted:
@@ -429,21 +443,21 @@ def held(workload: Workload) -> Finding | None:
         def unpaused(manifest: dict[str, Any], pod_spec: Spec) -> None:
             manifest["spec"].pop("paused")
 
-        return Finding(
+        return FoundCause(
             "RolloutPaused",
             f"{workload.label} is paused (spec.paused is true): {updated} of {counted(workload.wanted, 'pod')} "
             f"{'has' if updated == 1 else 'have'} its present template",
             [named(workload.obj)],
             ["spec.paused"],
-            options=[Option("resume the rollout", edit=unpaused)],
+            options=[RemedyOption("resume the rollout", edit=unpaused)],
         )
     return None
 
 
-def selected_nothing(workload: Workload) -> Finding | None:
+def selected_nothing(workload: ExaminedWorkload) -> FoundCause | None:
     """A workload that wants no pods, though nobody has suspended it."""
     if workload.kind in ("Pod", "DaemonSet", "Job", "CronJob") or workload.wanted:
         return None
-    return Finding(
+    return FoundCause(
         "ScaledToZero", f"{workload.label} wants no pods: spec.replicas is 0", [named(workload.obj)], ["spec.replicas"]
     )

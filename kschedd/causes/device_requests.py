@@ -17,7 +17,7 @@ from kschedd.api.selecting.requirements import SelectorError
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, every, listed, some
 from kschedd.causes.device_selectors import Mended, mended, told_values
-from kschedd.causes.findings import CHANGE_OBJECT, REPLACE_OBJECT, Finding, Option, named
+from kschedd.causes.findings import CHANGE_OBJECT, REPLACE_OBJECT, FoundCause, RemedyOption, named
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import as_new, created, deleted, patched
 from kschedd.devices.allocation.allocator import Allocator
@@ -107,7 +107,9 @@ def _meets(device: Device, wanted: Sequence[str]) -> bool:
 # -- requests that no device meets ------------------------------------------------------------------------------------
 
 
-def request_at_fault(case: Case, devices: Devices, entry: Raw, claim: Object, request: DeviceRequest) -> Finding | None:
+def request_at_fault(
+    case: Case, devices: Devices, entry: Raw, claim: Object, request: DeviceRequest
+) -> FoundCause | None:
     """Why nothing that is published would ever serve the request; None if something would."""
     unknown = [sub for sub in request.subrequests if case.store.find("DeviceClass", "", sub.device_class) is None]
     if unknown:  # of one alternative: the scheduler does not go on to the next
@@ -118,7 +120,7 @@ def request_at_fault(case: Case, devices: Devices, entry: Raw, claim: Object, re
 
 def _at_fault(
     case: Case, devices: Devices, entry: Raw, claim: Object, request: DeviceRequest, wanted: DeviceSubRequest
-) -> Finding | None:
+) -> FoundCause | None:
     name = wanted.device_class
     device_class = case.store.get("DeviceClass", "", name)
     of_class = devices.of_class(name)
@@ -141,7 +143,7 @@ def _at_fault(
 
 def _no_class(
     case: Case, entry: Raw, claim: Object, request: DeviceRequest, unknown: Sequence[DeviceSubRequest]
-) -> Finding:
+) -> FoundCause:
     there = [each.name for each in case.store.list("DeviceClass")]
     likely = {sub.device_class: nearest(sub.device_class, there) for sub in unknown}
     wrong = unknown[0].device_class
@@ -150,7 +152,7 @@ def _no_class(
     objects += [ObjectNamed("DeviceClass", "", right)] if right else []
     # An alternative may go, as long as another one is left.
     gone = [sub.name for sub in unknown if not likely[sub.device_class]]
-    options: list[Option] = []
+    options: list[RemedyOption] = []
     if len(gone) < len(request.subrequests):
 
         def change(spec: Spec) -> None:
@@ -166,7 +168,7 @@ def _no_class(
         parts += [f"drop the alternative {listed(gone)}"] if gone else []
         options = asking(case, entry, claim, listed(parts), change)
     hint = f" ({right} does)" if right else ""
-    return Finding(
+    return FoundCause(
         "DeviceClassMissing",
         f"DeviceClass {wrong}, which {_label(entry, claim)} asks for, does not exist{hint}",
         objects,
@@ -176,7 +178,7 @@ def _no_class(
     )
 
 
-def _none_of_class(devices: Devices, device_class: Object) -> Finding:
+def _none_of_class(devices: Devices, device_class: Object) -> FoundCause:
     wanted = expressions(device_class.spec.get("selectors"))
     drivers = Counter(device.id.driver for device in devices.all)
     published = "no driver publishes any (there are no ResourceSlices)"
@@ -191,10 +193,12 @@ def _none_of_class(devices: Devices, device_class: Object) -> Finding:
             steps = [patched(device_class.raw, [{"op": "replace", "path": path, "value": fix.text}])]
             label = f"deviceclass/{device_class.name}"
             options.append(
-                Option(f"have DeviceClass {device_class.name} select {fix.now}", CHANGE_OBJECT, None, steps, label)
+                RemedyOption(
+                    f"have DeviceClass {device_class.name} select {fix.now}", CHANGE_OBJECT, None, steps, label
+                )
             )
             break
-    return Finding(
+    return FoundCause(
         "DeviceSelectorUnmet",
         f"no device meets DeviceClass {device_class.name} ({_quoted(wanted)}): {published}",
         [named(device_class)],
@@ -205,7 +209,7 @@ def _none_of_class(devices: Devices, device_class: Object) -> Finding:
 
 def _unselected(
     case: Case, entry: Raw, claim: Object, request: DeviceRequest, wanted: DeviceSubRequest, of_class: list[Device]
-) -> Finding:
+) -> FoundCause:
     texts = expressions(wanted.selectors)
     failing = next((t for t in texts if not any(_meets(d, [t]) for d in of_class)), texts[0])
     rest = [d for d in of_class if _meets(d, [t for t in texts if t != failing])] or of_class
@@ -219,7 +223,7 @@ def _unselected(
         )
     )
     has = f", which have {listed(values)}" if values else ""
-    return Finding(
+    return FoundCause(
         "DeviceSelectorUnmet",
         f"none of the {counted(len(of_class), 'device')} of class {wanted.device_class}{has}, meets the selector of "
         f"{_label(entry, claim)}: `{failing}`",
@@ -259,7 +263,7 @@ def _tolerates(toleration: Raw, taint: Raw) -> bool:
 
 def _tainted(
     case: Case, entry: Raw, claim: Object, request: DeviceRequest, wanted: DeviceSubRequest, suiting: list[Device]
-) -> Finding:
+) -> FoundCause:
     taint = _taints(suiting[0])[0]
     value = f"={taint['value']}" if taint.get("value") else ""
     text = f"{taint.get('key')}{value}:{taint.get('effect')}"
@@ -270,7 +274,7 @@ def _tainted(
         for each in _asked(spec, request, wanted):
             each["tolerations"] = [*(each.get("tolerations") or ()), made]
 
-    return Finding(
+    return FoundCause(
         "DevicesTainted",
         f"{every(len(suiting), 'device')} that would do have the taint `{text}`, which {_label(entry, claim)} "
         "does not tolerate",
@@ -293,13 +297,13 @@ def _by_rules(case: Case, taint: Raw) -> list[str]:
 
 def _too_many(
     case: Case, entry: Raw, claim: Object, request: DeviceRequest, wanted: DeviceSubRequest, where: str, most: int
-) -> Finding:
+) -> FoundCause:
     def change(spec: Spec) -> None:
         for each in _asked(spec, request, wanted):
             each["count"] = most
 
     options = asking(case, entry, claim, f"ask for {counted(most, 'device')}", change) if most else []
-    return Finding(
+    return FoundCause(
         "RequestAboveEveryNode",
         f"{counted(wanted.count, 'device')} of class {wanted.device_class} requested by {_label(entry, claim)}, the "
         f"most on one node is {most}" + (f" ({where})" if most else ""),
@@ -332,7 +336,7 @@ def _asked(spec: Spec, request: DeviceRequest, wanted: DeviceSubRequest) -> list
     return []
 
 
-def asking(case: Case, entry: Raw, claim: Object, summary: str, change: Callable[[Spec], None]) -> list[Option]:
+def asking(case: Case, entry: Raw, claim: Object, summary: str, change: Callable[[Spec], None]) -> list[RemedyOption]:
     """The option that has the claim ask for something else; `change` changes its spec in place.
 
     Specs of claims and of templates cannot be changed. A second template leaves pods that run with the first in peace.
@@ -344,7 +348,7 @@ def asking(case: Case, entry: Raw, claim: Object, summary: str, change: Callable
         change(made["spec"])
         steps = [deleted("ResourceClaim", claim.namespace, [claim.name]), created(made)]
         label = f"resourceclaim/{claim.name}"
-        return [Option(f"have ResourceClaim {claim.name} {summary}", REPLACE_OBJECT, None, steps, label)]
+        return [RemedyOption(f"have ResourceClaim {claim.name} {summary}", REPLACE_OBJECT, None, steps, label)]
     found = case.store.find("ResourceClaimTemplate", case.pod.namespace, str(template))
     if found is None:
         return []
@@ -363,4 +367,4 @@ def asking(case: Case, entry: Raw, claim: Object, summary: str, change: Callable
 
     label = f"resourceclaimtemplate/{template}"
     text = f"{summary} (ResourceClaimTemplate {name} instead of {template}, whose spec cannot be changed)"
-    return [Option(text, REPLACE_OBJECT, edit, [created(made)], label)]
+    return [RemedyOption(text, REPLACE_OBJECT, edit, [created(made)], label)]

@@ -15,12 +15,12 @@ from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, listed, some
 from kschedd.causes.claims import as_many_as_scheduled
 from kschedd.causes.device_requests import Devices, asking, request_at_fault
-from kschedd.causes.findings import ADD_OBJECT, Finding, Option, named, spec_edit
+from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.places import clashing, demanded, meeting
 from kschedd.causes.steps import as_new, created
 from kschedd.causes.storage import skips_scheduler
-from kschedd.causes.workload import Workload, workload_of
+from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.devices.claims import ClaimError, allocation, claim_name, generated_claim, read_claim, reserved_for
 from kschedd.store.cluster_api import ClusterReader
 
@@ -67,7 +67,7 @@ def _used(case: Case) -> list[_Used]:
 # -- claims and templates that are not there --------------------------------------------------------------------------
 
 
-def device_claims_at_fault(case: Case) -> Iterator[Finding]:
+def device_claims_at_fault(case: Case) -> Iterator[FoundCause]:
     """What is wrong with each resource claim of the pod, whichever node it is for."""
     if not _entries(case):
         return
@@ -78,7 +78,7 @@ def device_claims_at_fault(case: Case) -> Iterator[Finding]:
     devices = Devices.of(case)
     for used in _used(case):
         if used.claim.deleting:
-            yield Finding(
+            yield FoundCause(
                 "ClaimBeingDeleted",
                 f"{_CLAIM} {used.claim.name} is being deleted, so no further pod may use it",
                 [named(used.claim)],
@@ -92,7 +92,7 @@ def device_claims_at_fault(case: Case) -> Iterator[Finding]:
                     break
 
 
-def _missing(case: Case, entry: Raw) -> Finding | None:
+def _missing(case: Case, entry: Raw) -> FoundCause | None:
     template = entry.get("resourceClaimTemplateName")
     if template is not None:
         if generated_claim(case.pod, str(entry.get("name")))[0]:
@@ -101,7 +101,7 @@ def _missing(case: Case, entry: Raw) -> Finding | None:
     return _no_object(case, entry, _CLAIM, str(entry.get("resourceClaimName")), "DeviceClaimMissing")
 
 
-def _no_object(case: Case, entry: Raw, kind: str, wanted: str, code: str) -> Finding | None:
+def _no_object(case: Case, entry: Raw, kind: str, wanted: str, code: str) -> FoundCause | None:
     namespace = case.pod.namespace
     if case.store.find(kind, namespace, wanted) is not None:
         return None
@@ -113,11 +113,11 @@ def _no_object(case: Case, entry: Raw, kind: str, wanted: str, code: str) -> Fin
     objects = [ObjectNamed(kind, namespace, wanted)]
     if case.store.find(other, namespace, wanted) is not None:
         hint = f"; {wanted} is a {other}"
-        options.append(Option(f"name it as {_FIELD[other]}", edit=spec_edit(_naming(entry, other, wanted))))
+        options.append(RemedyOption(f"name it as {_FIELD[other]}", edit=spec_edit(_naming(entry, other, wanted))))
         objects.append(ObjectNamed(other, namespace, wanted))
     elif likely is not None:
         objects.append(ObjectNamed(kind, namespace, likely))
-        options.append(Option(f"use {kind} {likely}", edit=spec_edit(_naming(entry, kind, likely))))
+        options.append(RemedyOption(f"use {kind} {likely}", edit=spec_edit(_naming(entry, kind, likely))))
     elsewhere = [each for each in case.store.list(kind) if each.name == wanted]
     if elsewhere and not hint:
         hint = f"; namespace {elsewhere[0].namespace} has one of that name, and pods use those of their own namespace"
@@ -125,9 +125,9 @@ def _no_object(case: Case, entry: Raw, kind: str, wanted: str, code: str) -> Fin
         made["metadata"]["namespace"] = namespace
         label = f"{kind.lower()}/{wanted}"
         options.append(
-            Option(f"create {kind} {wanted} in {namespace}", ADD_OBJECT, steps=[created(made)], target=label)
+            RemedyOption(f"create {kind} {wanted} in {namespace}", ADD_OBJECT, steps=[created(made)], target=label)
         )
-    return Finding(
+    return FoundCause(
         code,
         f"{kind} {wanted} does not exist in namespace {namespace}{hint}",
         objects,
@@ -176,7 +176,7 @@ def devices_reach(case: Case) -> set[str]:
     return Devices.of(case).possible(open_claims, nodes) if open_claims else nodes
 
 
-def device_elsewhere(case: Case) -> Finding | None:
+def device_elsewhere(case: Case) -> FoundCause | None:
     """Devices that are, or would be, where the pod may not go; None if it may."""
     if not _entries(case):
         return None
@@ -194,7 +194,7 @@ def device_elsewhere(case: Case) -> Finding | None:
     against = clashing(case, reach)
     option = meeting(case, reach, against, "where the devices are")
     required = listed([demanded(each, HOSTNAME_LABEL) for each in against]) if against else "other nodes"
-    return Finding(
+    return FoundCause(
         "ResourceOnOtherNodes",
         f"the devices that {open_[0].label} asks for are on {some(reach)} only, the pod requires {required}",
         [named(open_[0].claim), *(ObjectNamed("Node", "", name) for name in sorted(reach)[:3])],
@@ -204,14 +204,14 @@ def device_elsewhere(case: Case) -> Finding | None:
     )
 
 
-def _allocated_elsewhere(case: Case, used: _Used) -> Finding:
+def _allocated_elsewhere(case: Case, used: _Used) -> FoundCause:
     nodes = _nodes_of(case, used)
     against = clashing(case, nodes) if nodes else []
     option = meeting(case, nodes, against, "where its devices are")
     required = listed([demanded(each, HOSTNAME_LABEL) for each in against]) if against else some(case.selected)
     users = [str(each.get("name")) for each in reserved_for(used.claim)]
     place = f"node {next(iter(nodes))}" if len(nodes) == 1 else some(nodes) if nodes else "a node that does not exist"
-    return Finding(
+    return FoundCause(
         "DeviceClaimElsewhere",
         f"{_CLAIM} {used.claim.name} is allocated on {place}, the pod requires {required}",
         [named(used.claim), *(ObjectNamed("Node", "", name) for name in sorted(nodes)[:3])],
@@ -221,7 +221,7 @@ def _allocated_elsewhere(case: Case, used: _Used) -> Finding:
     )
 
 
-def _together(case: Case, open_: Sequence[_Used]) -> Finding:
+def _together(case: Case, open_: Sequence[_Used]) -> FoundCause:
     """Each request finds devices, and all together find none on one node."""
     devices = Devices.of(case)
     constrained = [used for used in open_ if used.claim.spec.get("devices", {}).get("constraints")]
@@ -234,14 +234,14 @@ def _together(case: Case, open_: Sequence[_Used]) -> Finding:
             def without(spec: Spec) -> None:
                 spec["devices"].pop("constraints")
 
-            return Finding(
+            return FoundCause(
                 "DeviceConstraintUnmet",
                 f"no node has devices that meet the constraint of {used.label} on {told}",
                 [named(used.claim)],
                 ["spec.devices.constraints"],
                 options=asking(case, used.entry, used.claim, "drop the constraint", without),
             )
-    return Finding(
+    return FoundCause(
         "RequestAboveEveryNode",
         f"no node has the devices of all requests of {listed([used.label for used in open_])} together",
         [named(used.claim) for used in open_],
@@ -265,7 +265,7 @@ def devices_told(case: Case) -> str:
     return f"{listed(parts)}, so all pods that share it run there" if parts else ""
 
 
-def own_claims(case: Case) -> list[Option]:
+def own_claims(case: Case) -> list[RemedyOption]:
     """The option that the workload's pods have a claim each, where they share one that other pods of it have."""
     mine = {pod.uid for pod in case.workload.pods}
     found = []
@@ -285,14 +285,14 @@ def own_claims(case: Case) -> list[Option]:
         }
         edit = spec_edit(_naming(used.entry, _TEMPLATE, name))
         text = f"give each pod a claim of its own, from a {_TEMPLATE} {name} like the claim"
-        found.append(Option(text, ADD_OBJECT, edit, [created(made)], f"{_TEMPLATE.lower()}/{name}"))
+        found.append(RemedyOption(text, ADD_OBJECT, edit, [created(made)], f"{_TEMPLATE.lower()}/{name}"))
     return found
 
 
 # -- devices in use ---------------------------------------------------------------------------------------------------
 
 
-def devices_taken(case: Case, among: Collection[str]) -> Finding | None:
+def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
     """Nodes with such devices, which other claims have."""
     full = sorted(name for name in among if _PLUGIN in case.rejections.get(name, {}))
     open_ = [used for used in _used(case) if allocation(used.claim) is None]
@@ -328,9 +328,9 @@ def _few_left(device_class: str, count: int, held: int, asked: int, most: int) -
     )
 
 
-def _all_taken(case: Case, used: _Used, device_class: str, text: str, full: Sequence[str]) -> Finding:
+def _all_taken(case: Case, used: _Used, device_class: str, text: str, full: Sequence[str]) -> FoundCause:
     holders = _holders(case, full)
-    return Finding(
+    return FoundCause(
         "DevicesAllocated",
         f"{text} (to claims of {some(holders)})" if holders else text,
         [named(used.claim), ObjectNamed("DeviceClass", "", device_class)],
@@ -363,7 +363,7 @@ def _holders(case: Case, nodes: Collection[str]) -> Counter[str]:
 # -- pods that have a node --------------------------------------------------------------------------------------------
 
 
-def unscheduled_devices(store: ClusterReader, workload: Workload) -> Finding | None:
+def unscheduled_devices(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
     """Pods whose node is named by `nodeName`: no scheduler allocates devices for their claims."""
     if "nodeName" not in workload.pod_spec:
         return None

@@ -19,7 +19,7 @@ from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_reso
 from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer, RemedyAnswer
 from kschedd.causes.case import Case, case_of, some
 from kschedd.causes.claims_refused import claims_refused
-from kschedd.causes.creating import held, not_created, selected_nothing, template_pod
+from kschedd.causes.creating import held, not_created, not_created_yet, selected_nothing, template_pod
 from kschedd.causes.devices import (
     device_claims_at_fault,
     device_elsewhere,
@@ -29,7 +29,7 @@ from kschedd.causes.devices import (
     own_claims,
     unscheduled_devices,
 )
-from kschedd.causes.findings import Finding, named
+from kschedd.causes.findings import FoundCause, named
 from kschedd.causes.neighbors import apart_or_together, port_taken
 from kschedd.causes.node import node_causes, pods_to_move
 from kschedd.causes.places import told as places_told
@@ -43,7 +43,7 @@ from kschedd.causes.tainted import all_tainted
 from kschedd.causes.trial import Trials
 from kschedd.causes.volumes import claim_in_use, volume_limit
 from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
-from kschedd.causes.workload import Workload, workload_of
+from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster
 from kschedd.scheduling.records import PodPreempted
 
@@ -51,7 +51,7 @@ _SHOWN_NODES: Final = 5
 _MOST_CAUSES: Final = 3
 
 #: demands on nodes, in the order in which they narrow them down: the first that leaves none is a cause
-_NARROWING: Final[Sequence[Callable[[Case], Finding | None]]] = (
+_DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
     no_node_selected,
     no_such_resource,
     volume_elsewhere,
@@ -121,7 +121,7 @@ def node_diagnosis(
     found: list[RemedyAnswer] = []
     failed: list[str] = []
     if trying and any(finding.options for finding in findings):
-        workload = workload_of(engine.store, moving[0]) if moving else Workload(node, ())
+        workload = workload_of(engine.store, moving[0]) if moving else ExaminedWorkload(node, ())
         trials = Trials(cluster, workload, methods, check, [pod.uid for pod in moving])
         found, failed = remedies(workload, findings, trials, program)
     return DiagnosisAnswer(
@@ -140,7 +140,7 @@ def node_diagnosis(
     )
 
 
-def _examined(cluster: VirtualCluster, workload: Workload, obj: Object) -> Pod | None:
+def _examined(cluster: VirtualCluster, workload: ExaminedWorkload, obj: Object) -> Pod | None:
     """The pod to look at: the one that is asked about, or one that is pending, or one that is not there yet."""
     if isinstance(obj, Pod) and not obj.node_name and not obj.finished:
         return obj
@@ -152,7 +152,9 @@ def _examined(cluster: VirtualCluster, workload: Workload, obj: Object) -> Pod |
     return None
 
 
-def causes(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: Case | None) -> Iterator[Finding]:
+def causes(
+    cluster: VirtualCluster, workload: ExaminedWorkload, pod: Pod | None, case: Case | None
+) -> Iterator[FoundCause]:
     """The causes; at least one. `case`: of the pod, where a profile is there for it."""
     engine = cluster.engine
     found = False
@@ -162,18 +164,21 @@ def causes(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: C
     if found:
         return
     if case is not None and case.explanation.message:
-        yield Finding("Rejected", case.explanation.message, [named(workload.obj)], certain=False)
+        yield FoundCause("Rejected", case.explanation.message, [named(workload.obj)], certain=False)
         return
     yield (
         stuck(engine, workload)
         or evicted_soon(engine, workload)
+        or not_created_yet(workload)
         or unscheduled_claims(engine.store, workload)
         or unscheduled_devices(engine.store, workload)
         or nothing_wrong(workload)
     )
 
 
-def _found(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: Case | None) -> Iterator[Finding]:
+def _found(
+    cluster: VirtualCluster, workload: ExaminedWorkload, pod: Pod | None, case: Case | None
+) -> Iterator[FoundCause]:
     store = cluster.engine.store
     told = held(workload) or selected_nothing(workload)
     if told is not None:
@@ -189,8 +194,8 @@ def _found(cluster: VirtualCluster, workload: Workload, pod: Pod | None, case: C
 
 
 def _pending(
-    cluster: VirtualCluster, workload: Workload, pod: Pod, case: Case | None, *, claimless: bool
-) -> Iterator[Finding]:
+    cluster: VirtualCluster, workload: ExaminedWorkload, pod: Pod, case: Case | None, *, claimless: bool
+) -> Iterator[FoundCause]:
     """Why the pod has no node. `claimless`: claims of it are not there, which is known already."""
     unknown = unknown_scheduler(cluster.engine, workload, pod)
     if unknown is not None:
@@ -214,7 +219,7 @@ def _pending(
         return
     for _ in range(_MOST_CAUSES):
         case = attrs.evolve(case, deviceless=frozenset(set(case.nodes) - devices_reach(case)))
-        finding = _narrowed(case)
+        finding = _unmet_demand(case)
         if finding is None:
             yield from _busy(case)
             return
@@ -226,16 +231,16 @@ def _pending(
         case = case.after(first.edit)
 
 
-def _narrowed(case: Case) -> Finding | None:
+def _unmet_demand(case: Case) -> FoundCause | None:
     """The first demand that leaves no node."""
-    for narrowing in _NARROWING:
-        finding = narrowing(case)
+    for demand in _DEMANDS:
+        finding = demand(case)
         if finding is not None:
             return _kept(case, finding)
     return None
 
 
-def _kept(case: Case, finding: Finding) -> Finding:
+def _kept(case: Case, finding: FoundCause) -> FoundCause:
     """The finding with the claims that keep the pod to the nodes it speaks of."""
     if not case.reachable < case.selected:
         return finding
@@ -255,7 +260,7 @@ def _without_claims(pod: Pod) -> Pod:
     return Pod.from_raw(raw)
 
 
-def _busy(case: Case) -> Iterator[Finding]:
+def _busy(case: Case) -> Iterator[FoundCause]:
     """What is in the way on nodes that would do otherwise."""
     left = case.large_enough
     found = [

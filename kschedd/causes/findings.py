@@ -11,7 +11,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.causes.answers import CauseAnswer, ObjectNamed
-from kschedd.causes.steps import Step
+from kschedd.causes.steps import RemedyStep
 
 #: kinds of remedies, in the order in which a person would choose
 CHANGE_WORKLOAD: Final = "change-workload"
@@ -40,19 +40,19 @@ Edit = Callable[[dict[str, Any], dict[str, Any]], None]
 
 
 @attrs.frozen(eq=False)
-class Option:
+class RemedyOption:
     """`summary` completes "remedy:", as in `use node-pool=general`."""
 
     summary: str
     kind: str = CHANGE_WORKLOAD
     edit: Edit | None = None
-    steps: Sequence[Step] = ()
+    steps: Sequence[RemedyStep] = ()
     target: str = ""  # "": the workload
     less: bool = False  # the workload is less than it was to be then: what keeps it whole comes first
 
 
 @attrs.frozen(eq=False)
-class Finding:
+class FoundCause:
     """`options`: alternatives, the best first. `passing`: only time helps, or nothing has to be done."""
 
     code: str
@@ -60,7 +60,7 @@ class Finding:
     objects: Sequence[ObjectNamed] = ()
     fields: Sequence[str] = ()
     evidence: Sequence[str] = ()
-    options: Sequence[Option] = ()
+    options: Sequence[RemedyOption] = ()
     certain: bool = True
     passing: bool = False
 

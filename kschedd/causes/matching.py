@@ -22,7 +22,7 @@ from kschedd.causes.claims import (
     provisioning_classes,
     storage_text,
 )
-from kschedd.causes.findings import CHANGE_OBJECT, Finding, Option, named
+from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import patched
 from kschedd.storage.claims import FILESYSTEM, class_of, requested, volume_of
@@ -47,7 +47,7 @@ class _Gap:
         return f"spec.{self.part} of the claim"
 
 
-def no_volume(case: Case, use: ClaimUse, claim: Object) -> Finding | None:
+def no_volume(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
     """Why no existing volume is the claim's; None if one is, or if the node decides which."""
     wanted = volume_of(claim)
     volumes = [Volume.of(each) for each in case.store.list(_VOLUME)]
@@ -145,7 +145,7 @@ def _setting(field: str, value: Any) -> Callable[[Spec], None]:
 
 def _mismatch(
     case: Case, use: ClaimUse, claim: Object, usable: Sequence[Volume], gaps: dict[str, list[_Gap]]
-) -> Finding:
+) -> FoundCause:
     # The volume that lacks the least; of several, the largest.
     nearest_one = min(usable, key=lambda each: (len(gaps[each.name]), -each.capacity, each.name))
     lacks = gaps[nearest_one.name]
@@ -165,7 +165,7 @@ def _mismatch(
         if volume_of(claim):
             spec["volumeName"] = nearest_one.name
 
-    return Finding(
+    return FoundCause(
         "ClaimMatchesNoVolume",
         f"{use} asks for {asked}, and {there}",
         [named(claim), *(ObjectNamed(_VOLUME, "", each.name) for each in usable[:3])],
@@ -186,18 +186,18 @@ def _described(volume: Volume) -> str:
     return f"{text}, {modes}, {volume.mode}, {state}" + (f", of claim {ref.namespace}/{ref.name}" if ref else "")
 
 
-def _other_classes(case: Case, use: ClaimUse, claim: Object) -> list[Option]:
+def _other_classes(case: Case, use: ClaimUse, claim: Object) -> list[RemedyOption]:
     names = [each.name for each in provisioning_classes(case.store) if each.name != class_of(claim)]
     return list(of_class(case, use, names[:_MOST_CLASSES]))
 
 
-def _no_such_volume(case: Case, use: ClaimUse, claim: Object, wanted: str) -> Finding:
+def _no_such_volume(case: Case, use: ClaimUse, claim: Object, wanted: str) -> FoundCause:
     there = [each.name for each in case.store.list(_VOLUME)]
     likely = nearest(wanted, there)
     options = []
     if likely is not None:
         options.append(asking(case, use, f"have {use.written} name volume {likely}", _setting("volumeName", likely)))
-    return Finding(
+    return FoundCause(
         "ClaimMatchesNoVolume",
         f"{use} names volume {wanted}, which does not exist" + (f" ({likely} does)" if likely else ""),
         [named(claim), ObjectNamed(_VOLUME, "", wanted)],
@@ -210,7 +210,7 @@ def _no_such_volume(case: Case, use: ClaimUse, claim: Object, wanted: str) -> Fi
 # -- volumes that are another claim's ---------------------------------------------------------------------------------
 
 
-def _all_taken(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volume]) -> Finding:
+def _all_taken(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volume]) -> FoundCause:
     left = [each for each in volumes if _is_left(case, each) and not each.deleting and not _gaps(claim, each)]
     own = [each for each in left if each.claim_ref and (each.claim_ref.namespace, each.claim_ref.name) == _key(claim)]
     if left:
@@ -220,7 +220,7 @@ def _all_taken(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volum
         return _reserved(case, use, claim, reserved)
     count = counted(len(volumes), "volume")
     verb = "is" if len(volumes) == 1 else "are all"
-    return Finding(
+    return FoundCause(
         "ClaimMatchesNoVolume",
         f"no volume is left for {use}: the {count} of {class_word(claim)} {verb} taken by other claims",
         [named(claim), *(ObjectNamed(_VOLUME, "", each.name) for each in volumes[:3])],
@@ -243,12 +243,12 @@ def _is_left(case: Case, volume: Volume) -> bool:
     return there is None or there.uid != ref.uid
 
 
-def _released(case: Case, use: ClaimUse, claim: Object, volume: Volume, *, is_own: bool) -> Finding:
+def _released(case: Case, use: ClaimUse, claim: Object, volume: Volume, *, is_own: bool) -> FoundCause:
     ref = volume.claim_ref
     assert ref is not None, "a released volume refers to its claim"
     before = "an earlier claim of that name" if is_own else f"claim {ref.namespace}/{ref.name}"
     again = patched(volume.obj.raw, [{"op": "remove", "path": "/spec/claimRef"}])
-    return Finding(
+    return FoundCause(
         "VolumeReleased",
         f"{use} waits for a volume of {class_word(claim)}, and volume {volume.name} is {volume.phase or 'Released'}: "
         f"it still refers to {before}, which was deleted",
@@ -256,7 +256,7 @@ def _released(case: Case, use: ClaimUse, claim: Object, volume: Volume, *, is_ow
         ["spec.claimRef of the volume"],
         [f"{volume.name}: {_described(volume)}, reclaim policy {volume.obj.spec.get('persistentVolumeReclaimPolicy')}"],
         [
-            Option(
+            RemedyOption(
                 f"make volume {volume.name} available again, with the data of {before}",
                 CHANGE_OBJECT,
                 steps=[again],
@@ -267,7 +267,7 @@ def _released(case: Case, use: ClaimUse, claim: Object, volume: Volume, *, is_ow
     )
 
 
-def _reserved(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volume]) -> Finding:
+def _reserved(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volume]) -> FoundCause:
     """Volumes that are reserved for a claim by name: another one, or this one misspelled."""
     by_name = {each.claim_ref.name: each for each in volumes if each.claim_ref is not None}
     likely = nearest(claim.name, by_name)
@@ -281,14 +281,14 @@ def _reserved(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volume
         if value != old
     ]
     options = [
-        Option(
+        RemedyOption(
             f"reserve volume {same.name} for {claim.namespace}/{claim.name}",
             CHANGE_OBJECT,
             steps=[patched(same.obj.raw, operations)],
             target=f"persistentvolume/{same.name}",
         )
     ]
-    return Finding(
+    return FoundCause(
         "ClaimMatchesNoVolume",
         f"volume {same.name} is reserved for claim {ref.namespace}/{ref.name}, and {use} is in namespace "
         f"{claim.namespace}: no other volume of {class_word(claim)} is free",
@@ -303,7 +303,7 @@ def _reserved(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volume
 # -- no volumes at all ------------------------------------------------------------------------------------------------
 
 
-def of_no_class(case: Case, use: ClaimUse, claim: Object) -> Finding:
+def of_no_class(case: Case, use: ClaimUse, claim: Object) -> FoundCause:
     """A claim of a class that has no provisioner, or of none, where there are no such volumes."""
     name = class_of(claim)
     why = (
@@ -313,13 +313,13 @@ def of_no_class(case: Case, use: ClaimUse, claim: Object) -> Finding:
     )
     others = [Volume.of(each) for each in case.store.list(_VOLUME)]
     suiting = [each for each in others if _free(each, claim) and not each.claim_ref and not _gaps(claim, each)]
-    options: list[Option] = []
+    options: list[RemedyOption] = []
     evidence = []
     if suiting:
         evidence.append(f"free volumes of other classes that would do: {_with_classes(suiting)}")
         options += of_class(case, use, list(dict.fromkeys(each.storage_class for each in suiting))[:1])
     what = f"{use} waits for a volume of class {name}, {why}" if name else f"{use} gets no volume, {why}"
-    return Finding(
+    return FoundCause(
         "ClaimWithoutProvisioner",
         what,
         [named(claim), *([ObjectNamed("StorageClass", "", name)] if name else [])],

@@ -18,51 +18,34 @@ from kschedd.scheduling.records import PodPreempted
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
 
 _PROGRAM: Final = Param("program", "string", False, "kschedd", "of the commands", ("kschedd", "kubectl"))
 
 
 @attrs.frozen(eq=False)
-class CauseMethods:
+class CauseMethods(Methods):
     """`methods`: those that a fork answers, on which remedies are tried."""
 
     _cluster: ClusterBackend
     _methods: MethodsOf
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "causes.explain",
-                self.explain,
-                (
-                    Param(
-                        "kind",
-                        "string",
-                        doc="Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob or Node",
-                    ),
-                    Param("name", "string"),
-                    Param("namespace", "string", False, "default"),
-                    Param("remedies", "boolean", False, True, "false: the cause alone, which takes less time"),
-                    _PROGRAM,
-                ),
-                reads=True,
-                doc="The cause of a workload's trouble, with evidence, and remedies: each was tried with the whole "
-                "workload on a fork, where its commands were run and 300 s of virtual time passed. Of a pod that has "
-                "an owner, the owner is examined. Nothing is changed.",
-                answer=DiagnosisAnswer,
-            ),
-            Method(
-                "causes.pending",
-                self.pending,
-                (Param("namespace", "string|null", False, doc="null: all namespaces"),),
-                reads=True,
-                doc="The pending pods, grouped by the cause that keeps them waiting; the largest group first.",
-                answer=list[PendingGroup],
-            ),
-        ]
-
+    @method(
+        "causes.explain",
+        (
+            Param("kind", "string", doc="Pod, Node, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob"),
+            Param("name", "string"),
+            Param("namespace", "string", False, "default"),
+            Param("remedies", "boolean", False, True, "false: the cause alone, which takes less time"),
+            _PROGRAM,
+        ),
+        reads=True,
+        doc="The cause of a workload's trouble, with evidence, and remedies: each was tried with the whole workload on "
+        "a fork, where its commands were run and 300 s of virtual time passed. Of a pod that has an owner, the owner "
+        "is examined; of a node, why a drain does not end or why no pods come. Nothing is changed.",
+        answer=DiagnosisAnswer,
+    )
     async def explain(self, call: Call) -> Any:
         kind, name = lookup(call["kind"]), call["name"]
         namespace = call["namespace"] if kind.namespaced else ""
@@ -99,6 +82,13 @@ class CauseMethods:
         finally:
             cluster.engine.close()
 
+    @method(
+        "causes.pending",
+        (Param("namespace", "string|null", False, doc="null: all namespaces"),),
+        reads=True,
+        doc="The pending pods, grouped by the cause that keeps them waiting; the largest group first.",
+        answer=list[PendingGroup],
+    )
     async def pending(self, call: Call) -> Any:
         namespace = call["namespace"]
         snapshot = await self._cluster.snapshot()

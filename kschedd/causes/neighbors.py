@@ -8,10 +8,10 @@ from kschedd.api.nodes import HOSTNAME_LABEL
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import PodAffinityTerm
 from kschedd.causes.case import Case, counted, listed, some, values_by_key
-from kschedd.causes.findings import CHANGE_OTHER, Finding, Option, named, spec_edit
+from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest, nearest_key
 from kschedd.causes.steps import patched
-from kschedd.causes.workload import Workload, workload_of
+from kschedd.causes.workload import ExaminedWorkload, workload_of
 
 Spec = dict[str, Any]
 _PLUGIN: Final = "InterPodAffinity"
@@ -24,7 +24,7 @@ _WEIGHT: Final = 100  # of a preference that was a demand
 _SHOWN: Final = 6
 
 
-def apart_or_together(case: Case, among: Collection[str]) -> Iterator[Finding]:
+def apart_or_together(case: Case, among: Collection[str]) -> Iterator[FoundCause]:
     """What affinity between pods has against nodes that would do otherwise."""
     reasons = {reason for name in among for reason in case.rejections.get(name, {}).get(_PLUGIN, ())}
     for reason, look in ((_AFFINITY, _together), (_ANTI, _apart), (_EXISTING, _kept_off)):
@@ -66,7 +66,7 @@ def _field(which: str, place: int) -> str:
 # -- anti-affinity ----------------------------------------------------------------------------------------------------
 
 
-def _apart(case: Case, turned_away: Sequence[str]) -> Finding | None:
+def _apart(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
     terms = case.pod.signature.required_anti_affinity
     for place, term in enumerate(terms):
         others = _matching(case, term)
@@ -83,7 +83,7 @@ def _apart(case: Case, turned_away: Sequence[str]) -> Finding | None:
     return None
 
 
-def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Sequence[Pod]) -> Finding:
+def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Sequence[Pod]) -> FoundCause:
     key, wanted = term.topology_key, case.workload.wanted
     usable = case.zones(case.open, key)
     what = _domain_word(key)
@@ -97,8 +97,8 @@ def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Seque
     options = [_preferred("podAntiAffinity", place)]
     fits = len({case.nodes[pod.node_name].labels.get(key) for pod in own if pod.node_name in case.nodes})
     if fits and case.workload.kind in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
-        options.append(Option(f"{counted(fits, 'replica')}", edit=_scaled(fits), less=True))
-    return Finding(
+        options.append(RemedyOption(f"{counted(fits, 'replica')}", edit=_scaled(fits), less=True))
+    return FoundCause(
         "MoreReplicasThanDomains",
         message,
         [named(case.workload.obj)],
@@ -111,10 +111,10 @@ def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Seque
     )
 
 
-def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]) -> Finding:
+def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]) -> FoundCause:
     owners = sorted({_owner_label(case, pod) for pod in others})
     word = _domain_word(term.topology_key)
-    return Finding(
+    return FoundCause(
         "AntiAffinityOfOthers",
         f"the pod may not share a {word} with pods of {some(owners)} (`{term.selector}`), and "
         f"{'these are' if len(others) > 1 else 'that is'} on every {word} that would do",
@@ -125,11 +125,11 @@ def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]
     )
 
 
-def _kept_off(case: Case, turned_away: Sequence[str]) -> Finding | None:
+def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
     """Pods that are there and want none like this one near them."""
     namespaces = {obj.name: obj.labels for obj in case.store.list("Namespace")}
     labels = namespaces.get(case.pod.namespace, {})
-    by_owner: dict[str, tuple[Workload, PodAffinityTerm, int, set[str]]] = {}
+    by_owner: dict[str, tuple[ExaminedWorkload, PodAffinityTerm, int, set[str]]] = {}
     for name in case.nodes:
         table = case.engine.machine.cluster.table
         for pod in table.pods[table.row_of[name]]:
@@ -148,7 +148,7 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> Finding | None:
     where = f"{workload.obj.namespace}/" if workload.obj.namespace != case.pod.namespace else ""
     after = _relaxed_anti_affinity(workload, place)
     steps = [patched(workload.obj.raw, after)]
-    return Finding(
+    return FoundCause(
         "AntiAffinityOfOthers",
         f"pods of {where}{workload.label} want no pod with `{term.selector}` on their {word}, and they are on every "
         f"{word} that would do",
@@ -157,14 +157,14 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> Finding | None:
         [f"they are on {some(nodes)}"],
         [
             *_other_labels(case, term),
-            Option(
+            RemedyOption(
                 f"have {where}{workload.label} prefer to be apart", CHANGE_OTHER, steps=steps, target=workload.label
             ),
         ],
     )
 
 
-def _other_labels(case: Case, term: PodAffinityTerm) -> list[Option]:
+def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
     """Without the labels that the others mean, unless the workload selects its own pods by them."""
     selector = case.workload.spec.get("selector") or {}
     needed = {*(selector.get("matchLabels") or {}), *(each["key"] for each in selector.get("matchExpressions") or ())}
@@ -180,10 +180,10 @@ def _other_labels(case: Case, term: PodAffinityTerm) -> list[Option]:
             ((template.get("metadata") or {}).get("labels") or {}).pop(key, None)
 
     said = listed([f"{key}={case.pod.labels[key]}" for key in sorted(keys)])
-    return [Option(f"do not label its pods {said}", edit=unlabeled)]
+    return [RemedyOption(f"do not label its pods {said}", edit=unlabeled)]
 
 
-def _relaxed_anti_affinity(workload: Workload, place: int) -> list[dict[str, Any]]:
+def _relaxed_anti_affinity(workload: ExaminedWorkload, place: int) -> list[dict[str, Any]]:
     """The JSON patch that makes a demand of another workload a preference."""
     path = "/" + "/".join(workload.path) + "/affinity/podAntiAffinity"
     held = (workload.pod_spec.get("affinity") or {}).get("podAntiAffinity") or {}
@@ -195,7 +195,7 @@ def _relaxed_anti_affinity(workload: Workload, place: int) -> list[dict[str, Any
 # -- affinity ---------------------------------------------------------------------------------------------------------
 
 
-def _together(case: Case, turned_away: Sequence[str]) -> Finding | None:
+def _together(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
     for place, term in enumerate(case.pod.signature.required_affinity):
         key = term.topology_key
         lacking = [name for name in turned_away if key not in case.nodes[name].labels]
@@ -211,7 +211,7 @@ def _together(case: Case, turned_away: Sequence[str]) -> Finding | None:
     return None
 
 
-def _missing_key(case: Case, place: int, term: PodAffinityTerm) -> Finding:
+def _missing_key(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
     there = values_by_key(case.nodes[name].labels for name in case.open)
     likely = nearest_key(term.topology_key, there)
     text = f"the pod is to share a `{term.topology_key}`, and no node that it may use has that label"
@@ -222,13 +222,13 @@ def _missing_key(case: Case, place: int, term: PodAffinityTerm) -> Finding:
         def edit(spec: Spec) -> None:
             spec["affinity"]["podAffinity"][_REQUIRED][place]["topologyKey"] = likely
 
-        options.insert(0, Option(f"topologyKey {likely}", edit=spec_edit(edit)))
-    return Finding(
+        options.insert(0, RemedyOption(f"topologyKey {likely}", edit=spec_edit(edit)))
+    return FoundCause(
         "PodAffinityKeyMissing", text, fields=[f"{_field('podAffinity', place)}.topologyKey"], options=options
     )
 
 
-def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> Finding:
+def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
     """No pod is what the term means: misspelled, in another namespace, or not there."""
     raw = case.workload.pod_spec["affinity"]["podAffinity"][_REQUIRED][place]
     wanted: Mapping[str, str] = (raw.get("labelSelector") or {}).get("matchLabels") or {}
@@ -245,7 +245,7 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> Finding:
     ]
     if waiting:
         owner = _owner_label(case, waiting[0])
-        return Finding(
+        return FoundCause(
             "PodAffinityPending",
             f"the pod must run beside a pod with `{term.selector}`, and the pods of {owner} are pending themselves",
             [named(workload_of(case.store, waiting[0]).obj)],
@@ -258,13 +258,13 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> Finding:
         def elsewhere_edit(spec: Spec) -> None:
             spec["affinity"]["podAffinity"][_REQUIRED][place]["namespaces"] = space
 
-        return Finding(
+        return FoundCause(
             "PodAffinityWrongNamespace",
             f"{text}; {counted(len(elsewhere), 'pod')} in namespace {listed(space)} "
             f"{'has' if len(elsewhere) == 1 else 'have'} these labels",
             [named(pod) for pod in elsewhere[:3]],
             [f"{field}.namespaces"],
-            options=[Option(f"look in namespace {listed(space)}", edit=spec_edit(elsewhere_edit))],
+            options=[RemedyOption(f"look in namespace {listed(space)}", edit=spec_edit(elsewhere_edit))],
         )
     near = _near_labels(wanted, [pod for pod in everyone if pod.namespace in spaces] or everyone)
     if near is not None:
@@ -274,14 +274,14 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> Finding:
             spec["affinity"]["podAffinity"][_REQUIRED][place]["labelSelector"]["matchLabels"] = dict(labels)
 
         said = ", ".join(f"{key}={value}" for key, value in labels.items())
-        return Finding(
+        return FoundCause(
             "PodAffinityMatchesNothing",
             f"{text}; {counted(len(pods), 'pod')} {'has' if len(pods) == 1 else 'have'} `{said}`",
             [named(pod) for pod in pods[:3]],
             [f"{field}.labelSelector"],
-            options=[Option(f"select {said}", edit=spec_edit(near_edit))],
+            options=[RemedyOption(f"select {said}", edit=spec_edit(near_edit))],
         )
-    return Finding("PodAffinityMatchesNothing", text, fields=[field], options=[_preferred("podAffinity", place)])
+    return FoundCause("PodAffinityMatchesNothing", text, fields=[field], options=[_preferred("podAffinity", place)])
 
 
 def _near_labels(wanted: Mapping[str, str], pods: Sequence[Pod]) -> tuple[dict[str, str], list[Pod]] | None:
@@ -301,13 +301,13 @@ def _near_labels(wanted: Mapping[str, str], pods: Sequence[Pod]) -> tuple[dict[s
 
 def _full_there(
     case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod], domains: Collection[str | None]
-) -> Finding:
+) -> FoundCause:
     word = _domain_word(term.topology_key)
     there = [n for n in case.nodes if case.nodes[n].labels.get(term.topology_key) in domains]
     plugins = sorted({plugin for name in there for plugin in case.rejections.get(name, {}) if plugin != _PLUGIN})
     why = f": {listed(plugins)} {'rejects' if len(plugins) == 1 else 'reject'} the nodes there" if plugins else ""
     owners = sorted({_owner_label(case, pod) for pod in others})
-    return Finding(
+    return FoundCause(
         "PodAffinityDomainFull",
         f"the pod must share a {word} with pods of {some(owners)}, which are in "
         f"{some([each for each in domains if each], _SHOWN)}, and that cannot take it{why}",
@@ -326,12 +326,12 @@ def _domain_word(key: str) -> str:
     return "node" if key == HOSTNAME_LABEL else key.rpartition("/")[2]
 
 
-def _preferred(which: str, place: int) -> Option:
+def _preferred(which: str, place: int) -> RemedyOption:
     def edit(spec: Spec) -> None:
         _prefer(spec["affinity"][which], place)
 
     what = "be beside them" if which == "podAffinity" else "be apart"
-    return Option(f"prefer to {what} instead of requiring it", edit=spec_edit(edit))
+    return RemedyOption(f"prefer to {what} instead of requiring it", edit=spec_edit(edit))
 
 
 def _prefer(held: dict[str, Any], place: int) -> None:
@@ -351,7 +351,7 @@ def _scaled(replicas: int) -> Any:
 # -- host ports -------------------------------------------------------------------------------------------------------
 
 
-def port_taken(case: Case, among: Collection[str]) -> Finding | None:
+def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
     """A host port that pods hold on every node which would do."""
     taken = [name for name in among if "NodePorts" in case.rejections.get(name, {})]
     if not taken:
@@ -373,31 +373,31 @@ def port_taken(case: Case, among: Collection[str]) -> Finding | None:
         free = _free_port(case, taken, protocol, port)
         where = f"all {counted(len(taken), 'node')} that would do" if len(taken) > 1 else taken[0]
         first = workload_of(case.store, next(pod for pod in holders if pod.uid not in mine)).obj
-        return Finding(
+        return FoundCause(
             "HostPortTaken",
             f"host port {port} ({protocol}) is held on {where} by {some(owners)}",
             [named(first)],
             _port_fields(case, port),
             [f"such as {holders[0].key} on {holders[0].node_name}"],
             [
-                Option(f"use host port {free}", edit=spec_edit(_with_port(port, free))),
-                Option(f"use no host port {port}", edit=spec_edit(_without_port(port))),
+                RemedyOption(f"use host port {free}", edit=spec_edit(_with_port(port, free))),
+                RemedyOption(f"use no host port {port}", edit=spec_edit(_without_port(port))),
             ],
         )
     return None
 
 
-def _port_of_own(case: Case, taken: Sequence[str], port: int) -> Finding:
+def _port_of_own(case: Case, taken: Sequence[str], port: int) -> FoundCause:
     nodes = len(case.open)
     wanted = case.workload.wanted
-    return Finding(
+    return FoundCause(
         "MoreReplicasThanDomains",
         f"each of the {counted(wanted, 'replica')} needs host port {port} on a node of its own, and "
         f"{counted(nodes, 'node')} would do",
         [named(case.workload.obj)],
         _port_fields(case, port),
         [f"nodes where a replica holds it: {some(taken)}"],
-        [Option(f"use no host port {port}", edit=spec_edit(_without_port(port)))],
+        [RemedyOption(f"use no host port {port}", edit=spec_edit(_without_port(port)))],
     )
 
 

@@ -8,10 +8,10 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE
 from kschedd.causes.case import counted, listed, some
-from kschedd.causes.findings import CHANGE_NODE, Finding, Option, named
-from kschedd.causes.steps import Step, patched, uncordoned
+from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, named
+from kschedd.causes.steps import RemedyStep, patched, uncordoned
 from kschedd.causes.tainted import said
-from kschedd.causes.workload import Workload, workload_of
+from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.simulate.engine import Engine
 from kschedd.store.errors import ApiError
 from kschedd.store.eviction import BUDGET, guarding, spent
@@ -29,7 +29,7 @@ def pods_to_move(engine: Engine, node: str) -> list[Pod]:
     ]
 
 
-def node_causes(engine: Engine, node: Node) -> Iterator[Finding]:
+def node_causes(engine: Engine, node: Node) -> Iterator[FoundCause]:
     """At least one."""
     moving = pods_to_move(engine, node.name)
     blocked = _blocked(engine, node, moving) if node.unschedulable else None
@@ -40,24 +40,26 @@ def node_causes(engine: Engine, node: Node) -> Iterator[Finding]:
     ready: Any = next((each for each in conditions if each.get("type") == "Ready"), None)
     if ready is not None and ready.get("status") != "True":
         why = str(ready.get("message") or ready.get("reason") or "its kubelet does not answer")
-        yield Finding("NodesNotReady", f"{node.name} is not ready: {why}", [named(node)], ["status.conditions"])
+        yield FoundCause("NodesNotReady", f"{node.name} is not ready: {why}", [named(node)], ["status.conditions"])
         return
     if node.unschedulable:
         left = f"; {counted(len(moving), 'pod')} of it can be drained" if moving else ""
-        yield Finding(
+        yield FoundCause(
             "NodesCordoned",
             f"{node.name} is cordoned, so no new pods come to it{left}",
             [named(node)],
             ["spec.unschedulable"],
             options=[
-                Option(f"uncordon {node.name}", CHANGE_NODE, steps=[uncordoned(node.name)], target=f"node/{node.name}")
+                RemedyOption(
+                    f"uncordon {node.name}", CHANGE_NODE, steps=[uncordoned(node.name)], target=f"node/{node.name}"
+                )
             ],
         )
         return
     taints = [taint for taint in node.taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
     if taints:
         waiting = sum(not pod.node_name for pod in engine.store.list("Pod") if isinstance(pod, Pod))
-        yield Finding(
+        yield FoundCause(
             "NodeTainted",
             f"{node.name} takes only pods that tolerate {listed([said(taint) for taint in taints])}: "
             f"{counted(len(moving), 'pod')} {'does' if len(moving) == 1 else 'do'} now",
@@ -67,7 +69,7 @@ def node_causes(engine: Engine, node: Node) -> Iterator[Finding]:
             passing=True,
         )
         return
-    yield Finding(
+    yield FoundCause(
         "NothingIsWrong",
         f"nothing is wrong with {node.name}: it takes pods, and has {counted(len(moving), 'pod')} besides DaemonSets'",
         [named(node)],
@@ -75,7 +77,7 @@ def node_causes(engine: Engine, node: Node) -> Iterator[Finding]:
     )
 
 
-def _blocked(engine: Engine, node: Node, moving: Sequence[Pod]) -> Finding | None:
+def _blocked(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | None:
     """A budget that allows no eviction of a pod on a cordoned node."""
     for pod in moving:
         budgets = engine.store.list(BUDGET, pod.namespace)
@@ -90,7 +92,7 @@ def _blocked(engine: Engine, node: Node, moving: Sequence[Pod]) -> Finding | Non
     return None
 
 
-def _by_budget(engine: Engine, node: Node, moving: Sequence[Pod], pod: Pod, budget: Object, refusal: str) -> Finding:
+def _by_budget(engine: Engine, node: Node, moving: Sequence[Pod], pod: Pod, budget: Object, refusal: str) -> FoundCause:
     stated = {key: budget.spec[key] for key in ("minAvailable", "maxUnavailable") if key in budget.spec}
     rule = ", ".join(f"{key} {value}" for key, value in stated.items())
     workload = workload_of(engine.store, pod)
@@ -98,7 +100,7 @@ def _by_budget(engine: Engine, node: Node, moving: Sequence[Pod], pod: Pod, budg
     evidence = [refusal, f"on the node: {some([each.key for each in moving])}"]
     if waiting:
         evidence.append(f"pods of {workload.label} that are pending: {some([each.name for each in waiting])}")
-    return Finding(
+    return FoundCause(
         "BudgetBlocksDrain",
         f"PodDisruptionBudget {budget.name} ({rule}) allows no eviction of {pod.key} ({workload.label}), so a drain of "
         f"{node.name} does not end",
@@ -109,22 +111,22 @@ def _by_budget(engine: Engine, node: Node, moving: Sequence[Pod], pod: Pod, budg
     )
 
 
-def _one_more(node: Node, workload: Workload, moving: Sequence[Pod]) -> list[Option]:
+def _one_more(node: Node, workload: ExaminedWorkload, moving: Sequence[Pod]) -> list[RemedyOption]:
     """One more replica for the time of the drain."""
     if "replicas" not in workload.spec or workload.kind not in ("Deployment", "ReplicaSet", "StatefulSet"):
         return []
     wanted = workload.wanted
     place = ("-n", workload.obj.namespace)
-    wait = Step(("rollout", "status", workload.label, *place, "--timeout=5m"), [], then_s=_REPLACED_S)
+    wait = RemedyStep(("rollout", "status", workload.label, *place, "--timeout=5m"), [], then_s=_REPLACED_S)
     evictions = [("pods.evict", {"name": pod.name, "namespace": pod.namespace}) for pod in moving]
     cordon = ("nodes.cordon", {"name": node.name})
-    drain = Step(
+    drain = RemedyStep(
         ("drain", node.name, "--ignore-daemonsets", "--delete-emptydir-data"), [cordon, *evictions], then_s=_REPLACED_S
     )
     steps = [_scaled(workload, wanted + 1), wait, drain, _scaled(workload, wanted)]
     summary = f"run {counted(wanted + 1, 'replica')} of {workload.label} while {node.name} is drained"
-    return [Option(summary, steps=steps, target=workload.label)]
+    return [RemedyOption(summary, steps=steps, target=workload.label)]
 
 
-def _scaled(workload: Workload, replicas: int) -> Step:
+def _scaled(workload: ExaminedWorkload, replicas: int) -> RemedyStep:
     return patched(workload.obj.raw, [{"op": "replace", "path": "/spec/replicas", "value": replicas}])

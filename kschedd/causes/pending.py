@@ -7,13 +7,13 @@ from kschedd.causes.answers import ObjectNamed, PendingGroup
 from kschedd.causes.case import case_of
 from kschedd.causes.diagnosis import causes
 from kschedd.causes.findings import named
-from kschedd.causes.workload import Workload, workload_of
+from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import VirtualCluster
 
 
 def pending_groups(cluster: VirtualCluster, pods: Sequence[Pod], check: Callable[[], None]) -> list[PendingGroup]:
     """The groups of those of these pods that have no node; the largest first."""
-    workloads: dict[str, Workload] = {}
+    workloads: dict[str, ExaminedWorkload] = {}
     counts: dict[str, int] = {}
     by_owner: dict[str, str] = {}  # what a pod's own controller belongs to
     for pod in pods:

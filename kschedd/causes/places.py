@@ -12,7 +12,7 @@ from kschedd.api.selecting.selectors import IN, LabelSelector, NodeSelector, Sel
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, listed, some
 from kschedd.causes.claims import ClaimUse, asking, claims_of, of_class, provisioning_classes, storage_text
-from kschedd.causes.findings import Finding, Option, named, spec_edit
+from kschedd.causes.findings import FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.matching import suiting
 from kschedd.causes.selecting import Demand, demands
 from kschedd.storage.claims import class_of, fully_bound, requested_bytes, volume_of
@@ -59,7 +59,7 @@ def reached(case: Case) -> set[str]:
     return set(case.nodes) - case.rejected_by(_BINDING, _ZONE)
 
 
-def volume_elsewhere(case: Case) -> Finding | None:
+def volume_elsewhere(case: Case) -> FoundCause | None:
     """Volumes that no node which the pod selects can use; None if one can."""
     if case.selected & reached(case):
         return None
@@ -179,7 +179,7 @@ def _of_free(case: Case, use: ClaimUse, claim: Object, objects: Sequence[ObjectN
 # -- causes in places -------------------------------------------------------------------------------------------------
 
 
-def _nowhere(case: Case, place: _Place) -> Finding:
+def _nowhere(case: Case, place: _Place) -> FoundCause:
     """No node is where the volume is."""
     missing = word(place.key) == "node" and place.bound
     is_class = any(each.kind == "StorageClass" for each in place.objects[:1])
@@ -187,7 +187,7 @@ def _nowhere(case: Case, place: _Place) -> Finding:
     evidence = [f"values of {place.key}: {some(there, _SHOWN)}" if there else f"no node has the label {place.key}"]
     evidence += [] if there else list(_by_other_labels(case, place))
     if is_class:
-        return Finding(
+        return FoundCause(
             "ClassTopologyConflict",
             f"{place.what} {place.where} only, and no node is there",
             place.objects,
@@ -199,7 +199,7 @@ def _nowhere(case: Case, place: _Place) -> Finding:
     message = f"{place.what} is {place.where}, {gone if missing else 'and no node is there'}"
     if place.bound:
         evidence.append("its data can be had only where the volume is, or from a backup")
-    return Finding(
+    return FoundCause(
         "VolumeOnMissingNode" if missing else "VolumeElsewhere",
         message,
         place.objects,
@@ -217,7 +217,7 @@ def _by_other_labels(case: Case, place: _Place) -> Iterator[str]:
             yield f"nodes with {key}={place.values[0]}: {some(nodes)}; their CSI driver has not set its own label"
 
 
-def _elsewhere(case: Case, place: _Place) -> Finding:
+def _elsewhere(case: Case, place: _Place) -> FoundCause:
     """Nodes are where the volume is, and the pod selects none of them."""
     against = clashing(case, place.nodes)
     is_class = any(each.kind == "StorageClass" for each in place.objects[:1])
@@ -231,7 +231,7 @@ def _elsewhere(case: Case, place: _Place) -> Finding:
         options.append(edit)
     if not place.bound:
         options.extend(_classes_instead(case, place))
-    return Finding(
+    return FoundCause(
         "ClassTopologyConflict" if is_class else "VolumeElsewhere",
         f"{place.what}{verb} {place.where}{only}, {wants} {required}",
         place.objects,
@@ -264,7 +264,7 @@ def _meets(case: Case, demand: Demand, name: str) -> bool:
     return demand.matches(case.nodes[name].labels, name)
 
 
-def meeting(case: Case, nodes: Collection[str], against: Sequence[Demand], why: str) -> Option | None:
+def meeting(case: Case, nodes: Collection[str], against: Sequence[Demand], why: str) -> RemedyOption | None:
     """The option to demand what these nodes have, instead of what they do not meet."""
     if not against:
         return None
@@ -284,10 +284,10 @@ def meeting(case: Case, nodes: Collection[str], against: Sequence[Demand], why: 
 
     parts = [f"require {listed(wanted)}, {why}"] if wanted else []
     parts += [f"do not require {listed(dropped)}"] if dropped else []
-    return Option(listed(parts), edit=spec_edit(edit))
+    return RemedyOption(listed(parts), edit=spec_edit(edit))
 
 
-def _classes_instead(case: Case, place: _Place) -> list[Option]:
+def _classes_instead(case: Case, place: _Place) -> list[RemedyOption]:
     """Other classes that make volumes where the pod may go."""
     assert place.use.claim is not None, "a claim that is to have a volume is there"
     own = class_of(place.use.claim)
@@ -303,9 +303,9 @@ def _allows(case: Case, topologies: Sequence[LabelSelector]) -> bool:
     return any(term.matches(case.nodes[name].labels) for term in topologies for name in case.selected)
 
 
-def _apart(case: Case, places: Sequence[_Place]) -> Finding:
+def _apart(case: Case, places: Sequence[_Place]) -> FoundCause:
     parts = [f"{place.what} is {place.where}" for place in places]
-    return Finding(
+    return FoundCause(
         "VolumeElsewhere",
         f"no node reaches all volumes of the pod: {listed(parts)}",
         [each for place in places for each in place.objects],
@@ -317,7 +317,7 @@ def _apart(case: Case, places: Sequence[_Place]) -> Finding:
 # -- capacity of a driver ---------------------------------------------------------------------------------------------
 
 
-def _no_capacity(case: Case) -> Finding | None:
+def _no_capacity(case: Case) -> FoundCause | None:
     """A driver that tells how much storage it has, and has too little where the pod may go."""
     for use in claims_of(case):
         claim = use.claim
@@ -349,7 +349,7 @@ def _no_capacity(case: Case) -> Finding | None:
             if near
             else "it reports none there"
         )
-        return Finding(
+        return FoundCause(
             "StorageCapacityShort",
             f"{use} asks for {storage_text(claim.spec)} of class {storage_class.name}, and of the storage of driver "
             f"{driver} {has}",

@@ -11,17 +11,17 @@ from typing import Final
 
 from kschedd.causes.answers import RemedyAnswer
 from kschedd.causes.case import listed
-from kschedd.causes.findings import KINDS, Finding, Option
-from kschedd.causes.steps import Step, diff, steps_to
+from kschedd.causes.findings import KINDS, FoundCause, RemedyOption
+from kschedd.causes.steps import RemedyStep, diff, steps_to
 from kschedd.causes.trial import TrialOutcome, Trials
-from kschedd.causes.workload import Workload
+from kschedd.causes.workload import ExaminedWorkload
 
 _MOST_TRIED: Final = 6
 _MOST_FOUND: Final = 3
 
 
 def remedies(
-    workload: Workload, findings: Sequence[Finding], trials: Trials, program: str
+    workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials, program: str
 ) -> tuple[list[RemedyAnswer], list[str]]:
     """Those that work, the first to consider first, and what was tried in vain."""
     found: list[RemedyAnswer] = []
@@ -41,7 +41,7 @@ def remedies(
     return found, failed
 
 
-def _together(findings: Sequence[Finding]) -> Iterator[tuple[Option, ...]]:
+def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ...]]:
     """One option of each finding, those that change the workload alone first."""
     choices = [finding.options for finding in findings if finding.options]
     if choices:
@@ -51,7 +51,7 @@ def _together(findings: Sequence[Finding]) -> Iterator[tuple[Option, ...]]:
         )
 
 
-def carried_out(workload: Workload, options: Sequence[Option]) -> tuple[list[Step], str]:
+def carried_out(workload: ExaminedWorkload, options: Sequence[RemedyOption]) -> tuple[list[RemedyStep], str]:
     """The steps of these options together, and the change of the workload's manifest as a diff."""
     after = copy.deepcopy(dict(workload.obj.raw))
     spec = after
@@ -69,9 +69,9 @@ def carried_out(workload: Workload, options: Sequence[Option]) -> tuple[list[Ste
 def _answer(
     rank: int,
     summary: str,
-    workload: Workload,
-    options: Sequence[Option],
-    steps: Sequence[Step],
+    workload: ExaminedWorkload,
+    options: Sequence[RemedyOption],
+    steps: Sequence[RemedyStep],
     text: str,
     outcome: TrialOutcome,
     program: str,

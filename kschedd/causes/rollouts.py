@@ -6,9 +6,9 @@ from typing import Any, Final
 from kschedd.api.pods import Pod
 from kschedd.causes.case import Case, case_of, counted, every, listed
 from kschedd.causes.creating import is_ready, template_pod
-from kschedd.causes.findings import REPLACE_POD, Edit, Finding, Option, named
+from kschedd.causes.findings import REPLACE_POD, Edit, FoundCause, RemedyOption, named
 from kschedd.causes.steps import deleted
-from kschedd.causes.workload import Workload
+from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.rollout import fenceposts
 from kschedd.explain.explain import begin
 from kschedd.explain.fork import scheduler_on
@@ -21,7 +21,7 @@ _REVISION: Final = "controller-revision-hash"
 _MOST_TRIED: Final = 3  # old pods
 
 
-def needs_room(case: Case, findings: Sequence[Finding]) -> Finding | None:
+def needs_room(case: Case, findings: Sequence[FoundCause]) -> FoundCause | None:
     """A Deployment whose new pod would fit if an old one were gone, and whose strategy keeps the old ones."""
     workload = case.workload
     owner = case.pod.owner
@@ -42,9 +42,9 @@ def needs_room(case: Case, findings: Sequence[Finding]) -> Finding | None:
         f"(maxSurge {_told(stated[0], surge)}, maxUnavailable {_told(stated[1], unavailable)})"
     )
     first = findings[0]
-    recreate = Option("remove the old pod first (strategy Recreate)", edit=_recreating)
-    in_place = Option("replace pods one by one (maxSurge 0, maxUnavailable 1)", edit=_in_place)
-    return Finding(
+    recreate = RemedyOption("remove the old pod first (strategy Recreate)", edit=_recreating)
+    in_place = RemedyOption("replace pods one by one (maxSurge 0, maxUnavailable 1)", edit=_in_place)
+    return FoundCause(
         "RolloutNeedsRoom",
         message,
         [named(workload.obj), *first.objects],
@@ -75,7 +75,7 @@ def _recreating(manifest: dict[str, Any], spec: Spec) -> None:
     manifest["spec"]["strategy"] = {"type": "Recreate"}
 
 
-def outdated(case: Case) -> Finding | None:
+def outdated(case: Case) -> FoundCause | None:
     """A StatefulSet's pod of an earlier template that fits nowhere, while one of the present template would."""
     workload, pod = case.workload, case.pod
     status = workload.obj.raw.get("status") or {}
@@ -90,7 +90,7 @@ def outdated(case: Case) -> Finding | None:
     if case_of(case.engine, workload, Pod.from_raw(raw)).explanation.message:
         return None
     asked = listed([f"{_amount(container)} for {container['name']}" for container in pod.raw["spec"]["containers"]])
-    return Finding(
+    return FoundCause(
         "StatefulSetPodOutdated",
         f"{pod.name} is of an earlier template ({own}) and fits on no node; the StatefulSet waits for it to be ready "
         f"before it makes one of the present template ({update}), which would fit",
@@ -98,7 +98,7 @@ def outdated(case: Case) -> Finding | None:
         ["spec.updateStrategy"],
         [f"{pod.name} requests {asked}"],
         [
-            Option(
+            RemedyOption(
                 f"delete {pod.name}: its StatefulSet makes one of the present template",
                 REPLACE_POD,
                 steps=[deleted("Pod", pod.namespace, [pod.name])],
@@ -113,7 +113,7 @@ def _amount(container: dict[str, Any]) -> str:
     return listed([f"{quantity} {name}" for name, quantity in sorted(requests.items())]) if requests else "nothing"
 
 
-def stuck(engine: Engine, workload: Workload) -> Finding | None:
+def stuck(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
     """A DaemonSet's rollout that counts a pod on a dead node as the one that may be unavailable."""
     status = workload.obj.raw.get("status") or {}
     if workload.kind != "DaemonSet":
@@ -134,14 +134,16 @@ def stuck(engine: Engine, workload: Workload) -> Finding | None:
 
     edit: Edit = more
     is_one = len(broken) == 1
-    return Finding(
+    return FoundCause(
         "RolloutWaitsForDeadNode",
         f"{counted(updated, 'pod')} of {wanted} {'has' if updated == 1 else 'have'} the present template: the pod"
         f"{'' if is_one else 's'} on {listed(broken)}, which {'does' if is_one else 'do'} not answer, "
         f"count{'s' if is_one else ''} as unavailable, and no more may be (maxUnavailable {allowed})",
         [named(workload.obj)],
         ["spec.updateStrategy.rollingUpdate.maxUnavailable"],
-        options=[Option(f"let {len(broken) + 1} pods be unavailable (maxUnavailable {len(broken) + 1})", edit=edit)],
+        options=[
+            RemedyOption(f"let {len(broken) + 1} pods be unavailable (maxUnavailable {len(broken) + 1})", edit=edit)
+        ],
     )
 
 

@@ -9,7 +9,7 @@ from kschedd.api.nodes import HOSTNAME_LABEL
 from kschedd.api.selecting.selectors import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN, parse_node_selector_term
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, listed, some
-from kschedd.causes.findings import Finding, Option, spec_edit
+from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
 
 _SHOWN: Final = 4  # values
@@ -123,7 +123,7 @@ def _of_term(number: int, term: Mapping[str, Any]) -> Iterator[Demand]:
             yield Demand(each["key"], each["operator"], tuple(each.get("values") or ()), number, place, of_fields)
 
 
-def no_node_selected(case: Case) -> Finding | None:
+def no_node_selected(case: Case) -> FoundCause | None:
     """Why no node is what the pod demands; None if one is."""
     if case.selected or not case.nodes:
         return None
@@ -157,7 +157,7 @@ class _Guess:
     becomes: str = ""
 
 
-def _unknown(case: Case, unmet: Sequence[Demand]) -> Finding:
+def _unknown(case: Case, unmet: Sequence[Demand]) -> FoundCause:
     guesses = [_guess(case, each) for each in unmet]
     removed = [each.removed for each in unmet]
     edits = [guess.edit for guess in guesses if guess.edit is not None]
@@ -166,7 +166,7 @@ def _unknown(case: Case, unmet: Sequence[Demand]) -> Finding:
         options.append(_option(f"use {listed([guess.becomes for guess in guesses])}", edits))
     else:
         options.append(_option(f"do not require {listed([str(each) for each in unmet])}", removed))
-    return Finding(
+    return FoundCause(
         guesses[0].code,
         "; ".join(guess.message for guess in guesses),
         fields=[each.field for each in unmet],
@@ -176,12 +176,12 @@ def _unknown(case: Case, unmet: Sequence[Demand]) -> Finding:
     )
 
 
-def _option(summary: str, edits: Sequence[Callable[[Spec], None]]) -> Option:
+def _option(summary: str, edits: Sequence[Callable[[Spec], None]]) -> RemedyOption:
     def edit(spec: Spec) -> None:
         for each in edits:
             each(spec)
 
-    return Option(summary, edit=spec_edit(edit))
+    return RemedyOption(summary, edit=spec_edit(edit))
 
 
 def _guess(case: Case, demand: Demand) -> _Guess:
@@ -255,7 +255,7 @@ def _quoted(text: str) -> str:
 # -- labels that no node has together -------------------------------------------------------------------------------
 
 
-def _contradiction(case: Case, wanted: Sequence[Demand]) -> Finding:
+def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
     """Each demand is met by some node, and no node meets them all."""
     met = [(each, _met(case, each)) for each in wanted]
     clashing = _smallest_clash(met)
@@ -275,7 +275,7 @@ def _contradiction(case: Case, wanted: Sequence[Demand]) -> Finding:
     text = "no node has both" if len(clashing) == 2 else "no node has all of"
     if len(same) == 1 and len(clashing) == 2:
         text = "the pod's own demands contradict each other: no node has both"
-    return Finding(
+    return FoundCause(
         "NodeAffinityContradiction",
         f"{text} {listed(parts)}",
         fields=[each.field for each, _ in clashing],
@@ -296,7 +296,7 @@ def _smallest_clash(met: Sequence[tuple[Demand, set[str]]]) -> Sequence[tuple[De
 # -- spec.nodeName --------------------------------------------------------------------------------------------------
 
 
-def _missing_node(case: Case) -> Finding:
+def _missing_node(case: Case) -> FoundCause:
     wanted = case.pod.node_name
     likely = nearest(wanted, case.nodes)
     hint = f"; {_quoted(likely)} does" if likely else ""
@@ -304,10 +304,10 @@ def _missing_node(case: Case) -> Finding:
     def without(spec: Spec) -> None:
         del spec["nodeName"]
 
-    return Finding(
+    return FoundCause(
         "NodeMissing",
         f"spec.nodeName is {_quoted(wanted)}, and that node does not exist{hint}",
         [ObjectNamed("Node", "", wanted)],
         ["spec.nodeName"],
-        options=[Option("let the scheduler choose: no nodeName", edit=spec_edit(without))],
+        options=[RemedyOption("let the scheduler choose: no nodeName", edit=spec_edit(without))],
     )

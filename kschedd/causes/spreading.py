@@ -7,7 +7,7 @@ from typing import Any, Final
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import SpreadConstraint
 from kschedd.causes.case import Case, counted, some, values_by_key
-from kschedd.causes.findings import Finding, Option, spec_edit
+from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
 from kschedd.causes.tainted import said, untolerated
 
@@ -18,7 +18,7 @@ _SHOWN: Final = 6
 _UNUSABLE: Final = ("TaintToleration", "NodeUnschedulable", "NodeAffinity")  # whatever room there is
 
 
-def missing_key(case: Case) -> Finding | None:
+def missing_key(case: Case) -> FoundCause | None:
     """A constraint over a label that no node has which the pod may use."""
     for place, constraint in _hard(case.pod):
         key = constraint.topology_key
@@ -29,7 +29,7 @@ def missing_key(case: Case) -> Finding | None:
         which = "no node" if case.open == set(case.nodes) else "no node that the pod may use"
         text = f"the pod is to be spread over `{key}`, and {which} has that label"
         if likely is None:
-            return Finding(
+            return FoundCause(
                 "NodeLabelMissing",
                 text,
                 fields=[_field(place)],
@@ -37,16 +37,19 @@ def missing_key(case: Case) -> Finding | None:
                 options=[_relaxed([place])],
             )
         count = sum(there[likely].values())
-        return Finding(
+        return FoundCause(
             "NodeLabelDeprecated" if RENAMED_LABELS.get(key) == likely else "NodeLabelMisspelled",
             f"{text}; {counted(count, 'node')} {'has' if count == 1 else 'have'} `{likely}`",
             fields=[_field(place)],
-            options=[Option(f"spread over {likely}", edit=spec_edit(_with_key(place, likely))), _relaxed([place])],
+            options=[
+                RemedyOption(f"spread over {likely}", edit=spec_edit(_with_key(place, likely))),
+                _relaxed([place]),
+            ],
         )
     return None
 
 
-def not_spread(case: Case, among: Collection[str]) -> Finding | None:
+def not_spread(case: Case, among: Collection[str]) -> FoundCause | None:
     """A constraint that turns the pod away from nodes which would do otherwise."""
     turned_away = [name for name in among if _PLUGIN in case.rejections.get(name, {})]
     if not turned_away:
@@ -69,7 +72,7 @@ def not_spread(case: Case, among: Collection[str]) -> Finding | None:
         if over:
             return _skewed(case, place, constraint, counts)
     places = [place for place, _ in _hard(case.pod)]
-    return Finding(
+    return FoundCause(
         "SpreadConstraints",
         f"the spread constraints leave no node of the {counted(len(turned_away), 'node')} that would do otherwise",
         fields=[_field(place) for place in places],
@@ -105,7 +108,7 @@ def _counts(case: Case, constraint: SpreadConstraint) -> dict[str, int]:
     return counts
 
 
-def _selects_others(case: Case, place: int, constraint: SpreadConstraint) -> Finding:
+def _selects_others(case: Case, place: int, constraint: SpreadConstraint) -> FoundCause:
     """The selector misses the very pods that are to be spread."""
     labels = case.pod.labels
     raw = case.workload.pod_spec["topologySpreadConstraints"][place].get("labelSelector") or {}
@@ -123,9 +126,9 @@ def _selects_others(case: Case, place: int, constraint: SpreadConstraint) -> Fin
     if changed and len(changed) == len(wanted):
         become = ", ".join(f"{key}={value}" for key, value in changed.items())
         edit = spec_edit(_with(place, "labelSelector", {**raw, "matchLabels": changed}))
-        options.insert(0, Option(f"select {become}", edit=edit))
+        options.insert(0, RemedyOption(f"select {become}", edit=edit))
     own = ", ".join(f"{key}={value}" for key, value in labels.items()) or "none"
-    return Finding(
+    return FoundCause(
         "SpreadSelectsOthers",
         f"the spread constraint counts pods with {shown}, and the pod itself has other labels ({own})",
         fields=[f"{_field(place)}.labelSelector"],
@@ -135,9 +138,9 @@ def _selects_others(case: Case, place: int, constraint: SpreadConstraint) -> Fin
     )
 
 
-def _too_few_domains(case: Case, place: int, constraint: SpreadConstraint, counts: Mapping[str, int]) -> Finding:
+def _too_few_domains(case: Case, place: int, constraint: SpreadConstraint, counts: Mapping[str, int]) -> FoundCause:
     key, there = constraint.topology_key, len(counts)
-    return Finding(
+    return FoundCause(
         "SpreadTooFewDomains",
         f"minDomains is {constraint.min_domains}, and there {'is' if there == 1 else 'are'} "
         f"{counted(there, 'value')} of `{key}` ({some(counts, _SHOWN)}): at most {constraint.max_skew} "
@@ -145,13 +148,13 @@ def _too_few_domains(case: Case, place: int, constraint: SpreadConstraint, count
         fields=[f"{_field(place)}.minDomains"],
         evidence=[_told(key, counts)],
         options=[
-            Option(f"minDomains {there}", edit=spec_edit(_with(place, "minDomains", there))),
+            RemedyOption(f"minDomains {there}", edit=spec_edit(_with(place, "minDomains", there))),
             _relaxed([place]),
         ],
     )
 
 
-def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mapping[str, int]) -> Finding:
+def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mapping[str, int]) -> FoundCause:
     key = constraint.topology_key
     least = min(counts.values())
     lowest = [domain for domain, count in counts.items() if count == least]
@@ -172,9 +175,11 @@ def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mappin
     options = []
     if plugin in ("TaintToleration", "NodeUnschedulable") and not constraint.honor_taints:
         edit = spec_edit(_with(place, "nodeTaintsPolicy", "Honor"))
-        options.append(Option("leave nodes out whose taints it does not tolerate (nodeTaintsPolicy: Honor)", edit=edit))
+        options.append(
+            RemedyOption("leave nodes out whose taints it does not tolerate (nodeTaintsPolicy: Honor)", edit=edit)
+        )
     options.append(_relaxed([place]))
-    return Finding(
+    return FoundCause(
         "SpreadCountsUnusableDomain" if plugin in _UNUSABLE else "SpreadSkewed",
         message,
         fields=[_field(place)],
@@ -229,13 +234,13 @@ def _told(key: str, counts: Mapping[str, int]) -> str:
 # -- changes ----------------------------------------------------------------------------------------------------------
 
 
-def _relaxed(places: Sequence[int]) -> Option:
+def _relaxed(places: Sequence[int]) -> RemedyOption:
     def edit(spec: Spec) -> None:
         for place in places:
             spec["topologySpreadConstraints"][place]["whenUnsatisfiable"] = "ScheduleAnyway"
             spec["topologySpreadConstraints"][place].pop("minDomains", None)  # allowed with DoNotSchedule only
 
-    return Option("spread where possible only (whenUnsatisfiable: ScheduleAnyway)", edit=spec_edit(edit))
+    return RemedyOption("spread where possible only (whenUnsatisfiable: ScheduleAnyway)", edit=spec_edit(edit))
 
 
 def _with_key(place: int, key: str) -> Any:

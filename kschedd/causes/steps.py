@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.schemas.kinds import kind_of, lookup
-from kschedd.causes.workload import Workload
+from kschedd.causes.workload import ExaminedWorkload
 from kschedd.printing import documents
 
 Raw = Mapping[str, Any]
@@ -34,7 +34,7 @@ _SHOWN_LINES: Final = 3  # around a difference
 
 
 @attrs.frozen(eq=False)
-class Step:
+class RemedyStep:
     """`words`: the command without the program; `given`: what it reads from `-f -`; `calls`: what the verb calls.
 
     `then_s`: how long it takes until the command has ended, where it waits for something."""
@@ -55,7 +55,7 @@ class Step:
             call(method, **params)
 
 
-def patched(raw: Raw, operations: Sequence[Raw], subresource: str = "") -> Step:
+def patched(raw: Raw, operations: Sequence[Raw], subresource: str = "") -> RemedyStep:
     kind, meta = lookup(str(raw["kind"])), raw["metadata"]
     place = ("-n", str(meta["namespace"])) if meta.get("namespace") else ()
     part = ("--subresource", subresource) if subresource else ()
@@ -63,33 +63,35 @@ def patched(raw: Raw, operations: Sequence[Raw], subresource: str = "") -> Step:
     words = ("patch", kind.singular, str(meta["name"]), *place, *part, "--type", "json", "-p", text)
     where = {"namespace": meta["namespace"]} if meta.get("namespace") else {}
     params = {"kind": raw["kind"], "name": meta["name"], **where, "patch": list(operations), "type": "json"}
-    return Step(words, [("objects.patch", {**params, **({"subresource": subresource} if subresource else {})})])
+    return RemedyStep(words, [("objects.patch", {**params, **({"subresource": subresource} if subresource else {})})])
 
 
-def created(raw: Raw) -> Step:
-    return Step(("create", "-f", "-"), [("objects.create", {"manifest": dict(raw)})], documents.as_yaml(dict(raw)))
+def created(raw: Raw) -> RemedyStep:
+    return RemedyStep(
+        ("create", "-f", "-"), [("objects.create", {"manifest": dict(raw)})], documents.as_yaml(dict(raw))
+    )
 
 
-def uncordoned(node: str) -> Step:
-    return Step(("uncordon", node), [("nodes.uncordon", {"name": node})])
+def uncordoned(node: str) -> RemedyStep:
+    return RemedyStep(("uncordon", node), [("nodes.uncordon", {"name": node})])
 
 
-def deleted(kind: str, namespace: str, names: Sequence[str], *, orphaning: bool = False) -> Step:
+def deleted(kind: str, namespace: str, names: Sequence[str], *, orphaning: bool = False) -> RemedyStep:
     """`orphaning`: what the objects own is left."""
     place = ("-n", namespace) if namespace else ()
     where: Raw = {"namespace": namespace} if namespace else {}
     how: Raw = {"propagation": "Orphan"} if orphaning else {}
     calls = [("objects.delete", {"kind": kind, "name": name, **where, **how}) for name in names]
     cascade = ("--cascade", "orphan") if orphaning else ()
-    return Step(("delete", lookup(kind).singular, *names, *place, *cascade), calls)
+    return RemedyStep(("delete", lookup(kind).singular, *names, *place, *cascade), calls)
 
 
-def replaced(raw: Raw) -> Step:
+def replaced(raw: Raw) -> RemedyStep:
     """The object is deleted and created anew."""
     meta = raw["metadata"]
     where = {"namespace": meta["namespace"]} if meta.get("namespace") else {}
     gone = ("objects.delete", {"kind": raw["kind"], "name": meta["name"], **where, "grace_period_s": 0})
-    return Step(
+    return RemedyStep(
         ("replace", "--force", "-f", "-"),
         [gone, ("objects.create", {"manifest": dict(raw)})],
         documents.as_yaml(dict(raw)),
@@ -99,7 +101,7 @@ def replaced(raw: Raw) -> Step:
 # -- a changed workload ---------------------------------------------------------------------------------------------
 
 
-def steps_to(workload: Workload, after: dict[str, Any]) -> list[Step]:
+def steps_to(workload: ExaminedWorkload, after: dict[str, Any]) -> list[RemedyStep]:
     """What makes the workload's manifest so. Pods that wait with the old template are replaced where no controller
     would do it."""
     before = workload.obj.raw

@@ -21,11 +21,11 @@ from kschedd.causes.claims import (
     provisioning_classes,
     storage_text,
 )
-from kschedd.causes.findings import ADD_OBJECT, CHANGE_OBJECT, Finding, Option, named, spec_edit
+from kschedd.causes.findings import ADD_OBJECT, CHANGE_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.matching import no_volume, of_no_class
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import created, patched
-from kschedd.causes.workload import Workload
+from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.storage.provisioner import PROVISION_FAILS, delay_of
 from kschedd.storage.claims import (
     PROVISIONED_BY,
@@ -48,7 +48,7 @@ _SIZE: Final = "1Gi"  # of a claim where nothing suggests another
 _MODES: Final = ("ReadWriteOnce",)
 
 
-def claims_at_fault(case: Case) -> Iterator[Finding]:
+def claims_at_fault(case: Case) -> Iterator[FoundCause]:
     """What is wrong with each claim of the pod."""
     for use in claims_of(case):
         finding = _at_fault(case, use)
@@ -56,7 +56,7 @@ def claims_at_fault(case: Case) -> Iterator[Finding]:
             yield finding
 
 
-def _at_fault(case: Case, use: ClaimUse) -> Finding | None:
+def _at_fault(case: Case, use: ClaimUse) -> FoundCause | None:
     claim = use.claim
     if claim is None:
         return _missing(case, use) if use.home is Home.OBJECT else None
@@ -77,7 +77,7 @@ def _field(case: Case) -> str:
 # -- a claim that is not there, or is about to go ---------------------------------------------------------------------
 
 
-def _missing(case: Case, use: ClaimUse) -> Finding:
+def _missing(case: Case, use: ClaimUse) -> FoundCause:
     namespace = case.pod.namespace
     there = list(case.store.list(CLAIM, namespace))
     elsewhere = [each for each in case.store.list(CLAIM) if each.name == use.name]
@@ -89,7 +89,7 @@ def _missing(case: Case, use: ClaimUse) -> Finding:
     if likely is not None:
         text += f" ({likely} does)"
         objects.append(ObjectNamed(CLAIM, namespace, likely))
-        options.append(Option(f"use claim {likely}", edit=spec_edit(_naming(use.name, likely))))
+        options.append(RemedyOption(f"use claim {likely}", edit=spec_edit(_naming(use.name, likely))))
     if elsewhere:
         spaces = some([each.namespace for each in elsewhere])
         text += f"; namespace {spaces} has one of that name, and a pod can use claims of its own namespace only"
@@ -97,7 +97,7 @@ def _missing(case: Case, use: ClaimUse) -> Finding:
     if there:
         evidence.append(f"claims in {namespace}: {some([each.name for each in there])}")
     options.append(_created(case, use, elsewhere[0] if elsewhere else None, there))
-    return Finding("ClaimMissing", text, objects, [_field(case)], evidence, options, certain=True)
+    return FoundCause("ClaimMissing", text, objects, [_field(case)], evidence, options, certain=True)
 
 
 def _naming(wrong: str, right: str) -> Any:
@@ -110,7 +110,7 @@ def _naming(wrong: str, right: str) -> Any:
     return edit
 
 
-def _created(case: Case, use: ClaimUse, like: Object | None, others: list[Object]) -> Option:
+def _created(case: Case, use: ClaimUse, like: Object | None, others: list[Object]) -> RemedyOption:
     """Create the claim: like its namesake, or as most claims of the namespace are."""
     classes = [each.name for each in provisioning_classes(case.store)]
     usual = Counter(class_of(each) for each in others if class_of(each) in classes).most_common(1)
@@ -126,7 +126,7 @@ def _created(case: Case, use: ClaimUse, like: Object | None, others: list[Object
     meta = {"name": use.name, "namespace": case.pod.namespace}
     made = {"apiVersion": "v1", "kind": CLAIM, "metadata": meta, "spec": spec}
     what = f"{size} of {f'class {name}' if name else 'the default class'}"
-    return Option(
+    return RemedyOption(
         f"create claim {use.name} ({what}; choose what the application needs)",
         ADD_OBJECT,
         steps=[created(made)],
@@ -134,10 +134,10 @@ def _created(case: Case, use: ClaimUse, like: Object | None, others: list[Object
     )
 
 
-def _being_deleted(case: Case, use: ClaimUse) -> Finding:
+def _being_deleted(case: Case, use: ClaimUse) -> FoundCause:
     users = [pod for pod in _pods(case) if use.name in claims_named(pod)]
     held = f"it stays as long as {some([pod.name for pod in users])} {'uses' if len(users) == 1 else 'use'} it"
-    return Finding(
+    return FoundCause(
         "ClaimBeingDeleted",
         f"claim {use.name} is being deleted, so no further pod may use it" + (f"; {held}" if users else ""),
         [ObjectNamed(CLAIM, case.pod.namespace, use.name), *(named(pod) for pod in users[:3])],
@@ -152,7 +152,7 @@ def _pods(case: Case) -> list[Pod]:
     return [pod for pod in there if pod.node_name and not pod.finished]
 
 
-def _lost(case: Case, use: ClaimUse, volume: str) -> Finding:
+def _lost(case: Case, use: ClaimUse, volume: str) -> FoundCause:
     assert use.claim is not None, "a lost claim is there"
     classes = [each.name for each in provisioning_classes(case.store)]
     own = class_of(use.claim)
@@ -162,7 +162,7 @@ def _lost(case: Case, use: ClaimUse, volume: str) -> Finding:
             case, use, f"make {use} anew, with an empty volume (what {volume} held is gone)", lambda spec: None
         )
         options.append(again)
-    return Finding(
+    return FoundCause(
         "ClaimLost",
         f"{use} is bound to volume {volume}, which does not exist",
         [named(use.claim), ObjectNamed(_VOLUME, "", volume)],
@@ -176,7 +176,7 @@ def _lost(case: Case, use: ClaimUse, volume: str) -> Finding:
 # -- a claim that waits for a volume ----------------------------------------------------------------------------------
 
 
-def _unbound(case: Case, use: ClaimUse, claim: Object) -> Finding | None:
+def _unbound(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
     if volume_of(claim):
         return no_volume(case, use, claim)
     name = class_of(claim)
@@ -196,7 +196,7 @@ def _unbound(case: Case, use: ClaimUse, claim: Object) -> Finding | None:
     return _not_provisioned(case, use, claim, storage_class)
 
 
-def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> Finding:
+def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> FoundCause:
     there = [each.name for each in case.store.list("StorageClass")]
     by_hand = {class_of(each) for each in case.store.list(_VOLUME) if PROVISIONED_BY not in each.annotations} - {""}
     likely = nearest(name, {*there, *by_hand})
@@ -210,7 +210,7 @@ def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> Findi
     classes = [each.name for each in provisioning_classes(case.store)]
     choice = [likely] if likely else classes[:2]
     known = listed(sorted({*there, *by_hand})) if there or by_hand else "none"
-    return Finding(
+    return FoundCause(
         "StorageClassMissing",
         f"StorageClass {name}, which {use} asks for, does not exist{hint}",
         [
@@ -224,7 +224,7 @@ def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> Findi
     )
 
 
-def _no_default(case: Case, use: ClaimUse, claim: Object) -> Finding | None:
+def _no_default(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
     """A claim that leaves its class open where no class is the default."""
     if default_class(case.store.list("StorageClass")) is not None:
         return None  # the volume controller is about to set it
@@ -234,7 +234,7 @@ def _no_default(case: Case, use: ClaimUse, claim: Object) -> Finding | None:
         if use.home is Home.OBJECT:
             operations = [{"op": "add", "path": "/spec/storageClassName", "value": each.name}]
             options.append(
-                Option(
+                RemedyOption(
                     f"give {use} the class {each.name}",
                     CHANGE_OBJECT,
                     steps=[patched(claim.raw, operations)],
@@ -244,7 +244,7 @@ def _no_default(case: Case, use: ClaimUse, claim: Object) -> Finding | None:
     if not options:
         options = list(of_class(case, use, [each.name for each in classes[:2]]))
     names = [each.name for each in classes]
-    return Finding(
+    return FoundCause(
         "ClaimWithoutProvisioner",
         f"{use} names no StorageClass, and no class is the default, so nothing makes a volume for it"
         + (f"; there {'is' if len(names) == 1 else 'are'} {some(names)}" if names else "; there is no class either"),
@@ -257,7 +257,7 @@ def _no_default(case: Case, use: ClaimUse, claim: Object) -> Finding | None:
 # -- provisioning -----------------------------------------------------------------------------------------------------
 
 
-def _not_provisioned(case: Case, use: ClaimUse, claim: Object, storage_class: Object) -> Finding | None:
+def _not_provisioned(case: Case, use: ClaimUse, claim: Object, storage_class: Object) -> FoundCause | None:
     """A provisioner that does not do its work; None if it is about to, or is not to yet."""
     waits = storage_class.raw.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
     never = delay_of(storage_class, 0) == float("inf")
@@ -270,7 +270,7 @@ def _not_provisioned(case: Case, use: ClaimUse, claim: Object, storage_class: Ob
     provisioner = str(storage_class.raw["provisioner"])
     others = [each.name for each in provisioning_classes(case.store) if each.raw.get("provisioner") != provisioner]
     why = f"fails: {said}" if said else "makes none" if never else "fails"
-    return Finding(
+    return FoundCause(
         "ClaimWithoutProvisioner",
         f"{use} waits for a volume of class {storage_class.name}, and its provisioner {provisioner} {why}",
         [named(claim), named(storage_class)],
@@ -294,7 +294,7 @@ def _failure(case: Case, claim: Object) -> str:
     return str(last.raw.get("message") or "") if last.raw.get("reason") == "ProvisioningFailed" else ""
 
 
-def provisioning(case: Case) -> Finding | None:
+def provisioning(case: Case) -> FoundCause | None:
     """The pod only waits until volumes are made for its claims."""
     for use in claims_of(case):
         claim = use.claim
@@ -307,7 +307,7 @@ def provisioning(case: Case) -> Finding | None:
         if storage_class.raw.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER and node is None:
             continue
         where = f" on {node}" if node else ""
-        return Finding(
+        return FoundCause(
             "OnlyTimeHelps",
             f"{use} waits for its volume ({storage_text(claim.spec)}) of class {storage_class.name}, which provisioner "
             f"{claim.annotations[STORAGE_PROVISIONER]} is to make{where}",
@@ -317,7 +317,7 @@ def provisioning(case: Case) -> Finding | None:
     return None
 
 
-def unscheduled_claims(store: ClusterReader, workload: Workload) -> Finding | None:
+def unscheduled_claims(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
     """Pods whose node is named by `nodeName`: no scheduler chooses a node for their claims."""
     if "nodeName" not in workload.pod_spec:
         return None
@@ -334,7 +334,7 @@ def unscheduled_claims(store: ClusterReader, workload: Workload) -> Finding | No
     return None
 
 
-def skips_scheduler(workload: Workload, pod: Pod, what: ObjectNamed, why: str) -> Finding:
+def skips_scheduler(workload: ExaminedWorkload, pod: Pod, what: ObjectNamed, why: str) -> FoundCause:
     """The finding that pods name their node, and why that does not do."""
     node = str(workload.pod_spec["nodeName"])
 
@@ -347,10 +347,10 @@ def skips_scheduler(workload: Workload, pod: Pod, what: ObjectNamed, why: str) -
         manifest["spec"]["strategy"] = {"type": "Recreate"}
 
     summary = f"select {node} by nodeSelector kubernetes.io/hostname instead of nodeName"
-    options = [Option(summary, edit=spec_edit(selecting))]
+    options = [RemedyOption(summary, edit=spec_edit(selecting))]
     if workload.kind == "Deployment":
-        options.append(Option(f"{summary}, with strategy Recreate", edit=recreating))
-    return Finding(
+        options.append(RemedyOption(f"{summary}, with strategy Recreate", edit=recreating))
+    return FoundCause(
         "NodeNameSkipsScheduler",
         f"the pods name their node by nodeName ({node}), so no scheduler sees them, and {why}",
         [named(pod), what],

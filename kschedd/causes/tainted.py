@@ -8,7 +8,7 @@ import attrs
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, every, listed, some
-from kschedd.causes.findings import CHANGE_NODE, Finding, Option, spec_edit
+from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import uncordoned
 
@@ -46,7 +46,7 @@ class _Pool:
         return tuple(t for t in self.taints if not t.key.startswith((_CONDITIONS, _OF_CLOUD)))
 
 
-def all_tainted(case: Case, among: set[str] | None = None) -> Finding | None:
+def all_tainted(case: Case, among: set[str] | None = None) -> FoundCause | None:
     """Why the nodes that the pod selects turn it away; None if one of them does not.
 
     `among`: of these only, which have what the pod asks for.
@@ -97,11 +97,11 @@ def said(taint: Taint) -> str:
     return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
 
 
-def tolerating(taints: Sequence[Taint]) -> Option:
+def tolerating(taints: Sequence[Taint]) -> RemedyOption:
     def edit(spec: Spec) -> None:
         spec["tolerations"] = [*(spec.get("tolerations") or ()), *map(_toleration, taints)]
 
-    return Option(f"tolerate {listed([said(taint) for taint in taints])}", edit=spec_edit(edit))
+    return RemedyOption(f"tolerate {listed([said(taint) for taint in taints])}", edit=spec_edit(edit))
 
 
 def _toleration(taint: Taint) -> dict[str, Any]:
@@ -113,12 +113,12 @@ def _toleration(taint: Taint) -> dict[str, Any]:
 # -- a toleration that was meant for a taint ------------------------------------------------------------------------
 
 
-def meant_for(case: Case, names: Iterable[str]) -> Finding | None:
+def meant_for(case: Case, names: Iterable[str]) -> FoundCause | None:
     """A toleration that was meant for the taints of these nodes, and misses them."""
     return near_toleration(case, _pools(case, names))
 
 
-def near_toleration(case: Case, pools: Sequence[_Pool]) -> Finding | None:
+def near_toleration(case: Case, pools: Sequence[_Pool]) -> FoundCause | None:
     """A toleration that misses a taint by its spelling, its value or its effect."""
     own = [each for each in case.pod.pod_spec.tolerations if each.key and not each.key.startswith(_CONDITIONS)]
     used = [each for each in own if any(each.tolerates(taint) for node in case.nodes.values() for taint in node.taints)]
@@ -128,14 +128,14 @@ def near_toleration(case: Case, pools: Sequence[_Pool]) -> Finding | None:
             continue
         replaced = [(toleration, taint) for taint, toleration in pairs if toleration is not None]
         toleration, taint = replaced[0]
-        return Finding(
+        return FoundCause(
             "TolerationMismatch",
             f"the pod tolerates `{_said(toleration)}`, but the taint on {counted(len(pool.nodes), 'node')} is "
             f"`{said(taint)}`",
             [ObjectNamed("Node", "", name) for name in pool.nodes[:3]],
             ["spec.tolerations"],
             [f"nodes with the taint: {some(pool.nodes)}"],
-            [Option(f"tolerate {said(taint)} instead", edit=spec_edit(_replacing(replaced)))],
+            [RemedyOption(f"tolerate {said(taint)} instead", edit=spec_edit(_replacing(replaced)))],
         )
     return None
 
@@ -171,7 +171,7 @@ def _replacing(pairs: Sequence[tuple[Toleration, Taint]]) -> Any:
 # -- which taints, and what to do about them ------------------------------------------------------------------------
 
 
-def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> Finding:
+def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCause:
     first = pools[0]
     taints = f"`{'`, `'.join(map(said, first.taints))}`"
     if narrowed or len(pools) == 1:
@@ -187,7 +187,7 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> Finding:
     else:
         parts = [f"`{'`, `'.join(map(said, pool.taints))}` ({counted(len(pool.nodes), 'node')})" for pool in pools[:4]]
         message = f"all {counted(len(case.nodes), 'node')} are tainted, and the pod tolerates none of {listed(parts)}"
-    return Finding(
+    return FoundCause(
         "TolerationMissing",
         message,
         [ObjectNamed("Node", "", name) for name in first.nodes[:3]],
@@ -198,7 +198,7 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> Finding:
     )
 
 
-def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narrowed: bool) -> Finding:
+def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narrowed: bool) -> FoundCause:
     names = sorted(name for pool in pools for name in pool.nodes)
     which = " that the pod may use" if narrowed or len(names) < len(case.nodes) else ""
     whole = f"{every(len(names))}{which} are cordoned" if len(names) > 1 else ""
@@ -207,10 +207,12 @@ def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narro
         count = sum(len(pool.nodes) for pool in broken)
         message = f"{message}; {counted(count, 'other')} are not ready"
     everywhere = [uncordoned(name) for name in names]
-    options = [Option(f"uncordon {names[0]}", CHANGE_NODE, steps=everywhere[:1], target=f"node/{names[0]}")]
+    options = [RemedyOption(f"uncordon {names[0]}", CHANGE_NODE, steps=everywhere[:1], target=f"node/{names[0]}")]
     if len(names) > 1:
-        options.append(Option(f"uncordon {some(names)}", CHANGE_NODE, steps=everywhere, target=f"node/{names[0]}"))
-    return Finding(
+        options.append(
+            RemedyOption(f"uncordon {some(names)}", CHANGE_NODE, steps=everywhere, target=f"node/{names[0]}")
+        )
+    return FoundCause(
         "NodesCordoned",
         message,
         [ObjectNamed("Node", "", name) for name in names[:3]],
@@ -220,11 +222,11 @@ def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narro
     )
 
 
-def _broken(case: Case, pools: Sequence[_Pool]) -> Finding:
+def _broken(case: Case, pools: Sequence[_Pool]) -> FoundCause:
     names = sorted(name for pool in pools for name in pool.nodes)
     taints = sorted({said(taint) for pool in pools for taint in pool.taints})
     rest = "" if len(names) == len(case.nodes) else " that the pod may use"
-    return Finding(
+    return FoundCause(
         "NodesNotReady",
         f"{every(len(names))}{rest} are out of order: {listed([f'`{text}`' for text in taints])}"
         if len(names) > 1

@@ -11,8 +11,8 @@ from typing import Final
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.causes.steps import Step
-from kschedd.causes.workload import Workload, workload_of
+from kschedd.causes.steps import RemedyStep
+from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.service.errors import RpcError
 
@@ -61,7 +61,7 @@ class Trials:
     def __init__(
         self,
         cluster: VirtualCluster,
-        workload: Workload,
+        workload: ExaminedWorkload,
         methods: MethodsOf,
         check: Callable[[], None],
         moving: Collection[str] = (),
@@ -83,7 +83,7 @@ class Trials:
             self._baseline = self._run(())
         return self._baseline
 
-    def run(self, steps: Sequence[Step]) -> TrialOutcome:
+    def run(self, steps: Sequence[RemedyStep]) -> TrialOutcome:
         outcome = self._run(steps)
         if not outcome.solves:
             return outcome
@@ -92,7 +92,7 @@ class Trials:
         lost = [key for key in self._others if key in kept and outcome.placed.get(key) != kept[key]]
         return attrs.evolve(outcome, displaced=sorted(lost))
 
-    def _run(self, steps: Sequence[Step]) -> TrialOutcome:
+    def _run(self, steps: Sequence[RemedyStep]) -> TrialOutcome:
         self.count += 1
         cluster = VirtualCluster(resumed=self._cluster.engine.snapshot())
         try:
@@ -121,9 +121,9 @@ class Trials:
         finally:
             cluster.engine.close()
 
-    def _now(self, cluster: VirtualCluster) -> Workload:
+    def _now(self, cluster: VirtualCluster) -> ExaminedWorkload:
         obj = self._workload.obj
         found = cluster.engine.store.find(obj.kind, obj.namespace, obj.name)
         if found is None:
-            return Workload(obj, ())
+            return ExaminedWorkload(obj, ())
         return workload_of(cluster.engine.store, found)

@@ -10,8 +10,8 @@ from kschedd.causes.amounts import created_node
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, some
 from kschedd.causes.claims import ClaimUse, as_many_as_scheduled, claims_of
-from kschedd.causes.findings import ADD_OBJECT, Finding, Option, named
-from kschedd.causes.steps import Step, created
+from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named
+from kschedd.causes.steps import RemedyStep, created
 from kschedd.causes.workload import workload_of
 from kschedd.storage.attachable import Attachable, Storage, limits
 from kschedd.storage.claims import claims_named, volume_of
@@ -24,7 +24,7 @@ _TOO_MANY: Final = "node(s) exceed max volume count"
 _MOST_NODES: Final = 16
 
 
-def claim_in_use(case: Case, among: Collection[str]) -> Finding | None:
+def claim_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
     """A ReadWriteOncePod claim that another pod uses."""
     if not any(_IN_USE in r for n in among for r in case.rejections.get(n, {}).get(_RESTRICTIONS, ())):
         return None
@@ -45,7 +45,7 @@ def _placed(case: Case) -> list[Pod]:
     ]
 
 
-def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> Finding:
+def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
     workload, user = case.workload, users[0]
     mine = {pod.uid for pod in workload.pods}
     assert use.claim is not None, "a claim in use is there"
@@ -54,25 +54,25 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> Finding:
     text = f"{use} has the access mode ReadWriteOncePod, and pod {user.key} on {user.node_name} uses it"
     if user.uid not in mine:
         owner = workload_of(case.store, user)
-        return Finding("ClaimInUse", f"{text} (of {owner.label}): one pod at a time may", objects, fields)
+        return FoundCause("ClaimInUse", f"{text} (of {owner.label}): one pod at a time may", objects, fields)
 
     def alone(manifest: dict[str, Any], spec: Spec) -> None:
         manifest["spec"]["replicas"] = 1
 
     scales = "replicas" in workload.spec
-    return Finding(
+    return FoundCause(
         "ClaimInUse",
         f"{text}: one pod at a time may, and {counted(workload.wanted, 'replica')} are to",
         objects,
         [*fields, "spec.replicas"],
-        options=[Option("1 replica", edit=alone, less=True)] if scales else [],
+        options=[RemedyOption("1 replica", edit=alone, less=True)] if scales else [],
     )
 
 
 # -- limits of nodes --------------------------------------------------------------------------------------------------
 
 
-def volume_limit(case: Case, among: Collection[str]) -> Finding | None:
+def volume_limit(case: Case, among: Collection[str]) -> FoundCause | None:
     """Nodes whose CSI driver can attach no further volume, or that do not have the driver."""
     said = {name: case.rejections.get(name, {}).get(_LIMITS, ()) for name in among}
     full = sorted(name for name, reasons in said.items() if _TOO_MANY in reasons)
@@ -82,14 +82,14 @@ def volume_limit(case: Case, among: Collection[str]) -> Finding | None:
     return _without_driver(case, lacking) if lacking else None
 
 
-def _at_limit(case: Case, full: Sequence[str]) -> Finding:
+def _at_limit(case: Case, full: Sequence[str]) -> FoundCause:
     wanted = _drivers(case)
     at_most = {name: _limits_of(case, name) for name in full}
     driver = next((d for d in wanted if any(d in at_most[name] for name in full)), next(iter(wanted), ""))
     most = Counter(at_most[name].get(driver) for name in full).most_common(1)[0][0]
     waiting = max(1, len(case.workload.pending))
     each = max(1, (most or 1) // max(1, wanted.get(driver, 1)))
-    return Finding(
+    return FoundCause(
         "NodeVolumeLimit",
         f"all {counted(len(full), 'node')} that would do have as many volumes as driver {driver} can attach "
         f"({most} each)",
@@ -141,8 +141,8 @@ def _idle_attachments(case: Case, full: Sequence[str], driver: str) -> list[str]
     )
 
 
-def _more_nodes(case: Case, like: str, count: int) -> list[Option]:
-    steps: list[Step] = []
+def _more_nodes(case: Case, like: str, count: int) -> list[RemedyOption]:
+    steps: list[RemedyStep] = []
     csi_node = case.store.find("CSINode", "", like)
     for place in range(count):
         step = created_node(case, case.nodes[like].raw, place)
@@ -150,14 +150,14 @@ def _more_nodes(case: Case, like: str, count: int) -> list[Option]:
         name = str(step.calls[0][1]["manifest"]["metadata"]["name"])
         if csi_node is not None:
             steps.append(created(similar_csi_node(csi_node.raw, name)))
-    return [Option(f"add {counted(count, 'node')} like {like}", ADD_OBJECT, steps=steps, target=f"node/{like}")]
+    return [RemedyOption(f"add {counted(count, 'node')} like {like}", ADD_OBJECT, steps=steps, target=f"node/{like}")]
 
 
-def _without_driver(case: Case, lacking: Sequence[str]) -> Finding:
+def _without_driver(case: Case, lacking: Sequence[str]) -> FoundCause:
     reasons = [r for n in lacking for r in case.rejections[n][_LIMITS]]
     driver = reasons[0].partition(" CSI driver")[0]
     having = sorted(name for name in case.nodes if _has_driver(case, name, driver))
-    return Finding(
+    return FoundCause(
         "DriverMissingOnNodes",
         f"CSI driver {driver} is not installed on the {counted(len(lacking), 'node')} that would do",
         [ObjectNamed("CSIDriver", "", driver), *(ObjectNamed("CSINode", "", name) for name in lacking[:3])],

@@ -8,10 +8,10 @@ from kschedd.api.text.times import seconds
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, some
 from kschedd.causes.creating import is_ready
-from kschedd.causes.findings import Finding, Option, named, spec_edit
+from kschedd.causes.findings import FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.tainted import said
-from kschedd.causes.workload import Workload
+from kschedd.causes.workload import ExaminedWorkload
 from kschedd.printing.columns.ages import span
 from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
 from kschedd.simulate.engine import Engine
@@ -20,7 +20,7 @@ Spec = dict[str, Any]
 _GATES: Final = "SchedulingGates"
 
 
-def unknown_scheduler(engine: Engine, workload: Workload, pod: Pod) -> Finding | None:
+def unknown_scheduler(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> FoundCause | None:
     """The pod names a scheduler that no profile here is."""
     profiles = sorted(engine.machine.schedulers)
     wanted = pod.scheduler_name
@@ -35,31 +35,31 @@ def unknown_scheduler(engine: Engine, workload: Workload, pod: Pod) -> Finding |
             spec["schedulerName"] = likely or profiles[0]
 
     hint = f" ({likely}?)" if likely else f"; the schedulers here are {some(profiles)}"
-    return Finding(
+    return FoundCause(
         "SchedulerNameUnknown",
         f"schedulerName {wanted} is handled by nobody{hint}",
         [named(workload.obj)],
         [f"{'.'.join(workload.path)}.schedulerName"],
-        options=[Option(f"schedulerName {likely or profiles[0]}", edit=spec_edit(renamed))],
+        options=[RemedyOption(f"schedulerName {likely or profiles[0]}", edit=spec_edit(renamed))],
         certain=likely is not None,
     )
 
 
-def gated(case: Case) -> Finding | None:
+def gated(case: Case) -> FoundCause | None:
     """A PreEnqueue plugin holds the pod back, mostly for its scheduling gates."""
     by = case.explanation.gated_by
     if by is None:
         return None
     gates = case.pod.pod_spec.scheduling_gates
     if by.plugin != _GATES or not gates:
-        return Finding(
+        return FoundCause(
             "HeldBack",
             f"{by.plugin} keeps the pod out of the queue: {', '.join(by.reasons)}",
             [named(case.pod)],
             certain=False,
         )
     names = f"`{'`, `'.join(gates)}`"
-    return Finding(
+    return FoundCause(
         "SchedulingGated",
         f"the scheduling gate{'s' * (len(gates) > 1)} {names} {'have' if len(gates) > 1 else 'has'} not been removed: "
         "whoever set it removes it when its condition is met",
@@ -69,7 +69,7 @@ def gated(case: Case) -> Finding | None:
     )
 
 
-def nominated(case: Case) -> Finding | None:
+def nominated(case: Case) -> FoundCause | None:
     """Preemption has made room, or is about to: the pod waits for other pods to be gone."""
     node = case.pod.nominated_node_name
     if node and node in case.nodes:
@@ -78,7 +78,7 @@ def nominated(case: Case) -> Finding | None:
             return _for_victims(case, node, going)
     preemption = case.explanation.preemption
     if preemption is not None and preemption.victims:
-        return Finding(
+        return FoundCause(
             "WaitsForVictims",
             f"its next attempt preempts {some(preemption.victims)} on {preemption.node}",
             [ObjectNamed("Node", "", preemption.node)],
@@ -87,11 +87,11 @@ def nominated(case: Case) -> Finding | None:
     return None
 
 
-def _for_victims(case: Case, node: str, going: list[Pod]) -> Finding:
+def _for_victims(case: Case, node: str, going: list[Pod]) -> FoundCause:
     now = case.engine.now
     left = max((seconds(pod.deletion_timestamp) or now) for pod in going) - now
     until = f" ({span(max(0.0, left))} left)" if left > 0 else ""
-    return Finding(
+    return FoundCause(
         "WaitsForVictims",
         f"nominated to {node}, waiting for {some([pod.key for pod in going])} to terminate{until}",
         [ObjectNamed("Node", "", node), *(named(pod) for pod in going[:3])],
@@ -99,15 +99,23 @@ def _for_victims(case: Case, node: str, going: list[Pod]) -> Finding:
     )
 
 
-def fits_now(case: Case) -> Finding | None:
+def fits_now(case: Case) -> FoundCause | None:
     """The pod would be placed if it were tried: it waits for its turn, or nothing has woken it."""
     explanation = case.explanation
     if explanation.message or not (explanation.chosen or explanation.ties):
         return None
     engine, where = case.engine, explanation.chosen or explanation.ties[0]
+    if explanation.pod_group:
+        return FoundCause(
+            "WaitsForPodGroup",
+            f"by itself it would fit (on {where}); it is tried together with the other pods of PodGroup "
+            f"{explanation.pod_group}, of which not enough fit",
+            [ObjectNamed("PodGroup", *explanation.pod_group.split("/", 1))],
+            passing=True,
+        )
     stop = engine.driver.debugger.stop
     if stop is not None:
-        return Finding(
+        return FoundCause(
             "SchedulingStopped",
             f"it fits (on {where}), but scheduling is stopped: {stop.why}",
             [named(case.pod)],
@@ -115,15 +123,15 @@ def fits_now(case: Case) -> Finding | None:
         )
     entry = engine.queue.entry(case.pod.key)
     if entry is None or entry.place in (SubQueue.ACTIVE, SubQueue.IN_FLIGHT):
-        return Finding("OnlyTimeHelps", f"it fits (on {where}) and is tried next", [named(case.pod)], passing=True)
+        return FoundCause("OnlyTimeHelps", f"it fits (on {where}) and is tried next", [named(case.pod)], passing=True)
     return _asleep(case, entry, where)
 
 
-def _asleep(case: Case, entry: QueuedPod, where: str) -> Finding:
+def _asleep(case: Case, entry: QueuedPod, where: str) -> FoundCause:
     engine = case.engine
     if entry.place in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF):
         left = max(0.0, (engine.queue.backoff_until(entry) - engine.now_ns) / SECOND)
-        return Finding(
+        return FoundCause(
             "OnlyTimeHelps",
             f"it fits now (on {where}) and is tried again in {span(left)}, when its back-off ends",
             [named(case.pod)],
@@ -132,7 +140,7 @@ def _asleep(case: Case, entry: QueuedPod, where: str) -> Finding:
     longest_s = engine.queue.settings.max_in_unschedulable / SECOND
     left = max(0.0, (entry.timestamp - engine.now_ns) / SECOND + longest_s)
     plugins = sorted(entry.unschedulable_plugins)
-    return Finding(
+    return FoundCause(
         "OnlyTimeHelps",
         f"it would fit now (on {where}), but is asleep among the unschedulable pods: no event since its last attempt "
         f"woke it (kubernetes#141354); it is tried again {span(longest_s)} after that attempt, in {span(left)}",
@@ -145,7 +153,7 @@ def _asleep(case: Case, entry: QueuedPod, where: str) -> Finding:
 # -- pods that have a node --------------------------------------------------------------------------------------------
 
 
-def evicted_soon(engine: Engine, workload: Workload) -> Finding | None:
+def evicted_soon(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
     """Pods on nodes with a NoExecute taint that they tolerate for a time only."""
     for pod in workload.scheduled:
         row = engine.machine.cluster.table.row_of.get(pod.node_name)
@@ -161,7 +169,7 @@ def evicted_soon(engine: Engine, workload: Workload) -> Finding | None:
     return None
 
 
-def _evicted_soon(engine: Engine, workload: Workload, pod: Pod, taint: str, limit_s: int) -> Finding:
+def _evicted_soon(engine: Engine, workload: ExaminedWorkload, pod: Pod, taint: str, limit_s: int) -> FoundCause:
     began = _placed_at(pod)
     left = limit_s if began is None else max(0.0, began + limit_s - engine.now)
     own = [t for t in workload.pod_spec.get("tolerations") or () if t.get("tolerationSeconds") is not None]
@@ -173,13 +181,13 @@ def _evicted_soon(engine: Engine, workload: Workload, pod: Pod, taint: str, limi
     again = ""
     if own:
         again = ", and may return here, since it tolerates the taint: a loop"
-    return Finding(
+    return FoundCause(
         "EvictedInALoop" if own else "EvictedSoon",
         f"{pod.key} is evicted from {pod.node_name} in {span(left)} (taint {taint}, "
         f"tolerationSeconds {limit_s}){again}",
         [named(pod), ObjectNamed("Node", "", pod.node_name)],
         [f"{'.'.join(workload.path)}.tolerations"],
-        options=[Option("tolerate the taint without a limit", edit=spec_edit(for_good))] if own else [],
+        options=[RemedyOption("tolerate the taint without a limit", edit=spec_edit(for_good))] if own else [],
         passing=not own,
     )
 
@@ -191,8 +199,8 @@ def _placed_at(pod: Pod) -> float | None:
     return None
 
 
-def _missing_node(workload: Workload, pod: Pod) -> Finding:
-    return Finding(
+def _missing_node(workload: ExaminedWorkload, pod: Pod) -> FoundCause:
+    return FoundCause(
         "NodeMissing",
         f"{pod.key} is on {pod.node_name}, and there is no such node: nothing runs it",
         [named(pod), ObjectNamed("Node", "", pod.node_name)],
@@ -201,21 +209,21 @@ def _missing_node(workload: Workload, pod: Pod) -> Finding:
     )
 
 
-def _without_node_name(workload: Workload) -> list[Option]:
+def _without_node_name(workload: ExaminedWorkload) -> list[RemedyOption]:
     if "nodeName" not in workload.pod_spec:
         return []
 
     def free(spec: Spec) -> None:
         spec.pop("nodeName")
 
-    return [Option("let the scheduler choose: no nodeName", edit=spec_edit(free))]
+    return [RemedyOption("let the scheduler choose: no nodeName", edit=spec_edit(free))]
 
 
-def nothing_wrong(workload: Workload) -> Finding:
+def nothing_wrong(workload: ExaminedWorkload) -> FoundCause:
     """All is as it is to be."""
     ready = sum(map(is_ready, workload.pods))
     if not workload.pods:
-        return Finding(
+        return FoundCause(
             "NoPods", f"{workload.label} has no pods, and wants none now", [named(workload.obj)], passing=True
         )
     count = counted(len(workload.pods), "pod")
@@ -223,7 +231,7 @@ def nothing_wrong(workload: Workload) -> Finding:
         f"all of its {count} have a node" if len(workload.pods) > 1 else f"it has a node: {workload.pods[0].node_name}"
     )
     waiting = len(workload.pods) - ready
-    return Finding(
+    return FoundCause(
         "NothingIsWrong",
         f"nothing is wrong with its scheduling: {text}",
         [named(workload.obj)],

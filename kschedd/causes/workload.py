@@ -12,6 +12,7 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.api.pods import FINISHED, Pod
 from kschedd.api.schemas.kinds import lookup
+from kschedd.api.selecting.selectors import from_map, parse_label_selector
 from kschedd.store.cluster_api import ClusterReader
 
 Raw = Mapping[str, Any]
@@ -27,7 +28,7 @@ _DEEPEST: Final = 4  # owners above a pod
 
 
 @attrs.frozen(eq=False)
-class Workload:
+class ExaminedWorkload:
     """`pods`: those that have not finished, by name."""
 
     obj: Object
@@ -97,15 +98,15 @@ class Workload:
         return [pod for pod in self.pods if not pod.node_name and not pod.deleting]
 
 
-def workload_of(store: ClusterReader, obj: Object) -> Workload:
+def workload_of(store: ClusterReader, obj: Object) -> ExaminedWorkload:
     """The workload that this object is, or belongs to."""
     for _ in range(_DEEPEST):
         owner = _owner(store, obj)
         if owner is None:
             break
         obj = owner
-    pods = [obj] if isinstance(obj, Pod) else list(_pods_below(store, obj))
-    return Workload(obj, sorted((pod for pod in pods if pod.phase not in FINISHED), key=lambda pod: pod.name))
+    pods = [obj] if isinstance(obj, Pod) else list(_pods_below(store, obj)) or _selected(store, obj)
+    return ExaminedWorkload(obj, sorted((pod for pod in pods if pod.phase not in FINISHED), key=lambda pod: pod.name))
 
 
 def _owner(store: ClusterReader, obj: Object) -> Object | None:
@@ -115,6 +116,16 @@ def _owner(store: ClusterReader, obj: Object) -> Object | None:
             if found is not None and found.uid == reference.get("uid"):
                 return found
     return None
+
+
+def _selected(store: ClusterReader, owner: Object) -> list[Pod]:
+    """Pods that the workload selects and no object owns, as where nobody has adopted them."""
+    stated = owner.spec.get("selector")
+    if not stated:
+        return []
+    selector = from_map(stated) if owner.kind == "ReplicationController" else parse_label_selector(stated)
+    found = store.list("Pod", owner.namespace, selector)
+    return [pod for pod in found if isinstance(pod, Pod) and pod.owner is None]
 
 
 def _pods_below(store: ClusterReader, owner: Object) -> Iterator[Pod]:

@@ -19,14 +19,13 @@ from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.applying import parse
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
 from kschedd.simulate.capacity import MOST_NODES, FitCount, NodeShape, as_map, fit_count, nodes_needed, pod_of, uids_of
 from kschedd.simulate.comparison import ComparedConfigs, OnResult, Side, SideOutcome, compare
 from kschedd.simulate.engine import Engine
 from kschedd.simulate.standing_pods import judge_standing, standing_pods
 from kschedd.simulate.upgrade import ComparedVersions, Judge, PodOutcomes, compare_versions
-from kschedd.simulate.versions import config_by
 
 _MOST_PODS: Final = 100_000
 _REST_S: Final = 3_600.0
@@ -34,59 +33,25 @@ _MANIFESTS: Final = "YAML or JSON text, an object, or an array of objects"
 
 
 @attrs.frozen(eq=False)
-class CapacityMethods:
+class CapacityMethods(Methods):
     """`methods`: those that a fork answers."""
 
     _cluster: ClusterBackend
     _methods: MethodsOf
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "capacity.pods",
-                self.pods,
-                (
-                    Param("manifests", "string|map|map[]", doc=f"pods, or what makes pods: {_MANIFESTS}"),
-                    Param("limit", "integer", False, 10_000, "count no further", (), 1, _MOST_PODS),
-                    Param("together", "boolean", False, False, "count sets, with one of each spec in each"),
-                    Param("shapes", "map[]", False, [], "kinds of nodes to try one of: `{manifest, name?, price?}`"),
-                ),
-                reads=True,
-                doc="How many more pods of each spec the cluster takes as it is now, each spec by itself or all "
-                "together: found by scheduling one after the other on a copy, without preemption. Nothing is changed.",
-                returns="one for each spec, or a single one for all together",
-                answer=list[FitsAnswer],
-            ),
-            Method(
-                "capacity.nodes",
-                self.nodes,
-                (
-                    Param("manifests", "string|map|map[]", doc="what is to fit; empty: the pending pods"),
-                    Param("shapes", "map[]", doc="kinds of nodes: `{manifest, name?, price?}`"),
-                    Param("limit", "integer", False, 512, "nodes of each shape at most", (), 1, MOST_NODES),
-                ),
-                reads=True,
-                doc="How many more nodes of these shapes it takes until all in the manifests has a place: found "
-                "on forks with all controllers. Of one shape it is the smallest number; of several, "
-                "a cheap set of which no node can be left out. Nothing is changed.",
-                answer=NeededAnswer,
-            ),
-            Method(
-                "capacity.compare",
-                self.compare,
-                (
-                    Param("configs", "string[]", False, [], "two configurations, the text of each"),
-                    Param("manifests", "string|map|map[]", False, "", "the workload; empty: the pending pods"),
-                    Param("versions", "string[]", False, [], "instead: two versions of Kubernetes, such as 1.36"),
-                ),
-                reads=True,
-                doc="Runs one workload under two configurations, or by the decisions of two versions of Kubernetes, "
-                "each on a fork of the cluster with the same random numbers. Nothing is changed. For versions without "
-                "a workload, each pod of the cluster is decided about by itself, as if it were to be scheduled now.",
-                answer=ComparedConfigs | ComparedVersions,
-            ),
-        ]
-
+    @method(
+        "capacity.compare",
+        (
+            Param("configs", "string[]", False, [], "two configurations, the text of each"),
+            Param("manifests", "string|map|map[]", False, "", "the workload; empty: the pending pods"),
+            Param("versions", "string[]", False, [], "instead: two versions of Kubernetes, such as 1.36"),
+        ),
+        reads=True,
+        doc="Runs one workload under two configurations, or by the decisions of two versions of Kubernetes, each "
+        "on a fork of the cluster with the same random numbers. Nothing is changed. For versions without a "
+        "workload, each pod of the cluster is decided about by itself, as if it were to be scheduled now.",
+        answer=ComparedConfigs | ComparedVersions,
+    )
     async def compare(self, call: Call) -> Any:
         if call["versions"]:
             return await self._compare_versions(call)
@@ -155,7 +120,7 @@ class CapacityMethods:
 
             cluster = VirtualCluster(resumed=base.snapshot(), on_result=note)
             try:
-                config = config_by(base, base.machine.config, version)
+                config = base.config_by(base.machine.config, version)
                 cluster.engine.driver.step(Reconfigure(config))
                 cluster.engine.store.stand_for(config.rules)  # its API server keeps the fields of that version
                 self._apply(cluster, manifests)
@@ -175,6 +140,21 @@ class CapacityMethods:
             raise RpcError(str(fault["code"]), str(fault["message"]), fault)
         cluster.engine.run_to_rest(_REST_S)
 
+    @method(
+        "capacity.pods",
+        (
+            Param("manifests", "string|map|map[]", doc=f"pods, or what makes pods: {_MANIFESTS}"),
+            Param("limit", "integer", False, 10000, "count no further", (), 1, _MOST_PODS),
+            Param("together", "boolean", False, False, "count sets, with one of each spec in each"),
+            Param("shapes", "map[]", False, [], "kinds of nodes to try one of: `{manifest, name?, price?}`"),
+        ),
+        reads=True,
+        doc="How many more pods of each spec the cluster takes as it is now, each spec by itself or all "
+        "together: found by scheduling one after the other on a copy, without preemption. Nothing is "
+        "changed.",
+        returns="one for each spec, or a single one for all together",
+        answer=Sequence[FitsAnswer],
+    )
     async def pods(self, call: Call) -> Any:
         snapshot = await self._cluster.snapshot()
 
@@ -203,6 +183,19 @@ class CapacityMethods:
 
         return await call.services.workers.run(call.client, count)
 
+    @method(
+        "capacity.nodes",
+        (
+            Param("manifests", "string|map|map[]", doc="what is to fit; empty: the pending pods"),
+            Param("shapes", "map[]", doc="kinds of nodes: `{manifest, name?, price?}`"),
+            Param("limit", "integer", False, 512, "nodes of each shape at most", (), 1, MOST_NODES),
+        ),
+        reads=True,
+        doc="How many more nodes of these shapes it takes until all in the manifests has a place: found on forks "
+        "with all controllers. Of one shape it is the smallest number; of several, a cheap set of which no "
+        "node can be left out. Nothing is changed.",
+        answer=NeededAnswer,
+    )
     async def nodes(self, call: Call) -> Any:
         if not call["shapes"]:
             raise RpcError("invalid", "shapes: at least one is needed")
@@ -247,7 +240,7 @@ def _standing_judge(engine: Engine, given_up: GivenUp) -> Judge:
     standing = standing_pods(listed)
 
     def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
-        engine.driver.step(Reconfigure(config_by(engine, config, version)))
+        engine.driver.step(Reconfigure(engine.config_by(config, version)))
         if keys is not None:
             some = frozenset(keys)
             return judge_standing(machine, [each for each in standing if each.pod.key in some], given_up.check)

@@ -3,13 +3,13 @@
 The loop makes a fork's snapshot, a few milliseconds at a time; everything else about forks runs in worker threads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
 import attrs
 
-from kschedd.api.text.times import LAST_S
+from kschedd.api.text.times import LAST_S, stamp
 from kschedd.clusters.answers import AdvanceAnswer, ExportAnswer, ForkAnswer, ObjectName
 from kschedd.clusters.forks import Forks, NamedFork, fork_of
 from kschedd.clusters.virtual import MethodsOf
@@ -19,11 +19,10 @@ from kschedd.service.cluster import ClusterBackend
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import ReadOnlyError, RpcError
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
 from kschedd.simulate.changes import DiffAnswer
 from kschedd.simulate.export import exported
-from kschedd.store.times import stamp
 
 T = TypeVar("T")
 
@@ -33,7 +32,7 @@ _REST_S: Final = 3_600
 
 
 @attrs.frozen(eq=False)
-class ForkMethods:
+class ForkMethods(Methods):
     """`methods`: those that a fork answers."""
 
     _cluster: ClusterBackend
@@ -41,95 +40,25 @@ class ForkMethods:
     _methods: MethodsOf
     _forks: Forks
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "fork.create",
-                self.create,
-                (
-                    Param("name", "string|null", False, doc="null: fork-1, fork-2, ..."),
-                    Param("of", "string|null", False, doc="a fork to make it of; null: the cluster as it is now"),
-                    Param("version", "string|null", False, doc="whose decisions it makes; null: the same"),
-                    Param("feature_gates", "string[]", False, [], "of that version, such as `GangScheduling=true`"),
-                ),
-                doc="Makes a fork: a copy of the whole cluster (objects, queue, nominations, what is assumed, timers, "
-                "random numbers), which goes on in virtual time and serves the daemon's methods. It lives until it is "
-                "discarded or the daemon ends. At most 8 at a time, of which users who may only read have 4 at most, "
-                "and each 2.",
-                answer=ForkAnswer,
-                own_forks=True,
-            ),
-            Method(
-                "fork.list",
-                self.list,
-                reads=True,
-                doc="The forks there are, the oldest first.",
-                answer=list[ForkAnswer],
-            ),
-            Method(
-                "fork.discard",
-                self.discard,
-                (_FORK,),
-                doc="Forgets a fork, and tells what it was.",
-                answer=ForkAnswer,
-                own_forks=True,
-            ),
-            Method(
-                "fork.call",
-                self.call,
-                (
-                    _FORK,
-                    Param("method", "string", doc="any method but those over forks and those that open streams"),
-                    Param("params", "map", False, {}, "its parameters, by name"),
-                ),
-                doc="Calls a method in a fork. What it causes at the fork's present time is done when it returns: "
-                "pods are scheduled, controllers have acted.",
-                returns="what the method returns",
-                answer=Any,
-                large=True,
-                own_forks=True,
-            ),
-            Method(
-                "fork.advance",
-                self.advance,
-                (
-                    _FORK,
-                    Param(
-                        "seconds",
-                        "number|null",
-                        False,
-                        doc="of virtual time; null: until nothing is left to do but the times of CronJobs",
-                        minimum=0,
-                        maximum=_LONGEST_S,
-                    ),
-                    Param("limit_s", "number", False, _REST_S, "for null: at most so long", (), 0, _LONGEST_S),
-                ),
-                doc="Lets time pass in a fork, with all that is due in it: back-offs, deletions, evictions, jobs.",
-                answer=AdvanceAnswer,
-                own_forks=True,
-            ),
-            Method(
-                "fork.diff",
-                self.diff,
-                (_FORK,),
-                reads=True,
-                doc="What is different in a fork from when it was made.",
-                answer=DiffAnswer,
-            ),
-            Method(
-                "fork.export",
-                self.export,
-                (_FORK,),
-                reads=True,
-                doc="What calls changed in a fork, as manifests to be applied.",
-                answer=ExportAnswer,
-            ),
-        ]
-
     @property
     def _now(self) -> float:
         return self._daemon.machine_s()
 
+    @method(
+        "fork.create",
+        (
+            Param("name", "string|null", False, doc="null: fork-1, fork-2, ..."),
+            Param("of", "string|null", False, doc="a fork to make it of; null: the cluster as it is now"),
+            Param("version", "string|null", False, doc="whose decisions it makes; null: the same"),
+            Param("feature_gates", "string[]", False, [], "of that version, such as `GangScheduling=true`"),
+        ),
+        doc="Makes a fork: a copy of the whole cluster (objects, queue, nominations, what is assumed, timers, "
+        "random numbers), which goes on in virtual time and serves the daemon's methods. It lives until it "
+        "is discarded or the daemon ends. At most 8 at a time, of which users who may only read have 4 at "
+        "most, and each 2.",
+        answer=ForkAnswer,
+        own_forks=True,
+    )
     async def create(self, call: Call) -> Any:
         now, of = self._now, call["of"]
         version = None if call["version"] is None else kube_version(call["version"])
@@ -151,9 +80,11 @@ class ForkMethods:
             self._forks.release(name)
         return fork.told(self._now)
 
+    @method("fork.list", reads=True, doc="The forks there are, the oldest first.", answer=Sequence[ForkAnswer])
     async def list(self, call: Call) -> Any:
         return [fork.told(self._now) for fork in self._forks]
 
+    @method("fork.discard", (_FORK,), doc="Forgets a fork, and tells what it was.", answer=ForkAnswer, own_forks=True)
     async def discard(self, call: Call) -> Any:
         self._own(call)
         gone = self._forks.discard(call["fork"])
@@ -161,6 +92,20 @@ class ForkMethods:
         await call.services.workers.run(call.client, lambda given_up: gone.close())
         return told
 
+    @method(
+        "fork.call",
+        (
+            _FORK,
+            Param("method", "string", doc="any method but those over forks and those that open streams"),
+            Param("params", "map", False, {}, "its parameters, by name"),
+        ),
+        doc="Calls a method in a fork. What it causes at the fork's present time is done when it returns: pods "
+        "are scheduled, controllers have acted.",
+        returns="what the method returns",
+        answer=Any,
+        large=True,
+        own_forks=True,
+    )
     async def call(self, call: Call) -> Any:
         method, params = call["method"], call["params"]
         fork = self._own(call)
@@ -169,6 +114,24 @@ class ForkMethods:
             raise ReadOnlyError(method, call.services.caller.user.name)
         return await self._use(call, lambda fork: fork.daemon.perform(method, **params))
 
+    @method(
+        "fork.advance",
+        (
+            _FORK,
+            Param(
+                "seconds",
+                "number|null",
+                False,
+                doc="of virtual time; null: until nothing is left to do but the times of CronJobs",
+                minimum=0,
+                maximum=_LONGEST_S,
+            ),
+            Param("limit_s", "number", False, _REST_S, "for null: at most so long", (), 0, _LONGEST_S),
+        ),
+        doc="Lets time pass in a fork, with all that is due in it: back-offs, deletions, evictions, jobs.",
+        answer=AdvanceAnswer,
+        own_forks=True,
+    )
     async def advance(self, call: Call) -> Any:
         seconds, limit_s = call["seconds"], call["limit_s"]
 
@@ -199,9 +162,19 @@ class ForkMethods:
             raise RpcError("forbidden", f"{call.method}: {why}", data)
         return fork
 
+    @method(
+        "fork.diff", (_FORK,), reads=True, doc="What is different in a fork from when it was made.", answer=DiffAnswer
+    )
     async def diff(self, call: Call) -> Any:
         return await self._use(call, NamedFork.changes)
 
+    @method(
+        "fork.export",
+        (_FORK,),
+        reads=True,
+        doc="What calls changed in a fork, as manifests to be applied.",
+        answer=ExportAnswer,
+    )
     async def export(self, call: Call) -> Any:
         def export(fork: NamedFork) -> Any:
             engine = fork.cluster.engine

@@ -11,10 +11,11 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 
+from kschedd.answers import plain
 from kschedd.clusters.answers import ForkAnswer
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.config.versions.feature_gates import parse_flag
@@ -25,7 +26,7 @@ from kschedd.service.errors import RpcError
 from kschedd.service.params import similar_names
 from kschedd.service.workers import GivenUp
 from kschedd.simulate.changes import DiffAnswer, ForkStart, changes
-from kschedd.simulate.versions import config_by
+from kschedd.simulate.engine import Engine
 
 T = TypeVar("T")
 
@@ -128,7 +129,7 @@ def fork_of(
         version = version or before.version
         gates = parse_flag(feature_gates, version.gates)
         what = " ".join([f"kube-version {version.name}", *(f"{gate}={str(gates[gate]).lower()}" for gate in gates)])
-        config = config_by(engine, before, version, gates)
+        config = engine.config_by(before, version, gates)
         engine.driver.step(ChangeConfig(config, what), engine.now)
         engine.store.stand_for(config.rules)
     begins_again = snapshot.driver.begins_again
@@ -216,3 +217,41 @@ class Forks:
         if fork is None:
             raise _not_found(name, self._forks)
         return fork
+
+
+class ObservedFork:
+    """A client of a cluster in virtual time whose one fork can be observed, also after it has been discarded.
+
+    `begin` is called with the fork's engine when it is made; every name means that fork.
+
+    `methods` are those of the cluster, `of_fork` those that a fork answers.
+    """
+
+    def __init__(
+        self, cluster: VirtualCluster, begin: Callable[[Engine], None], methods: MethodsOf, of_fork: MethodsOf
+    ) -> None:
+        self._cluster = cluster
+        self._of_fork = of_fork
+        self._daemon = VirtualDaemon(cluster, methods)
+        self._begin = begin
+        self._fork: NamedFork | None = None
+
+    def call(self, method: str, /, **params: Any) -> Any:
+        """As a daemon's client does."""
+        if not method.startswith("fork."):
+            return self._daemon.call(method, **params)
+        if method == "fork.create":
+            engine = self._cluster.engine
+            self._fork = fork_of("observed", "", engine.snapshot(), self._of_fork, engine.now)
+            self._begin(self._fork.cluster.engine)
+            return plain(self._fork.told(engine.now))
+        assert self._fork is not None, "a fork has been made"
+        engine = self._fork.cluster.engine
+        if method == "fork.call":
+            return self._fork.daemon.call(params["method"], **params["params"])
+        if method == "fork.advance":
+            return {"at_rest": engine.run_to_rest(params["limit_s"])}
+        if method == "fork.diff":
+            return plain(self._fork.changes())
+        assert method == "fork.discard", f"{method} is not expected"
+        return None

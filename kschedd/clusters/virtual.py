@@ -36,7 +36,7 @@ from kschedd.recording.recorder import RecordingState
 from kschedd.rpc.client_common import request_bytes, wire_params
 from kschedd.rpc.encoding import encode_response
 from kschedd.rpc.errors import wire_error
-from kschedd.rpc.message_limits import FROM_DAEMON
+from kschedd.rpc.message_checks import FROM_DAEMON
 from kschedd.rpc.protocol import Connection, RpcResponse
 from kschedd.rpc.sessions.built_in import method_table
 from kschedd.rpc.sessions.large_results import encode_large

@@ -7,10 +7,10 @@ import argparse
 import sys
 from typing import Any, Final
 
-from kschedd.commands.dump_flags import add_dump_flags
 from kschedd.commands.dumped_cluster import dumped_cluster
-from kschedd.commands.observe_flags import Observed, add_report_flags, checked_of
-from kschedd.commands.scheduler_flags import add_scheduler_flags, wants_gates
+from kschedd.commands.flags.dump import add_dump_flags
+from kschedd.commands.flags.observe import Observed, add_report_flags, checked_of
+from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
 from kschedd.verbs.command_line.parsing import path_text, path_value
 
 FITS, DOES_NOT_FIT, BAD_INPUT = 0, 1, 2
@@ -43,7 +43,7 @@ def add_parser(subparsers: Any) -> None:
 
 def main(options: argparse.Namespace) -> int:
     from kschedd.api.manifests import read_bytes, read_paths
-    from kschedd.clusters.observed_fork import ObservedFork
+    from kschedd.clusters.forks import ObservedFork
     from kschedd.dumps.sources import STDIN
     from kschedd.errors import KscheddError
     from kschedd.methods import cluster_methods, daemon_methods

@@ -9,7 +9,7 @@ import attrs
 
 from kschedd.answers import plain
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
-from kschedd.config.changing.version import with_version
+from kschedd.config.changing.changes import with_version
 from kschedd.config.loading.load import default_config, load_config
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.versions.feature_gates import parse_flag

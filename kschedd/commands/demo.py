@@ -47,7 +47,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from kschedd.cli import make_session
-    from kschedd.commands.data import data_folder
+    from kschedd.commands.demo import data_folder
 
     examples = data_folder("examples") / "demo"
     if not examples.is_dir():
@@ -190,3 +190,12 @@ def _at_rest(pod: dict[str, Any]) -> bool:
         return True
     conditions = status.get("conditions") or ()
     return any(c.get("type") == "PodScheduled" and c.get("reason") == "Unschedulable" for c in conditions)
+
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+def data_folder(name: str) -> Path:
+    """The directory `examples` or `profiles`. It may not exist: the caller reports a broken installation."""
+    installed = _PACKAGE / "data" / name
+    return installed if installed.is_dir() else _PACKAGE.parent / name

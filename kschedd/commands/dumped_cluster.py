@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kschedd.commands.dump_flags import config_of_dump, load_options
+from kschedd.commands.flags.dump import config_of_dump, load_options
 
 if TYPE_CHECKING:
     from kschedd.clusters.virtual import VirtualCluster
@@ -26,7 +26,7 @@ def dumped_cluster(options: argparse.Namespace) -> DumpedCluster:
     assumed is written to standard error. Raises KscheddError."""
     from kschedd.clusters.virtual import VirtualCluster
     from kschedd.commands.simulate import read_config
-    from kschedd.config.changing.flags import with_schedulers
+    from kschedd.config.changing.changes import with_schedulers
     from kschedd.config.in_tree import IN_TREE
     from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.garbage_collection import collection_paused

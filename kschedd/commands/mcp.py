@@ -9,8 +9,8 @@ import sys
 import time
 from typing import Any, Final
 
-from kschedd.commands.dump_flags import add_dump_flags, config_of_dump, load_options
-from kschedd.commands.scheduler_flags import add_scheduler_flags, wants_gates
+from kschedd.commands.flags.dump import add_dump_flags, config_of_dump, load_options
+from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
 from kschedd.verbs.command_line.parsing import path_value
 
 BAD_INPUT: Final = 2
@@ -80,7 +80,7 @@ def target_of_dump(options: argparse.Namespace) -> Any:
     from kschedd.assistants.command import ServedCluster
     from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
     from kschedd.commands.simulate import read_config
-    from kschedd.config.changing.flags import with_schedulers
+    from kschedd.config.changing.changes import with_schedulers
     from kschedd.config.in_tree import IN_TREE
     from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.garbage_collection import collection_paused

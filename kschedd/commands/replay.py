@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from kschedd.commands.scheduler_flags import kube_version_value
+from kschedd.commands.flags.scheduler import kube_version_value
 from kschedd.errors import KscheddError
 from kschedd.verbs.command_line.parsing import path_value
 
@@ -201,7 +201,7 @@ def _told(file: Path, replay: Any, diverged: str, wall_s: float) -> dict[str, An
 
 
 def _text(told: dict[str, Any]) -> str:
-    from kschedd.store.times import stamp
+    from kschedd.api.text.times import stamp
 
     end = stamp(told["start_s"] + told["elapsed_s"])
     lines = [

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kschedd.commands.daemon_flags import OTLP_ENDPOINT, add_daemon_flags
-from kschedd.commands.scheduler_flags import gates_of, version_of, wants_gates
+from kschedd.commands.flags.daemon import OTLP_ENDPOINT, add_daemon_flags
+from kschedd.commands.flags.scheduler import gates_of, version_of, wants_gates
 from kschedd.errors import KscheddError
 
 if TYPE_CHECKING:

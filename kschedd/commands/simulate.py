@@ -16,10 +16,10 @@ import attrs
 from kschedd.api.manifests import ManifestReading
 from kschedd.api.schemas.decoding import VALIDATE
 from kschedd.api.text.durations import parse_duration
-from kschedd.commands.dump_flags import add_dump_flags, config_of_dump, load_options
-from kschedd.commands.observe_flags import Observed, add_report_flags, add_trace_flag
-from kschedd.commands.scheduler_flags import add_scheduler_flags, gates_of, version_of, wants_gates
-from kschedd.config.changing.flags import with_flags, with_schedulers
+from kschedd.commands.flags.dump import add_dump_flags, config_of_dump, load_options
+from kschedd.commands.flags.observe import Observed, add_report_flags, add_trace_flag
+from kschedd.commands.flags.scheduler import add_scheduler_flags, gates_of, version_of, wants_gates
+from kschedd.config.changing.changes import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import default_config, load_config
 from kschedd.config.model import Config

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from kschedd.commands.scheduler_flags import (
+from kschedd.commands.flags.scheduler import (
     add_feature_gates_flag,
     add_kube_version_flag,
     gates_of,

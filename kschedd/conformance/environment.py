@@ -15,6 +15,7 @@ import attrs
 
 from kschedd.api.objects import Object, parse, with_fields
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.config.versions.rules import Rules
 from kschedd.conformance.api_writes import target_of, told, verb_of
 from kschedd.conformance.records import UnsupportedRecord
@@ -22,7 +23,6 @@ from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, Write
 from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, WatchEvent
 from kschedd.store.patches.merging import merge_patch
-from kschedd.store.times import stamp
 from kschedd.store.writes import is_sent_again, tries_of
 
 Raw = Mapping[str, Any]

@@ -17,6 +17,7 @@ from typing import Any, Final
 from kschedd.api.conditions import condition, with_condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import seconds, stamp
 from kschedd.controllers.disruption_counts import BudgetPods, by_scale, counted, expected_counts, unmanaged_text
 from kschedd.controllers.object_events import object_event
 from kschedd.controllers.running.controller import View
@@ -26,7 +27,6 @@ from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
 from kschedd.store.eviction import BUDGET, DISRUPTION_TARGET, with_disruption_allowed
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.times import seconds, stamp
 from kschedd.store.writes import Write, status_of
 
 DELETION_TIMEOUT_S: Final = 120.0

@@ -11,9 +11,9 @@ from typing import Final
 
 from kschedd.controllers.running.controller import View
 from kschedd.object_faults import FaultLedger
+from kschedd.store.built_in import BUILT_IN_NAMESPACES
 from kschedd.store.errors import ApiError
 from kschedd.store.objects.log import WatchEvent
-from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES
 from kschedd.store.writes import Create, Write
 
 

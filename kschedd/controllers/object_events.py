@@ -5,7 +5,7 @@ namespace "default".
 """
 
 from kschedd.api.objects import Object
-from kschedd.store.times import stamp
+from kschedd.api.text.times import stamp
 from kschedd.store.writes import Create
 
 

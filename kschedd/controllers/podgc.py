@@ -21,6 +21,7 @@ from kschedd.api.conditions import is_true, with_condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.controllers.nodes.node_health import next_pass
 from kschedd.controllers.options import TERMINATED_POD_THRESHOLD
 from kschedd.controllers.running.controller import View
@@ -28,7 +29,6 @@ from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.times import stamp
 from kschedd.store.writes import Delete, Write, status_of
 
 PERIOD_S: Final = 20.0

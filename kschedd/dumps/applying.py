@@ -27,7 +27,7 @@ M = TypeVar("M", bound=HasRaw)
 
 
 @attrs.frozen(eq=False)
-class Outcome(Generic[M]):
+class ManifestOutcome(Generic[M]):
     """The result of applying one manifest: the object and warnings, or the refusal."""
 
     manifest: M
@@ -50,7 +50,7 @@ def apply_each(
     before: Callable[[M], None] = lambda manifest: None,
     *,
     served: bool = False,
-) -> Iterator[Outcome[M]]:
+) -> Iterator[ManifestOutcome[M]]:
     """Apply the manifests in their order and yield each outcome; `before` is called before each.
 
     Unknown fields of objects that have a uid only cause warnings: a dump may come from a later Kubernetes version.
@@ -64,6 +64,6 @@ def apply_each(
             raw, warnings = known_fields(manifest.raw, rule, store)
             made, action = store.apply(raw, restore=restore, as_client=served and not restore, annotated=False)
         except ApiError as refusal:
-            yield Outcome(manifest, refusal=refusal)
+            yield ManifestOutcome(manifest, refusal=refusal)
         else:
-            yield Outcome(manifest, made, action, warnings)
+            yield ManifestOutcome(manifest, made, action, warnings)

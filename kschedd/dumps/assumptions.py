@@ -46,3 +46,30 @@ def counted(names: Iterable[str]) -> str:
     for name in names:
         counts[name] = counts.get(name, 0) + 1
     return ", ".join(f"{name} {counts[name]:,}" for name in sorted(counts))
+
+
+MOST_TOLD: Final = 100
+
+
+class LoadErrors:
+    """The errors of a load: the first are told and the others counted; a file of a million values may have as many."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._texts: list[str] = []
+        self._more = 0
+        for text in texts:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        if len(self._texts) < MOST_TOLD:
+            self._texts.append(text)
+        else:
+            self._more += 1
+
+    def copy(self) -> "LoadErrors":
+        same = LoadErrors(self._texts)
+        same._more = self._more
+        return same
+
+    def texts(self) -> list[str]:
+        return [*self._texts, f"and {self._more:,} more errors"] if self._more else list(self._texts)

@@ -23,7 +23,6 @@ from kschedd.api.pods import Pod
 from kschedd.api.resources import pod_requests
 from kschedd.api.schemas.kinds import kind_of
 from kschedd.dumps.assumptions import Assumptions
-from kschedd.dumps.marks import MADE_UP
 from kschedd.dumps.revisions import POD_HASH, is_observed, revisions
 
 Raw = dict[str, Any]
@@ -276,3 +275,16 @@ def _deployment_spec(sets: Sequence[Object]) -> Raw:
         "selector": {**selector, "matchLabels": without_hash(selector.get("matchLabels"))},
         "template": {**template, "metadata": {**meta, "labels": without_hash(meta.get("labels"))}},
     }
+
+
+MADE_UP: Final = "kschedd.io/made-up"
+"""Of an object that others refer to and the dump did not have; such are not saved."""
+
+KUBELET: Final = "kschedd.io/kubelet"
+"""Of a node from which nothing was heard: `stopped`."""
+
+SECRET_FIELDS: Final[Mapping[str, Sequence[str]]] = {
+    "Secret": ("data", "stringData"),
+    "ConfigMap": ("data", "binaryData"),
+}
+"""The fields that are dropped unless asked for, by kind."""

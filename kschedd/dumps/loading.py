@@ -18,18 +18,16 @@ from kschedd.api.schemas.kinds import group_of, lookup
 from kschedd.api.text.times import seconds
 from kschedd.api.unsupported import is_scheduled_by
 from kschedd.dumps.applying import apply_each, in_order
-from kschedd.dumps.assumptions import Assumptions, counted
-from kschedd.dumps.completion import Key, completed
+from kschedd.dumps.assumptions import Assumptions, LoadErrors, counted
+from kschedd.dumps.completion import KUBELET, SECRET_FIELDS, Key, completed
 from kschedd.dumps.conversion import current
 from kschedd.dumps.dumped_condition import with_condition
 from kschedd.dumps.dumped_release import DumpedRelease, kubelet_version
-from kschedd.dumps.load_errors import LoadErrors
-from kschedd.dumps.marks import KUBELET, SECRET_FIELDS
 from kschedd.dumps.sources import DumpedObject, Sources, read_sources
+from kschedd.store.built_in import BUILT_IN_NAMESPACES
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
 from kschedd.store.standing import Standing
-from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES
 
 Raw = dict[str, Any]
 

@@ -15,7 +15,7 @@ import attrs
 
 from kschedd.api.objects import Raw
 from kschedd.dumps import dumped_condition
-from kschedd.dumps.marks import KUBELET, MADE_UP, SECRET_FIELDS
+from kschedd.dumps.completion import KUBELET, MADE_UP, SECRET_FIELDS
 from kschedd.errors import KscheddError
 
 SUFFIXES: Final = (".json", ".yaml", ".yml")

@@ -21,9 +21,8 @@ import attrs
 
 from kschedd.api.manifests import read_bytes
 from kschedd.api.text.json_text import without_lone_surrogates
-from kschedd.dumps import sktrace, snapshotz
-from kschedd.dumps.assumptions import Assumptions
-from kschedd.dumps.load_errors import LoadErrors
+from kschedd.dumps import sktrace
+from kschedd.dumps.assumptions import Assumptions, LoadErrors
 from kschedd.input_files import open_input
 
 if TYPE_CHECKING:
@@ -177,8 +176,8 @@ def _add_json(data: Data, source: str, sources: Sources) -> None:
     if found is not None:
         _add_list(found, data, source, sources)
         return
-    if isinstance(value, dict) and snapshotz.is_snapshot(value):
-        for name, raw in snapshotz.objects(value):
+    if isinstance(value, dict) and _is_snapshot(value):
+        for name, raw in _snapshot_objects(value):
             sources.found.append(DumpedObject(raw, f"{source}:{name}"))
         return
     for number, item in enumerate(value) if isinstance(value, list) else ((None, value),):
@@ -272,3 +271,37 @@ def _add_trace(data: bytes, source: str, sources: Sources) -> None:
         return
     sources.assumptions.note("the objects of a trace are taken as they are at its end", source)
     sources.found += [DumpedObject(raw, f"{source}[{number}]") for number, raw in enumerate(raws)]
+
+
+_PENDING: Final = "UnscheduledPodsCanBeScheduled"
+
+
+def _is_snapshot(value: Mapping[str, Any]) -> bool:
+    """Return whether it is a debugging snapshot of the Cluster Autoscaler (`curl …:8085/snapshotz`)."""
+    return "kind" not in value and isinstance(value.get("NodeList"), list)
+
+
+def _snapshot_objects(snapshot: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place of each object in the snapshot, and the object; a pod once.
+
+    Its objects say neither kind nor apiVersion. The templates of node groups are not nodes: they are left out.
+    Source: kubernetes/autoscaler, cluster-autoscaler/debuggingsnapshot.
+    """
+    told: set[str] = set()
+
+    def pods(place: str, found: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+        for number, pod in enumerate(found if isinstance(found, list) else ()):
+            raw = pod.get("Pod", pod) if isinstance(pod, dict) else None  # newer ones wrap it
+            meta = raw.get("metadata") if isinstance(raw, dict) else None
+            uid = meta.get("uid") if isinstance(meta, dict) else None
+            if isinstance(raw, dict) and uid not in told:
+                if isinstance(uid, str):
+                    told.add(uid)
+                yield f"{place}[{number}]", {**raw, "apiVersion": "v1", "kind": "Pod"}
+
+    for number, entry in enumerate(snapshot["NodeList"]):
+        node = entry.get("Node") if isinstance(entry, dict) else None
+        if isinstance(node, dict):
+            yield f"NodeList[{number}].Node", {**node, "apiVersion": "v1", "kind": "Node"}
+            yield from pods(f"NodeList[{number}].Pods", entry.get("Pods"))
+    yield from pods(_PENDING, snapshot.get(_PENDING))

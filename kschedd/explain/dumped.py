@@ -6,11 +6,11 @@ from typing import Final
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.config.versions.kube_versions import KubernetesVersion
 from kschedd.dumps.dumped_condition import DumpedCondition, dumped_condition
 from kschedd.explain.answers import Dumped
 from kschedd.printing.columns.ages import span
-from kschedd.store.times import stamp
 
 _AVAILABLE: Final = re.compile(r"0/(\d+) nodes are available")
 _PREEMPTION: Final = re.compile(r"\.? (?:no new claims [a-z ]+, |still not schedulable, )?preemption: .*", re.DOTALL)

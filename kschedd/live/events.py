@@ -21,8 +21,7 @@ from kschedd.actors.clock import Clock
 from kschedd.live.api_server import ApiServer
 from kschedd.live.errors import LiveError
 from kschedd.live.event_series import SWEEP_S, EventCorrelator, WrittenEvent
-from kschedd.live.paced import ask_at_pace
-from kschedd.live.rate_limit import RateLimit
+from kschedd.live.rate_limit import RateLimit, ask_at_pace
 from kschedd.log.events import SchedulerEvent
 
 log = structlog.get_logger("kschedd.events")

@@ -17,8 +17,7 @@ from kschedd.live.api_server import ApiServer
 from kschedd.live.connection import ServerRequest
 from kschedd.live.errors import LiveError
 from kschedd.live.holding import as_held, new_standing
-from kschedd.live.paced import ask_at_pace
-from kschedd.live.rate_limit import RateLimit
+from kschedd.live.rate_limit import RateLimit, ask_at_pace
 from kschedd.live.write_requests import key_written, made_from, read_request, request_of
 from kschedd.store.cluster_api import ClusterApi
 from kschedd.store.errors import Conflict

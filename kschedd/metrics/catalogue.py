@@ -174,6 +174,13 @@ INCOMING_PODS: Final = Metric(
     ("queue", "event"),
     stability="STABLE",
 )
+QUEUED_ENTITIES: Final = Metric(
+    "scheduler_queued_entities",
+    "gauge",
+    "Entries of the queue, by their place: pods without a PodGroup, and PodGroups, each of which is one entry.",
+    ("queue", "type"),
+    stability="ALPHA",
+)
 UNSCHEDULABLE_PODS: Final = Metric(
     "scheduler_unschedulable_pods",
     "gauge",
@@ -301,6 +308,7 @@ UPSTREAM: Final = (
     PENDING_API_CALLS,
     PENDING_PODS,
     INCOMING_PODS,
+    QUEUED_ENTITIES,
     UNSCHEDULABLE_PODS,
     IN_FLIGHT_EVENTS,
     EVENT_DURATION,

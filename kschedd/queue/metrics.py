@@ -27,6 +27,7 @@ _QUEUES: Final = {
     SubQueue.INCOMPLETE_GROUP: "incomplete",
 }
 _OF_GROUPS: Final = (SubQueue.PENDING_GROUP, SubQueue.INCOMPLETE_GROUP)
+_NO_ENTRIES: Final = frozenset(_QUEUES[place] for place in _OF_GROUPS)
 _NOT_ENTERED: Final = (SubQueue.OUTSIDE, SubQueue.IN_FLIGHT)
 _APART: Final = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 _kind = attrgetter("source", "target", "event")
@@ -67,6 +68,12 @@ def queue_metrics(queue: SchedulingQueue) -> list[MetricFamily]:
     for place, count in queue.counts().items():
         if place in shown:
             pending[_QUEUES[place],] += count
+    entities: Tally[tuple[str, ...]] = Tally(
+        {(label, "pod"): count for (label,), count in pending.items() if label not in _NO_ENTRIES}
+    )
+    for group in queue.groups.queued.values():
+        entities[_QUEUES[group.place], "pod"] -= len(group.members)
+        entities[_QUEUES[group.place], "podgroup"] += 1
     rejected: Tally[tuple[str, ...]] = Tally()
     for kind in queue.unschedulable_kinds():
         entry = next(iter(kind))
@@ -75,6 +82,7 @@ def queue_metrics(queue: SchedulingQueue) -> list[MetricFamily]:
     held: dict[tuple[str, ...], float] = {(event,): count for event, count in queue.in_flight_events().items()}
     return [
         MetricFamily(catalogue.PENDING_PODS, dict(pending)),
+        MetricFamily(catalogue.QUEUED_ENTITIES, dict(entities)),
         MetricFamily(catalogue.UNSCHEDULABLE_PODS, dict(rejected)),
         MetricFamily(catalogue.IN_FLIGHT_EVENTS, held),
     ]

@@ -26,8 +26,8 @@ from kschedd.registry.disabled_fields import (
     drop_disabled_device_fields,
     drop_terminating_replicas,
 )
-from kschedd.registry.networking.prepared import drop_topology, fill_network_policy
 from kschedd.registry.networking.services import create_service, update_service
+from kschedd.registry.networking.validation import drop_topology, fill_network_policy
 from kschedd.registry.same import same_in
 
 Raw = dict[str, Any]

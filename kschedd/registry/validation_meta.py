@@ -121,12 +121,15 @@ def validate_labels(labels: dict[str, str], path: str, faults: list[FieldError])
 
 def validate_annotations(annotations: dict[str, str], path: str, faults: list[FieldError]) -> None:
     """Append the faults of the keys of annotations, and of their size, to `faults`."""
-    size = 0
-    for key, value in annotations.items():
-        size += len(key) + len(value)
+    for key in annotations:
         if wrong := qualified_name(key.lower()):
             faults += [invalid(path, key, why) for why in wrong]
-    if size > _MOST_ANNOTATED:
+    validate_annotations_size(annotations, path, faults)
+
+
+def validate_annotations_size(annotations: dict[str, str], path: str, faults: list[FieldError]) -> None:
+    """Append a fault to `faults` if annotations take more than 256 KiB."""
+    if sum(len(key) + len(value) for key, value in annotations.items()) > _MOST_ANNOTATED:
         faults.append(FieldError(path, None, f"Too long: may not be more than {_MOST_ANNOTATED} bytes"))
 
 

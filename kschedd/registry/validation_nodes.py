@@ -1,7 +1,7 @@
 """Validation of Nodes: taints, the ranges of their pods' addresses, and what older annotations say.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateNode, ValidateNodeSpecificAnnotations),
-pkg/apis/core/helper (GetTaintsFromNodeAnnotations).
+pkg/apis/core/helper (GetTaintsFromNodeAnnotations); v1.37, apis/core/v1/zz_generated.validations.go.
 Takes Nodes that match the schema; appends to `faults`.
 """
 
@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.quantity import quoted
-from kschedd.api.schemas.fields import FieldError, invalid, required
+from kschedd.api.schemas.fields import FieldError, duplicate, invalid, required, too_many
 from kschedd.api.schemas.unmarshal_errors import json_kind
+from kschedd.api.selecting.names import qualified_name
 from kschedd.api.text.ip_addresses import cidr_family
 from kschedd.api.text.json_errors import json_error
 from kschedd.api.text.json_text import json_value
@@ -22,6 +23,7 @@ Raw = dict[str, Any]
 Faults = list[FieldError]
 
 _TAINTS: Final = "scheduler.alpha.kubernetes.io/taints"
+_MOST_OWNERS: Final = 20
 _AVOID: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
 
@@ -31,6 +33,7 @@ def validate_node(node: Raw, faults: Faults) -> None:
     if taints := spec.get("taints"):
         validate_taints(taints, "metadata.taints", faults)
     validate_status_alone("Node", node.get("status") or {}, faults)
+    validate_preemption_policy(spec, faults)
     _validate_pod_ranges(spec.get("podCIDRs") or [], faults)
 
 
@@ -42,6 +45,18 @@ def validate_node_annotations(annotations: Mapping[str, str], faults: Faults) ->
         faults.append(invalid(path, _TAINTS, wrong))
     validate_taints(taints, f"{path}.{_TAINTS}", faults)
     _validate_avoided_pods(annotations, faults)
+
+
+def validate_preemption_policy(spec: Mapping[str, Any], faults: Faults) -> None:
+    """Append the faults of `podPreemptionPolicy` (since 1.37, behind a gate) to `faults`."""
+    path = "spec.podPreemptionPolicy.disableResizePreemption"
+    owners = (spec.get("podPreemptionPolicy") or {}).get("disableResizePreemption") or ()
+    if len(owners) > _MOST_OWNERS:
+        faults.append(too_many(path, len(owners), _MOST_OWNERS))
+        return
+    for index, owner in enumerate(owners):
+        faults += [invalid(f"{path}[{index}]", owner, why) for why in qualified_name(owner)]
+    faults += [duplicate(f"{path}[{index}]", owner) for index, owner in enumerate(owners) if owner in owners[:index]]
 
 
 def _validate_pod_ranges(ranges: list[str], faults: Faults) -> None:

@@ -70,6 +70,12 @@ def validate_status_alone(kind: str, status: Raw, faults: Faults) -> None:
         check(status, faults)
 
 
+_FEATURE: Final = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")
+_LONGEST_FEATURE: Final = 253
+_FEATURE_FORM: Final = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or "
+    "MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+)
 _READY: Final[Mapping[str, str]] = {"StatefulSet": "status.readyReplicas"}
 
 
@@ -83,6 +89,22 @@ def _node(status: Raw, faults: Faults) -> None:
     for field in ("capacity", "allocatable"):
         if resources := status.get(field):
             validate_resource_list(resources, f"status.{field}", faults)
+    _declared_features(status.get("declaredFeatures") or (), "status.declaredFeatures", faults)
+
+
+def _declared_features(names: Sequence[str], path: str, faults: Faults) -> None:
+    """Append the faults of the features that a node declares (since 1.36): sorted names, each there once."""
+    for index, name in enumerate(names):
+        if len(name) > _LONGEST_FEATURE:
+            why = f'invalid feature name "{name}": must be no more than {_LONGEST_FEATURE} characters'
+            faults.append(invalid(f"{path}[{index}]", name, why))
+        elif not _FEATURE.fullmatch(name):
+            why = f'invalid feature name "{name}": {_FEATURE_FORM}'
+            faults.append(invalid(f"{path}[{index}]", name, why))
+        if index + 1 < len(names) and name == names[index + 1]:
+            faults.append(duplicate(f"{path}[{index + 1}]", name))
+        elif index + 1 < len(names) and name > names[index + 1]:
+            faults.append(invalid(f"{path}[{index + 1}]", names[index + 1], "list must be sorted alphabetically"))
 
 
 def node_addresses(status: Raw, faults: Faults) -> None:

@@ -29,7 +29,7 @@ from kschedd.registry.same import canonical_amount, same, same_in
 from kschedd.registry.storage.validation import validate_attributes_class
 from kschedd.registry.strategy import strategy_of
 from kschedd.registry.validation_events import validate_event_changes
-from kschedd.registry.validation_nodes import validate_node_annotations
+from kschedd.registry.validation_nodes import validate_node_annotations, validate_preemption_policy
 from kschedd.registry.validation_status import (
     node_addresses,
     validate_pod_claims,
@@ -314,6 +314,8 @@ def _node(old: Raw, new: Raw, faults: Faults) -> None:
         faults.append(forbidden("spec.providerID", why))
     if (before.get("externalID") or "") != (after.get("externalID") or ""):
         faults.append(forbidden("spec.externalID", "may not be updated"))
+    if before.get("podPreemptionPolicy") != after.get("podPreemptionPolicy"):
+        validate_preemption_policy(after, faults)
 
 
 def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:

@@ -26,7 +26,7 @@ from kschedd.rpc.client_common import ended_by, no_stream, request_bytes, stream
 from kschedd.rpc.encoding import encode_notification
 from kschedd.rpc.endpoints import TcpEndpoint, connect, endpoint_of, lost_before_admission
 from kschedd.rpc.errors import ConnectionLostError, read_wire_error
-from kschedd.rpc.message_limits import FROM_DAEMON
+from kschedd.rpc.message_checks import FROM_DAEMON
 from kschedd.rpc.protocol import (
     AUTHENTICATE,
     NO_MSGID,

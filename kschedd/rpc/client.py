@@ -15,6 +15,7 @@ the blocked data may contain the response that the subscriber waits for. Then th
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -38,8 +39,7 @@ from kschedd.rpc.endpoints import (
     tls_context,
 )
 from kschedd.rpc.errors import ConnectionLostError, SocketPathError, read_wire_error
-from kschedd.rpc.message_limits import FROM_DAEMON
-from kschedd.rpc.outbox import pump
+from kschedd.rpc.message_checks import FROM_DAEMON
 from kschedd.rpc.paths import default_socket_path
 from kschedd.rpc.protocol import (
     AUTHENTICATE,
@@ -358,3 +358,32 @@ async def _open(endpoint: Path | TcpEndpoint) -> trio.abc.Stream:
         raise SocketPathError(str(endpoint), f"cannot connect: {broken.__cause__ or broken}") from broken
     except OSError as error:
         raise connection_error(endpoint, error) from error
+
+
+#: Bytes joined into one send, which must complete within one stall limit.
+_GATHER = 256 * 1024
+
+
+async def pump(
+    outbox: trio.MemoryReceiveChannel[bytes], stream: trio.abc.SendStream, stall_s: float = math.inf
+) -> None:
+    """Send all messages of the outbox, until the last sender closes.
+
+    A sender blocks while the channel is full, so a slow reader exerts backpressure. All waiting messages are sent as
+    one piece: a thousand small ones cost a few system calls. Raises TooSlowError if the peer reads nothing for
+    `stall_s`, BrokenResourceError if it has disconnected.
+    """
+    async with outbox:
+        async for first in outbox:
+            pieces, size = [first], len(first)
+            while size < _GATHER:
+                try:
+                    piece = outbox.receive_nowait()
+                except (trio.WouldBlock, trio.EndOfChannel):
+                    break
+                pieces.append(piece)
+                size += len(piece)
+            whole = memoryview(b"".join(pieces) if len(pieces) > 1 else first)
+            for start in range(0, size, _GATHER):
+                with trio.fail_after(stall_s):
+                    await stream.send_all(whole[start : start + _GATHER])

@@ -31,8 +31,14 @@ import attrs
 import msgpack
 
 from kschedd.rpc.encoding import NOTIFICATION, REQUEST, RESPONSE
-from kschedd.rpc.message_checks import announced_too_long, free_in_slices, params_fault, value_text
-from kschedd.rpc.message_limits import FROM_CLIENTS, Limits
+from kschedd.rpc.message_checks import (
+    FROM_CLIENTS,
+    Limits,
+    announced_too_long,
+    free_in_slices,
+    params_fault,
+    value_text,
+)
 from kschedd.values import run_steps
 
 #: The method by which a client on the network says who it is.

@@ -24,7 +24,7 @@ import attrs
 
 from kschedd.actors.scheduler.plugin_calls import run_async
 from kschedd.api.text.numbers import whole_number
-from kschedd.api.text.times import LAST_S
+from kschedd.api.text.times import LAST_S, stamp
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import default_config, load_config
@@ -37,7 +37,6 @@ from kschedd.framework.registry import Registry
 from kschedd.methods import daemon_methods
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.summary import span
-from kschedd.store.times import stamp
 from kschedd.verbs.command_line.grammar import suggest
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.scheduler.expectations import Finding

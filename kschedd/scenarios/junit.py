@@ -7,7 +7,7 @@ As the common denominator of the readers of CI systems has it: `testsuites` with
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent, tostring
 
-from kschedd.printing.reports.xml_text import xml_text
+from kschedd.printing.reports.markup import xml_text
 from kschedd.scenarios.runner import FileResult
 
 

@@ -57,6 +57,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.config.changing.values import changed_origins
 from kschedd.config.model import Config
 from kschedd.framework.cycle_state import CycleState
@@ -130,7 +131,6 @@ from kschedd.scheduling.nominations.pending import PendingPods
 from kschedd.scheduling.records import Happened, PodPreempted
 from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.store.objects.log import ADDED, DELETED, EventType, WatchEvent
-from kschedd.store.times import stamp
 
 MOST_POPPED: Final = 128  # pods handed out at once: a hop between actors costs more than a pop
 _PENDING: Final = "pending"  # the step that is tried again where following a pending pod went wrong

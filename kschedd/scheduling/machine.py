@@ -25,6 +25,7 @@ import numpy as np
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.cache.pod_groups import PodGroups
 from kschedd.cache.scheduler_cache import SchedulerCache, counted_as
 from kschedd.config.model import Config, Profile
@@ -74,7 +75,6 @@ from kschedd.scheduling.profiles.contained import contained
 from kschedd.scheduling.profiles.metrics import NO_TIMES, NoTimes, PointTimes, SchedulingMetrics
 from kschedd.scheduling.profiles.profile import Framework, build_profile
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.times import stamp
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.creating.updates import Subresource
 from kschedd.store.deletion import Propagation
-from kschedd.store.patching import PatchType
+from kschedd.store.patches.patching import PatchType
 
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "apply", "delete"]
 Action = Literal["", "created", "configured", "unchanged"]

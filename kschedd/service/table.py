@@ -21,8 +21,9 @@ Talks to: the session (session.py) through the `ClientServices` it implements.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import attrs
 
@@ -54,6 +55,8 @@ class StreamAnswer:
     stream: int
 
 
+H = TypeVar("H", bound=Callable[..., Awaitable[Any]])
+_DECLARED: Final[dict[Any, tuple[dict[str, Any], str]]] = {}  # by handler: fields of its Method, and a handler's name
 StreamProducer = Callable[[Stream], Awaitable[None]]
 
 
@@ -154,6 +157,32 @@ class Method:
                 object.__setattr__(self, name, f"{returned(answer)}{f': {more}' if more else '.'}")
         names = [param.name for param in self.params]
         assert len(names) == len(set(names)), f"{self.name}: two parameters of one name in {names}"
+
+
+def method(name: str, params: tuple[Param, ...] = (), *, small: str = "", **declared: Any) -> Callable[[H], H]:
+    """Declare a handler of a class of `Methods`; `declared` are fields of `Method`, `small` names a handler."""
+
+    def declare(handler: H) -> H:
+        _DECLARED[handler] = {"name": name, "params": params, **declared}, small
+        return handler
+
+    return declare
+
+
+class Methods:
+    """A class whose handlers are methods of the socket."""
+
+    __slots__ = ()
+
+    def table(self) -> list[Method]:
+        """Return the methods, in the order of their handlers."""
+        found = []
+        for handler in vars(type(self)).values():
+            if inspect.iscoroutinefunction(handler) and handler in _DECLARED:
+                declared, small = _DECLARED[handler]
+                more = {"small": getattr(self, small)} if small else {}
+                found.append(Method(handler=handler.__get__(self), **declared, **more))
+        return found
 
 
 def find_method(table: Mapping[str, Method], name: str) -> Method:

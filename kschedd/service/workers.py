@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import attrs
 import trio
 
-from kschedd.service.turns import FairLimiter
+from kschedd.service.turns import FairLimiter, Turns
 from kschedd.threads import in_thread
 
 T = TypeVar("T")
@@ -92,3 +92,15 @@ class _Slot:
         if not self._released:
             self._released = True
             self._slots.release(self._client)
+
+
+@attrs.define(eq=False)
+class FairShares:
+    """What all clients share, over HTTP or the socket: time on the event loop, threads, and places for lists.
+
+    `large` are the places for answers that grow with the cluster: four, one of each client.
+    """
+
+    turns: Turns = attrs.field(factory=Turns)
+    workers: WorkerPool = attrs.field(factory=WorkerPool)
+    large: FairLimiter = attrs.field(factory=lambda: FairLimiter(4, share=1))

@@ -8,7 +8,7 @@ Owns the state machines, which are the ones the daemon's actors drive. It does n
 Units: `now` is seconds since the Unix epoch in virtual time; the queue counts integer nanoseconds of the same clock.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Self
@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING, Final, Self
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.config.changing.changes import with_version
+from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import default_config
 from kschedd.config.model import Config
+from kschedd.config.versions.kube_versions import KubernetesVersion
 from kschedd.controllers.running.controller import Controller
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Write
 from kschedd.garbage_collection import collection_postponed
-from kschedd.queue.entry import SECOND, QueuedPod
+from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
 from kschedd.queue.operations import FlushBackoff, FlushLeftover
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder, SchedulingQueue
 from kschedd.queue.snapshot import EntryCopies
@@ -33,13 +36,12 @@ from kschedd.scheduling.attempt.ties import Choose
 from kschedd.scheduling.debug.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.inputs import Tick
+from kschedd.scheduling.inputs import PodsPopped, Tick
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.records import AttemptRecord, Happened
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot, earliest
 from kschedd.scheduling.snapshots.fork import DriverSnapshot
-from kschedd.simulate.fork import reconciled
 from kschedd.simulate.observing import RunObserver, both
 from kschedd.store.admission.chain import Admission
 from kschedd.store.cluster_api import perform
@@ -220,6 +222,12 @@ class Engine:
             self.start_s,
             self._next_leftover,
         )
+
+    def config_by(
+        self, config: Config, version: KubernetesVersion, feature_gates: Mapping[str, bool] | None = None
+    ) -> Config:
+        """Return the configuration as that version reads it, with the plugins that are here. Raises ConfigErrors."""
+        return with_version(config, version, IN_TREE | self.machine.registry.catalogue(), feature_gates)
 
     def close(self) -> None:
         """Give back what it holds at once: its parts refer to each other, and the garbage collector runs seldom."""
@@ -426,3 +434,30 @@ class Engine:
             for entry in happened:
                 if isinstance(entry, AttemptRecord) and not entry.of_binding:
                     self._on_decision(LoggedAttempt.of(entry, self.start_s))
+
+
+def reconciled(driver: SchedulingDriver, queue: SchedulingQueue, now_ns: int) -> None:
+    """Have each pending pod in one place after the parts of a fork's snapshot are brought together.
+
+    A snapshot has a part for each owner of state: driver, queue, controllers, store. Each part may be a little newer
+    than the one before: the driver and every controller go on from the version of the store that each had seen, with
+    the events since then. A pod that was on its way from one owner to another is put where it was going. While nothing
+    happens in the cluster, the parts are of one moment, and the fork decides what the cluster itself would decide. An
+    engine's own snapshot is of one moment always, so a fork can be forked.
+    """
+    attempted = {entry.uid for entry in driver.popped_entries}
+    for entry in driver.popped_entries:
+        queued = queue.entry(entry.key)
+        if queued is not None and queued.uid == entry.uid and queued.place is not SubQueue.IN_FLIGHT:
+            driver.hand_back(entry.uid)
+    popped = [
+        entry
+        for entry in queue.in_flight_pods()
+        if entry.uid not in attempted and entry.uid not in driver.bindings.cycles
+    ]
+    if popped:
+        driver.step(PodsPopped(popped))
+    held = {entry.uid for entry in (*queue.entries(), *queue.in_flight_pods(), *driver.popped_entries)}
+    for pod in driver.pending.waiting_for_queue(held):
+        if driver.machine.responsible(pod.scheduler_name) and not driver.machine.cluster.is_assumed(pod):
+            queue.add(pod, now_ns)

@@ -14,7 +14,7 @@ import structlog
 from kschedd.access.audit_log import AuditFile
 from kschedd.access.credentials import ListenSettings
 from kschedd.actors.clock import REAL
-from kschedd.config.changing.flags import with_flags, with_schedulers
+from kschedd.config.changing.changes import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE, Catalogue
 from kschedd.config.loading.context import read_beside
 from kschedd.config.loading.load import default_config, load_config

@@ -3,11 +3,10 @@
 Source: Kubernetes v1.34, pkg/controlplane/controller/systemnamespaces, pkg/registry/scheduling/rest.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from kschedd.api.objects import Object
 from kschedd.store.admission_plugins.podpriority import SYSTEM_CLASSES
-from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES
 
 
 def built_in() -> list[dict[str, Any]]:
@@ -32,3 +31,7 @@ def is_built_in(obj: Object) -> bool:
     if obj.kind == "Namespace":
         return obj.name in BUILT_IN_NAMESPACES
     return obj.kind == "PriorityClass" and obj.name in SYSTEM_CLASSES
+
+
+BUILT_IN_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+UNDELETABLE: Final = frozenset(("default", "kube-public", "kube-system"))

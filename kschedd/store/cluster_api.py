@@ -37,7 +37,7 @@ from kschedd.store.deletion import Propagation
 from kschedd.store.errors import ApiError
 from kschedd.store.objects.listing import in_order
 from kschedd.store.objects.log import WatchEvent
-from kschedd.store.patching import PatchType
+from kschedd.store.patches.patching import PatchType
 from kschedd.store.trial import Changes, Key
 from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
 from kschedd.values import in_parts, run_steps

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.api.schemas.fields import invalid
+from kschedd.api.text.times import duration_s, seconds, stamp
 from kschedd.registry.strategy import next_generation
 from kschedd.store.errors import Invalid, PreconditionFailed
-from kschedd.store.times import duration_s, seconds, stamp
 
 Propagation = Literal["", "Background", "Foreground", "Orphan"]
 """What becomes of the dependents; "" where nobody said: what the object's finalizers or its kind say."""

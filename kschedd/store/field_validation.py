@@ -1,4 +1,4 @@
-"""Decoding of submitted objects: values of a wrong type, and fieldValidation of unknown fields.
+"""Decoding and validation of submitted objects: values of a wrong type, fieldValidation of unknown fields, defaults.
 
 What fields there are the types of the API say, and of a custom resource the schema of its definition. In functions
 that take it, `definition` is that definition, and None for kinds that are built in.
@@ -6,10 +6,17 @@ Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/customresource_h
 Raises: StrictDecodingError, and BadRequest in the words of the API server's decoder.
 """
 
-from typing import Any
+from collections.abc import Callable
+from itertools import chain
+from typing import Any, Final
 
-from kschedd.api.objects import Object
-from kschedd.api.schemas.check import check_schema, schema_for, without_nulls
+from kschedd.api.objects import Object, Raw
+from kschedd.api.schemas.check import (
+    check_schema,
+    schema_for,
+    without_nulls,
+)
+from kschedd.api.schemas.codec import decoded_object
 from kschedd.api.schemas.decoding import (
     MOST_FAULTS,
     Decoded,
@@ -20,11 +27,20 @@ from kschedd.api.schemas.decoding import (
     strict_message,
     unknown_field,
 )
-from kschedd.api.schemas.schema import NO_RULES
+from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.api.schemas.schema import ANY, NO_RULES, Fields, field_of
 from kschedd.api.schemas.unmarshal_errors import unmarshal_error
+from kschedd.registry.defaults import default_typed, with_pod_ips
+from kschedd.registry.validation import (
+    validate_status,
+    validate_typed,
+)
+from kschedd.registry.validation_meta import validate_custom_kind
 from kschedd.store.custom_resources.kinds import Cluster, definition_of, schema_of, version_of
 from kschedd.store.custom_resources.structural_schema import pruned
-from kschedd.store.errors import BadRequest, StrictDecodingError
+from kschedd.store.errors import BadRequest, Invalid, StrictDecodingError, Undecodable
+from kschedd.store.patches.typed_status import typed_status
 
 
 def decoded(raw: dict[str, Any], rules: frozenset[str], definition: Object | None) -> Decoded:
@@ -78,3 +94,59 @@ def submitted(
     if validation == "Warn":
         return found.raw, tuple(fault.text for fault in faults)
     raise StrictDecodingError(strict_message(raw, faults), tuple(fault.field_error() for fault in faults))
+
+
+def accepted(
+    kind: str,
+    name: str,
+    raw: Raw,
+    prepare: Callable[[dict[str, Any]], dict[str, Any]] = lambda raw: raw,
+    check: Callable[[Raw], list[FieldError]] = lambda raw: [],
+    validate: Callable[[dict[str, Any]], list[FieldError]] = validate_typed,
+) -> dict[str, Any]:
+    """The manifest with its defaults, as `prepare` leaves it.
+
+    Raises Undecodable, and Invalid with all its faults, those found by `check` last, or first where upstream does so.
+    """
+    if mistyped := check_schema(dict(raw)):
+        raise Undecodable(kind, name, tuple(mistyped))
+    if kind in BY_NAME and schema_for(dict(raw)) is None:  # a kind of ours in no version that there is
+        raise Invalid(kind, name, tuple(validate_custom_kind(raw.get("kind"), raw.get("apiVersion"))))
+    done = prepare(default_typed(decoded_object(dict(raw))))
+    parts = [validate(done), check(done)]
+    if faults := tuple(chain.from_iterable(reversed(parts) if kind in _CHECKED_FIRST else parts)):
+        raise Invalid(kind, name, faults)
+    return done
+
+
+_CHECKED_FIRST: Final = frozenset(("IngressClass",))
+
+
+def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
+    """The object with its status as it would be stored; only the status is validated. Raises Invalid."""
+    done, faults = status_with_faults(kind, name, raw)
+    if faults:
+        raise Invalid(kind, name, tuple(faults))
+    return done
+
+
+def status_with_faults(kind: str, name: str, raw: dict[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
+    """`checked_status`, with the faults of the status. Raises Undecodable."""
+    status = raw.get("status")
+    fields = None if kind not in BY_NAME else field_of(schema_for({"kind": kind}) or ANY, "status")[0]
+    if fields is None or fields is ANY:
+        return ({**raw, "status": without_nulls(status)} if status is not None else _without_status(raw)), []
+    if status is None:
+        status = {}
+    assert isinstance(fields, Fields), "a status has fields"
+    if kind == "Pod":
+        done, printed, faults = typed_status(kind, status, fields, with_pod_ips)
+    else:
+        done, printed, faults = typed_status(kind, status, fields)
+    if faults:
+        raise Undecodable(kind, name, tuple(faults))
+    return {**raw, "status": printed}, validate_status(kind, done)
+
+
+def _without_status(raw: dict[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in raw.items() if field != "status"}

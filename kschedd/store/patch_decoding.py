@@ -27,8 +27,8 @@ from kschedd.store.errors import Invalid
 from kschedd.store.field_validation import decoded
 from kschedd.store.patches.json_patch import json_patch, unknown_members
 from kschedd.store.patches.merging import merge_patch
+from kschedd.store.patches.patching import PatchType
 from kschedd.store.patches.strategic_merge import go_text
-from kschedd.store.patching import PatchType
 
 Raw = Mapping[str, Any]
 

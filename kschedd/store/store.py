@@ -11,6 +11,8 @@ A verb finds the object that it is about, has the new one prepared, and commits 
     Replacement        what an object becomes that is updated, patched or applied
     Generated          new uids and names
     StoredObjects      the objects, their indexes and the log of what was written
+    Copies             pods and nodes that differ from the one before in their names only
+    KeptStore          the writes themselves, and what comes from a journal, a dump or a fork
     StoreReader        all of that as it is read: the part of `ClusterReader` in the store
 
 Does no I/O and waits for nothing: whoever owns the store (an actor, a simulation, a what-if fork) calls it. Time comes
@@ -20,19 +22,17 @@ Raises: the errors in `kschedd.store.errors`, nothing else.
 
 import builtins
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
-import attrs
-
-from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.api.schemas.check import check_schema, without_nulls
+from kschedd.api.schemas.check import without_nulls
 from kschedd.api.schemas.decoding import FieldValidation
 from kschedd.api.schemas.fields import required
-from kschedd.api.schemas.kinds import BY_NAME, group_of
+from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.api.text.times import stamp
 from kschedd.config.versions.kube_versions import DEFAULT
 from kschedd.config.versions.rules import Rules
 from kschedd.errors import without_traceback
@@ -41,14 +41,13 @@ from kschedd.store import eviction
 from kschedd.store.admission.chain import Admission
 from kschedd.store.admission.request import RequestAdmission
 from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
-from kschedd.store.admission_plugins.resourcequota import Charge
 from kschedd.store.binding import bound, refuse_binding
-from kschedd.store.built_in import built_in, is_built_in
+from kschedd.store.built_in import UNDELETABLE, built_in
 from kschedd.store.cluster_api import Applied
+from kschedd.store.copies import Copies
 from kschedd.store.creating import updates
-from kschedd.store.creating.cluster_rules import managing_write, with_names
+from kschedd.store.creating.cluster_rules import managing_write
 from kschedd.store.creating.creation import Creation
-from kschedd.store.creating.job_selector import with_uid
 from kschedd.store.creating.replacement import Replacement
 from kschedd.store.creating.service_addresses import SERVICE_RANGE
 from kschedd.store.custom_resources import kinds as custom
@@ -59,36 +58,27 @@ from kschedd.store.deletion import (
     begin_deletion,
     check_delete_preconditions,
     check_grace_period,
-    finished,
     marked,
-    marked_pod,
 )
-from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Gone, Invalid, NotFound, Unadmitted
+from kschedd.store.errors import ApiError, Forbidden, Gone, Invalid, NotFound
 from kschedd.store.identity import check_version, same_object
+from kschedd.store.keeping import KeptStore
 from kschedd.store.managing import (
     MANAGED,
     NOBODY,
-    Component,
     Managing,
     applied_by,
     created_by,
-    noted_after,
     with_resolved_entries,
 )
-from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventLog, EventType, WatchEvent
+from kschedd.store.objects.log import EventLog, WatchEvent
 from kschedd.store.objects.stored import StoredObjects, retyped
 from kschedd.store.patch_decoding import decode_patched
 from kschedd.store.patches.apply import applied, first_applied
-from kschedd.store.patching import PatchType, patched
+from kschedd.store.patches.patching import PatchType, patched
 from kschedd.store.prototypes.generated import Generated
-from kschedd.store.prototypes.nodes import NodePrototype, NodePrototypes
-from kschedd.store.prototypes.pod_strategy import MOST_NODE_AFFINITIES, PodStrategy
-from kschedd.store.prototypes.pods import PodPrototype, PodPrototypes
-from kschedd.store.reader import StoreReader
+from kschedd.store.prototypes.pod_strategy import PodStrategy
 from kschedd.store.set_aside import SetAside
-from kschedd.store.system_namespaces import UNDELETABLE
-from kschedd.store.times import stamp
-from kschedd.store.trial import Changes, Key, changes_of, unchanged
 from kschedd.store.writes import Bind
 from kschedd.values import run_steps
 
@@ -97,7 +87,7 @@ _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
 _SCOPES: Final = frozenset(("Namespace", "LimitRange"))
 
 
-class Store(StoreReader):
+class Store(KeptStore):
     """See the module. A new store has the built-in namespaces and priority classes, unless `objects` are given.
 
     `events` are those that the log has after `version`; the objects include what they did.
@@ -126,43 +116,17 @@ class Store(StoreReader):
         self._replacement = Replacement(self, self._admission, self._pod_strategy)
         self.set_aside: Sequence[SetAside] = ()  # what it started without
         self._seeding = False  # what is built in is no request: no plugin of a file is asked about it
-        self._prototypes: PodPrototypes | None = None  # within a request of several writes
-        self._node_prototypes: NodePrototypes | None = None  # likewise
+        self._copies = Copies(self, stored, self._admission, self._pod_strategy, self._generated)
         if objects is None:
             self.seed_defaults()
         else:
             for obj in objects:
                 self._objects.place(None, obj)
 
-    def keep_admitted(self, most: int, node_affinities: int = MOST_NODE_AFFINITIES) -> None:
-        """Keep what admission made of at most so many kinds of pods, of as many without their amounts, and of so many
-        node affinities of theirs."""
-        self._pod_strategy.remembered.most = self._pod_strategy.remembered_without_amounts.most = most
-        self._pod_strategy.remembered_with_node_affinity.most = node_affinities
-
-    @property
-    def admitted_used(self) -> tuple[int, int]:
-        """Of how many kinds of pods that is kept, and of how many it was at most."""
-        remembered = self._pod_strategy.remembered
-        return len(remembered), remembered.most_kept
-
-    @property
-    def node_affinities_used(self) -> tuple[int, int]:
-        """The same of their node affinities."""
-        remembered = self._pod_strategy.remembered_with_node_affinity
-        return len(remembered), remembered.most_kept
-
-    @property
-    def admission(self) -> Admission:
-        return self._admission.chain
-
     def stand_for(self, rules: Rules) -> None:
         super().stand_for(rules)
         self._pod_strategy.forget()
-        if self._prototypes is not None:
-            self._prototypes.clear()
-        if self._node_prototypes is not None:
-            self._node_prototypes.clear()
+        self._copies.forget(nodes=True)
 
     def seed_defaults(self) -> None:
         """Create what every cluster has, as far as it is not there."""
@@ -200,13 +164,17 @@ class Store(StoreReader):
         What a client hands in (`as_client`) must be of a kind that is served. Its fields are the `manager`'s ("": are
         nobody's).
         """
-        copied = None if dry_run or restore or manager else self._copied(raw)
+        copied = None if dry_run or restore or manager else self._copies.of(raw)
         if copied is not None:
             return copied
         made = self._create(raw, Managing(manager) if manager else NOBODY, dry_run, restore, as_client)
         if not (dry_run or restore or manager):
-            self._may_be_copied(made, raw)
+            self._copies.add(made, raw)
         return made
+
+    def one_request(self) -> AbstractContextManager[None]:
+        """Treat all writes inside as those of one request: pods and nodes may be copies of each other."""
+        return self._copies.one_request()
 
     def create_many(self, raws: Iterable[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
         """Create each on its own; the answers in the same order."""
@@ -218,92 +186,6 @@ class Store(StoreReader):
                 except ApiError as refusal:
                     answers.append(without_traceback(refusal))
         return answers
-
-    @contextmanager
-    def one_request(self) -> Iterator[None]:
-        """What is written inside is one request's, whose manifests nobody changes meanwhile: pods and nodes may be
-        copies."""
-        within, nodes_within = self._prototypes, self._node_prototypes
-        self._prototypes, self._node_prototypes = within or PodPrototypes(), nodes_within or NodePrototypes()
-        try:
-            yield
-        finally:
-            self._prototypes, self._node_prototypes = within, nodes_within
-
-    def _copied(self, raw: Raw) -> Object | None:
-        """What `create` would make of this manifest, if that is a copy of what the request has created before."""
-        kind = raw.get("kind")
-        if kind == "Pod" and self._prototypes is not None:
-            prototype = self._prototypes.of(raw)
-            return None if prototype is None else self._copy(prototype, raw)
-        if kind == "Node" and self._node_prototypes is not None:
-            of_node = self._node_prototypes.of(raw)
-            return None if of_node is None else self._copy_node(of_node, raw)
-        return None
-
-    def _may_be_copied(self, made: Object, raw: Raw) -> None:
-        """It was created of that manifest: what the request creates after it may be copies of it."""
-        if isinstance(made, Pod) and self._prototypes is not None:
-            if not self._admission.looks_at_each("Pod", made.namespace):
-                self._prototypes.add(PodPrototype(made, raw, self._pod_strategy, self.max_object_bytes), raw)
-        elif isinstance(made, Node) and self._node_prototypes is not None:
-            if not self._admission.looks_at_each("Node", ""):
-                self._node_prototypes.add(NodePrototype(made, raw), raw, self.max_object_bytes)
-
-    def _copy_node(self, prototype: NodePrototype, raw: Raw) -> Node | None:
-        if raw["metadata"]["name"] in self._objects.space("Node", ""):
-            return None
-        made = prototype.copy(raw, self._generated.uid("Node"), self.log.version + 1, stamp(self._now()))
-        self._objects.commit(ADDED, None, made)
-        return made
-
-    def _copy(self, prototype: PodPrototype, raw: Raw) -> Pod | None:
-        """What `create` would make of this manifest, if that is a copy of the prototype."""
-        admitted, namespace = prototype.admitted(raw), prototype.pod.namespace
-        name = None if admitted is None else prototype.name_of_copy(raw)
-        taken = self._objects.space("Pod", namespace)
-        if admitted is None or name is None or name in taken or not prototype.may_be_born(at := stamp(self._now())):
-            return None
-        if prototype.generates:
-            name = self._generated.name("Pod", raw["metadata"]["generateName"], taken)
-        made = prototype.copy(admitted, name, self._generated.uid("Pod"), self.log.version + 1, at)
-        self._objects.commit_copy(made, prototype.indexed)
-        return made
-
-    def _create(
-        self, raw: Raw, managing: Managing, dry_run: bool, restore: bool = False, as_client: bool = False
-    ) -> Object:
-        kind, meta = self._creation.identified(raw, served=as_client)
-        try:
-            return self._create_identified(kind, meta, raw, managing, dry_run, restore)
-        except Unadmitted as refused:
-            if (raw.get("metadata") or {}).get("name"):
-                raise
-            raise Forbidden(refused.kind, meta.get("generateName") or "Unknown", refused.why) from None
-
-    def _create_identified(
-        self, kind: str, meta: dict[str, Any], raw: Raw, managing: Managing, dry_run: bool, restore: bool
-    ) -> Object:
-        name, namespace = meta["name"], meta.get("namespace") or ""
-        asked = Attributes("CREATE", kind, namespace, name)
-        self._admission.check_namespace(kind, namespace, name)
-        if self._admission.asks_who(kind) and not (kind in BY_NAME and check_schema(dict(raw))):
-            self._admission.authorize(asked, raw, None)
-        created = self._creation.new(kind, raw, meta, managing, restore=restore, dry_run=dry_run)
-        if (there := self._objects.find(kind, namespace, name)) is not None:
-            other = str(there.raw.get("apiVersion") or "")
-            alike = kind in BY_NAME or group_of(other) == group_of(str(raw.get("apiVersion") or ""))
-            raise AlreadyExists(kind, name, deleting=there.deleting, other="" if alike else other)
-        if not restore:
-            if not self._seeding:
-                self._admission.validate_whole(asked, created.raw, None)
-            charges = self._admission.charges(asked, created.raw, None)
-            if charges and not dry_run:
-                self._charge(charges)
-                created = created.at_version(self.log.version + 1)
-        if not dry_run:
-            self._objects.commit(ADDED, None, created, loaded=restore)
-        return created
 
     def update(
         self,
@@ -500,13 +382,6 @@ class Store(StoreReader):
             old = self._write(old, marked(old, self._now()))
         return self._remove(old)
 
-    def _end(self, old: Pod) -> Pod:
-        """Delete a pod that nobody has begun to delete, and that has nothing to wait for."""
-        going = marked_pod(old, self._now(), self.log.version + 1)
-        gone = going.at_version(self.log.version + 2)
-        self._objects.commit_end(old, going, gone)
-        return gone
-
     def _delete_definition(self, old: Object, left: dict[str, Any] | None) -> Object:
         """Delete the objects of a custom resource, and its definition with the last of them."""
         kind = custom.defined_kind(old).name if is_established(old) else ""  # else the objects are another one's
@@ -516,20 +391,6 @@ class Store(StoreReader):
         if not self.count(kind):
             return self._remove(old) if left is None else self._write(old, left)
         return self._write(old, custom.with_cleanup(left or old.raw, stamp(self._now())))
-
-    def _finish_definition(self, gone: Object) -> None:
-        """Let the definition of a custom resource go if it was only waiting for this object."""
-        if self.count(gone.kind):
-            return
-        there = custom.definition_of(self, gone.raw)
-        if there is not None and there.deleting:
-            self._write_or_remove(there, custom.without_cleanup(there.raw))
-
-    def finalize_namespace(self, name: str) -> Object:
-        """Let an emptied namespace go: the word of the one who emptied it."""
-        old = self.get("Namespace", "", name)
-        spec = {field: value for field, value in old.spec.items() if field != "finalizers"}
-        return self._write_or_remove(old, {**old.raw, "spec": spec})
 
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod:
         """Give a pod its node: the Binding subresource. Whether the node exists is not asked, as upstream."""
@@ -594,67 +455,6 @@ class Store(StoreReader):
                 failures.append(fault)
         return failures
 
-    # --- keeping -----------------------------------------------------------------------------------------------
-
-    def replay(self, events: Iterable[tuple[EventType, Object]]) -> None:
-        """Take over writes that were committed before, as the journal has them; their versions follow on from ours."""
-        try:
-            for event_type, obj in events:
-                self._objects.commit(event_type, self._objects.find(obj.kind, obj.namespace, obj.name), obj)
-        finally:
-            self._generated.begin_at(self.version)
-
-    def roll_back(self, version: int) -> None:
-        """Take back what was written after this version, none of which was shown."""
-        self._objects.roll_back(version)
-
-    def take_in(self, objects: Iterable[Object]) -> Generator[None, None, builtins.list[Object]]:
-        """Hold objects as they stood in another cluster, each with the next version; those that were in the way.
-
-        What is built in gives way to the dump's object of its name; an object of the same uid is replaced; any other of
-        its name stays. It may be left wherever it yields, but nobody else may write before it is done.
-        """
-        in_the_way: builtins.list[Object] = []
-        for obj in objects:
-            old = self._objects.find(obj.kind, obj.namespace, obj.name)
-            if old is not None and old.uid != obj.uid and not is_built_in(old):
-                in_the_way.append(old)
-                continue
-            event: EventType = ADDED if old is None else MODIFIED
-            self._objects.commit(event, old, obj.at_version(self.log.version + 1), loaded=True)
-            yield
-        self._objects.forget_uids()
-        return in_the_way
-
-    def refuse_writes(self, refusal: ApiError) -> None:
-        """From now on nothing changes but by `reflect`: whatever else would be written is refused so."""
-        self._objects.refusal = refusal
-
-    def reflect(self, objects: Iterable[Object], gone: Iterable[Key]) -> Generator[None, None, None]:
-        """Hold objects as they stand in the cluster that this one mirrors, each with the next version, and let go of
-        those that are gone there. It may be left wherever it yields, but nobody else may write before it is done."""
-        refusal, self._objects.refusal = self._objects.refusal, None
-        try:
-            for key in gone:
-                if (old := self._objects.find(*key)) is not None:
-                    self._objects.commit(DELETED, old, old.at_version(self.log.version + 1))
-                    yield
-            for obj in objects:
-                old = self._objects.find(obj.kind, obj.namespace, obj.name)
-                if old is not None and old.uid != obj.uid:
-                    self._objects.commit(DELETED, old, old.at_version(self.log.version + 1))
-                    old = None
-                if old is None or old.raw != obj.at_version(old.resource_version).raw:
-                    event: EventType = ADDED if old is None else MODIFIED
-                    self._objects.commit(event, old, obj.at_version(self.log.version + 1), loaded=True)
-                yield
-        finally:
-            self._objects.refusal = refusal
-
-    def take_over(self, obj: Object) -> None:
-        """Hold an object as it was, with the version it had: for whoever starts a store. All of it or nothing."""
-        self._objects.place_whole(obj)
-
     # --- what is tried out aside -------------------------------------------------------------------------------
 
     def fork(self) -> "Store":
@@ -687,122 +487,10 @@ class Store(StoreReader):
         yield from twin._objects.copying(self._objects)
         return twin
 
-    def changes_since(self, version: int) -> Changes:
-        return changes_of(version, self.log.written_after(version))
-
-    def adopt(self, changes: Changes) -> Generator[None, None, Mapping[Key, Object] | None]:
-        """Do here what was done to a fork, object by object; what they became here, or None if that is stale.
-
-        It may be left wherever it yields, but nobody else may write before it is done.
-        """
-        if not self.log.oldest <= changes.since <= self.version or changes.stale(self.log.written_after(changes.since)):
-            return None
-        if not (yield from unchanged(changes, self._objects.find)):
-            return None  # what the fork had seen was taken back
-        adopted: dict[Key, Object] = {}
-        for key, (old, new) in changes.objects.items():
-            if new is None:
-                assert old is not None, "what neither was nor is has not changed"
-                self._remove(old)
-            else:
-                version = self.log.version + 1
-                # A fork gives its own uids to objects that get others here.
-                uid = new.uid if old is not None and old.uid == new.uid else self._generated.uid(new.kind)
-                raw = {**new.raw, "metadata": {**new.metadata, "resourceVersion": str(version)}}
-                if new.kind == "Job" and uid != new.uid:
-                    here = retyped(new, with_uid(raw, uid))
-                else:
-                    raw["metadata"]["uid"] = uid
-                    here = attrs.evolve(new, resource_version=version, uid=uid, raw=raw)
-                self._objects.commit(ADDED if old is None else MODIFIED, old, here, loaded=key in changes.loaded)
-                adopted[key] = here
-            yield
-        return adopted
-
-    # --- how a write is made -----------------------------------------------------------------------------------
-
-    def _charge(self, charges: Iterable[Charge]) -> None:
-        """Write what is used of the quotas: the last thing that could keep the write itself from being done."""
-        for quota, used in charges:
-            self._write(quota, {**quota.raw, "status": {**quota.status, "used": used}})
-
-    def _replace(
-        self,
-        old: Object,
-        raw: Raw,
-        subresource: updates.Subresource,
-        with_status: bool,
-        dry_run: bool,
-        managing: Managing = NOBODY,
-    ) -> Object:
-        wanted, requested = self._replacement.checked(old, raw, subresource, with_status, dry_run)
-        if subresource not in updates.OF_STATUS:
-            asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
-            charges = self._admission.charges(asked, wanted, old.raw)
-            if not dry_run:
-                self._charge(charges)
-        wanted = self._replacement.managed(old, wanted, requested, subresource, managing)
-        if dry_run:
-            if _equal(old, wanted):
-                return old
-            meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
-            return retyped(old, {**wanted, "metadata": meta})
-        if "selfLink" in wanted["metadata"]:  # is not stored, so only an answer to a dry run has it
-            wanted["metadata"] = {field: each for field, each in wanted["metadata"].items() if field != "selfLink"}
-        noted = managing.manager if isinstance(managing.manager, Component) and subresource == "status" else ""
-        return self._write_or_remove(old, wanted, noted)
-
-    def _write_or_remove(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
-        """Write `wanted` unless nothing changes; if the object was only waiting for this change to go, it goes."""
-        if finished(old.kind, wanted):
-            gone = self._remove(old)
-            meta = {**wanted["metadata"], "resourceVersion": str(gone.resource_version)}
-            return retyped(old, {**wanted, "metadata": meta})
-        return self._write(old, wanted, noted)
-
-    def _write(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
-        if _equal(old, wanted):
-            return old
-        meta = {**wanted["metadata"], "resourceVersion": str(self.log.version + 1)}
-        if noted and MANAGED in meta:
-            meta[MANAGED] = noted_after(old, noted, stamp(self._now()))
-        wanted["metadata"] = meta
-        changed = retyped(old, wanted)
-        self._objects.commit(MODIFIED, old, changed)
-        return changed
-
-    def _remove(self, old: Object) -> Object:
-        gone = old.at_version(self.log.version + 1)
-        self._objects.commit(DELETED, old, gone)
-        if old.kind not in BY_NAME:
-            self._finish_definition(gone)
-        elif old.kind == custom.DEFINITION:
-            self._accept_freed_names()
-        return gone
-
-    def _accept_freed_names(self) -> None:
-        """A definition is gone: others may have the names that were its own."""
-        for definition in tuple(self.list(custom.DEFINITION)):
-            named = with_names(self, definition.raw)
-            if named["status"] != definition.raw.get("status"):
-                self._write(definition, named)
-
     def _changed(self, kind: str) -> None:
         """An object that is no pod came, went, or changed: what pods like those before become may be something else."""
-        if self._prototypes is not None:
-            self._prototypes.clear()
+        self._copies.forget()
         if kind in _CLASSES:
             self._pod_strategy.forget()
         elif kind in _SCOPES:
             self._pod_strategy.forget_scopes()
-
-
-def _equal(old: Object, wanted: Raw) -> bool:
-    """Return whether `wanted` states what the object already is, at whichever version."""
-    meta = {**wanted["metadata"], "resourceVersion": old.metadata.get("resourceVersion")}
-    return meta == old.metadata and _but_metadata(wanted) == _but_metadata(old.raw)
-
-
-def _but_metadata(raw: Raw) -> dict[str, Any]:
-    """What the object states besides its metadata."""
-    return {part: value for part, value in raw.items() if value is not None and part != "metadata"}

@@ -3,6 +3,7 @@
 The same values mean the same requests to a real API server, so a rule that returns them need not know which it is.
 """
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import attrs
@@ -122,3 +123,15 @@ def status_of(obj: Object, status: Raw, *, guarded: bool = False) -> Patch:
     """A patch of this object's status."""
     patch = {"metadata": {"uid": obj.uid}, "status": status}
     return Patch(obj.kind, obj.namespace, obj.name, patch, "status", obj, guarded)
+
+
+def status_write(obj: Object, status: Mapping[str, Any], always: Collection[str] = ()) -> list[Write]:
+    """Return the patch that gives the object this status, if it differs; fields in `always` are stated even if 0.
+
+    Other counts of 0 are left out, as the API's types do with `omitempty`.
+
+    Fields that `status` does not have stay as they are.
+    """
+    wanted = {name: value if value or name in always else None for name, value in status.items()}
+    present = obj.status
+    return [status_of(obj, wanted)] if any(present.get(name) != value for name, value in wanted.items()) else []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.config.changing.flags import with_flags
+from kschedd.config.changing.changes import with_flags
 from kschedd.config.changing.values import values
 from kschedd.config.loading.load import config_from_raw, default_config
 from kschedd.config.parsing.faults import ConfigErrors

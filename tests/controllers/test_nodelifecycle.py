@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.conditions import condition, is_true
+from kschedd.api.text.times import seconds, stamp
 from kschedd.controllers.kubelets.heartbeats import NODE_LEASES, Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.kubelets.state import KUBELET
@@ -15,7 +16,6 @@ from kschedd.controllers.nodes.zones import FULL, NORMAL, PARTIAL, NodeLifecycle
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.running.controller import Controller
 from kschedd.store.store import Store
-from kschedd.store.times import seconds, stamp
 from tests.store.manifests import Clock, node, pod
 
 START = 1_700_000_000.0  # a multiple of the period of passes

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from kschedd.api.selecting.terms import Taint, parse_toleration
+from kschedd.api.text.times import stamp
 from kschedd.controllers.nodes.tainteviction import DISRUPTION_TARGET, TaintEviction
 from kschedd.controllers.nodes.tolerance import FOR_EVER, NOT_TOLERATED, tolerated_s
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.errors import NotFound
 from kschedd.store.store import Store
-from kschedd.store.times import stamp
 from tests.store.manifests import Clock, node, pod
 
 ONE, TWO = "one", "two"

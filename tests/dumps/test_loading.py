@@ -9,7 +9,7 @@ import pytest
 from kschedd.api.pods import Pod
 from kschedd.config.loading.load import default_config
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.dumps.load_errors import MOST_TOLD
+from kschedd.dumps.assumptions import MOST_TOLD
 from kschedd.dumps.loading import LoadOptions, Prepared, prepare, read_dump
 from kschedd.dumps.sources import DumpedObject, Sources
 from kschedd.framework.registry import Registry

@@ -15,8 +15,7 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
 from kschedd.live.api_server import ApiServer
 from kschedd.live.connection import ServerRequest
-from kschedd.live.paced import ask_at_pace
-from kschedd.live.rate_limit import RateLimit
+from kschedd.live.rate_limit import RateLimit, ask_at_pace
 from kschedd.scheduling.driver import MOST_POPPED
 from tests.apiserver.asking import node
 from tests.apiserver.asking import pod as real_pod
@@ -157,7 +156,7 @@ async def test_a_binding_that_fails_is_tried_again(tmp_path: Path, answer: Answe
 
 
 async def test_a_binding_that_is_not_answered_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kschedd.live.paced.ANSWER_S", 0.2)
+    monkeypatch.setattr("kschedd.live.rate_limit.ANSWER_S", 0.2)
     async with scheduled(tmp_path, say_nothing) as (cluster, scheduler):
         await until(is_held_as_bound(scheduler.cluster))
         assert cluster.bound_to == ["n1"]

@@ -31,6 +31,7 @@ KUBE_SCHEDULER = [
     ("scheduler_preemption_victims", "histogram", "", steps(1, 2, 7), "STABLE"),
     ("scheduler_preemption_attempts_total", "counter", "", (), "STABLE"),
     ("scheduler_pending_pods", "gauge", "queue", (), "STABLE"),
+    ("scheduler_queued_entities", "gauge", "queue type", (), "ALPHA"),  # since 1.37
     ("scheduler_inflight_events", "gauge", "event", (), "ALPHA"),
     ("scheduler_goroutines", "gauge", "operation", (), "ALPHA"),
     ("scheduler_pod_scheduling_sli_duration_seconds", "histogram", "attempts", steps(0.01, 2, 20), "BETA"),

@@ -37,6 +37,9 @@ def test_a_pod_is_counted_on_its_way(make: Make) -> None:
         ("unschedulable",): 1,
         ("gated",): 0,
     }
+    assert found["scheduler_queued_entities"] == {
+        (place, "pod"): count for (place,), count in found["scheduler_pending_pods"].items()
+    }
     assert found["scheduler_queue_incoming_pods_total"] == {
         ("active", "UnschedulablePodAdd"): 2,
         ("unschedulable", "ScheduleAttemptFailure"): 1,

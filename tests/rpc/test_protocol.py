@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kschedd.rpc.encoding import encode_error, encode_notification, encode_request, encode_response
-from kschedd.rpc.message_checks import MOST_CONTAINERS
-from kschedd.rpc.message_limits import FROM_CLIENTS, FROM_DAEMON, Limits
+from kschedd.rpc.message_checks import FROM_CLIENTS, FROM_DAEMON, MOST_CONTAINERS, Limits
 from kschedd.rpc.protocol import (
     SLICE,
     Connection,

@@ -15,7 +15,7 @@ import trio
 from kschedd.errors import KscheddError
 from kschedd.rpc.client import Client
 from kschedd.rpc.encoding import PIECE
-from kschedd.rpc.message_limits import Limits
+from kschedd.rpc.message_checks import Limits
 from kschedd.rpc.sessions.built_in import method_table
 from kschedd.rpc.sessions.listener import unix_listener
 from kschedd.rpc.sessions.sending import Total

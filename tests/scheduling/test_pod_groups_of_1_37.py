@@ -6,6 +6,8 @@ from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import V1_37
+from kschedd.metrics.catalogue import QUEUED_ENTITIES
+from kschedd.queue.metrics import queue_metrics
 
 Raw = dict[str, Any]
 HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
@@ -70,6 +72,12 @@ def test_the_cycle_ends_as_soon_as_too_few_pods_are_left() -> None:
     cluster = Cluster(group(3), pod("a"), pod("b"), pod("c"))
     assert set(cluster.nodes().values()) == {""}
     assert cluster.condition()["message"].startswith("minCount (3) cannot be satisfied: 2 scheduled, 0 remaining")
+
+
+def test_a_group_is_one_entity_among_the_metrics_of_the_queue() -> None:
+    cluster = Cluster(group(3), pod("a"), pod("b"))
+    [queued] = [one for one in queue_metrics(cluster.engine.queue) if one.metric is QUEUED_ENTITIES]
+    assert {labels: count for labels, count in queued.samples.items() if count} == {("gated", "podgroup"): 1}
 
 
 def test_it_needs_fewer_pods_once_its_min_count_is_less() -> None:

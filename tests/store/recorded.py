@@ -22,7 +22,7 @@ from kschedd.store.admission.chain import Admission
 from kschedd.store.errors import ApiError, ApplyConflict, BadPatch, Invalid
 from kschedd.store.field_validation import known_fields
 from kschedd.store.managing import with_resolved_entries
-from kschedd.store.patching import check_patch_options, read_configuration
+from kschedd.store.patches.patching import check_patch_options, read_configuration
 from kschedd.store.store import Store
 
 NOW_S = 1_750_000_000.0

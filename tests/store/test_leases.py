@@ -1,11 +1,11 @@
 import pytest
 
 from kschedd.api.objects import Object, parse
+from kschedd.api.text.times import seconds
 from kschedd.store import leases
 from kschedd.store.leases import RENEWED_EVERY, Renewed, renewed
 from kschedd.store.objects.listing import raw_in_order
 from kschedd.store.store import Store
-from kschedd.store.times import seconds
 
 NOW = seconds("2026-01-01T00:00:35Z")
 

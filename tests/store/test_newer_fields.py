@@ -9,6 +9,7 @@ from kschedd.api.schemas.decoding import decode
 from kschedd.api.schemas.schema import ALL_RULES, type_named
 from kschedd.config.versions.kube_versions import V1_34, V1_35, V1_36, V1_37, KubernetesVersion
 from kschedd.config.versions.rules import RULES
+from kschedd.registry.warnings.objects import creation_warnings, update_warnings
 from kschedd.store.errors import Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
 from kschedd.store.standing import Standing
@@ -190,7 +191,136 @@ def test_a_field_whose_gate_is_off_is_known_and_dropped(version: KubernetesVersi
 
 
 def test_the_schema_names_rules_that_there_are() -> None:
-    named = ("NodeStatus", "PodStatus", "storage.v1.CSIDriverSpec")
+    named = ("NodeSpec", "NodeStatus", "PodSpec", "PodStatus", "storage.v1.CSIDriverSpec")
     types = [type_named(name) for name in named]
     assert {rule for fields in types for rule in fields.rules.values()} == ALL_RULES
     assert set(RULES) >= ALL_RULES
+
+
+def test_a_node_forbids_preemption_for_resizes_where_the_gate_is_on() -> None:
+    raw = node()
+    raw["spec"] = {"podPreemptionPolicy": {"disableResizePreemption": ["example.com/a"]}}
+    under = V1_37.rules.under({"InPlacePodVerticalScalingSchedulerPreemption": True})
+    assert Store(now=lambda: 0.0, rules=under).create(raw).spec == raw["spec"]
+    known, warnings = known_fields(raw, "Warn", Store(now=lambda: 0.0, rules=V1_37.default_rules))
+    assert (known["spec"], warnings) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("owners", "fault"),
+    [
+        pytest.param(["a", "b/"], "disableResizePreemption[1]: Invalid value", id="no-label-key"),
+        pytest.param(["a", "a"], "disableResizePreemption[1]: Duplicate value", id="twice"),
+        pytest.param([f"a{n}" for n in range(21)], "Too many: 21: must have at most 20 items", id="too-many"),
+    ],
+)
+def test_owners_that_forbid_it_are_label_keys(owners: list[str], fault: str) -> None:
+    under = V1_37.rules.under({"InPlacePodVerticalScalingSchedulerPreemption": True})
+    made = Store(now=lambda: 0.0, rules=under)
+    spec = {"podPreemptionPolicy": {"disableResizePreemption": owners}}
+    with pytest.raises(Invalid) as refused:
+        made.create({**node(), "spec": spec})
+    assert fault in str(refused.value)
+    made.create(node())
+    with pytest.raises(Invalid) as refused:
+        made.merge_patch("Node", "", "n1", {"spec": spec})
+    assert fault in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("features", "fault"),
+    [
+        pytest.param(["lower"], "must start with an UpperCamelCase segment", id="form"),
+        pytest.param(["A" * 254], "must be no more than 253 characters", id="length"),
+        pytest.param(["B", "A"], 'status.declaredFeatures[1]: Invalid value: "A": list must be sorted', id="order"),
+        pytest.param(["A", "A"], 'status.declaredFeatures[1]: Duplicate value: "A"', id="twice"),
+    ],
+)
+def test_the_features_that_a_node_declares_are_sorted_names(features: list[str], fault: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        store(V1_36).create(node(declaredFeatures=features))
+    assert fault in str(refused.value)
+    assert store(V1_36).create(node(declaredFeatures=["A", "B/c"])).status["declaredFeatures"] == ["A", "B/c"]
+
+
+CERTIFICATE = {"signerName": "example.com/s", "keyType": "ED25519", "credentialBundlePath": "a.pem"}
+
+
+@pytest.mark.parametrize(
+    ("source", "faults"),
+    [
+        pytest.param({"podCertificate": {**CERTIFICATE, "userAnnotations": {"a.b/c": "d"}}}, [], id="good"),
+        pytest.param(
+            {"podCertificate": {**CERTIFICATE, "userAnnotations": {"c": "d"}}},
+            ['.userAnnotations: Invalid value: "c": must be a domain-prefixed key (such as "acme.io/foo")'],
+            id="annotations",
+        ),
+        pytest.param(
+            {"podCertificate": {"signerName": "s", "keyType": "RSA"}},
+            [
+                '.signerName: Invalid value: "s": must be a fully qualified domain and path',
+                '.keyType: Unsupported value: "RSA"',
+                ".podCertificate: Required value: specify at least one of credentialBundlePath, keyPath, and",
+            ],
+            id="names",
+        ),
+        pytest.param(
+            {"podCertificate": {**CERTIFICATE, "maxExpirationSeconds": 60}},
+            [".maxExpirationSeconds: Invalid value: 60: if provided, maxExpirationSeconds must be >= 3600"],
+            id="too-short",
+        ),
+        pytest.param(
+            {"podCertificate": {**CERTIFICATE, "signerName": "kubernetes.io/s", "maxExpirationSeconds": 90_000}},
+            [".maxExpirationSeconds: Invalid value: 90000: if provided, maxExpirationSeconds must be <= 86400"],
+            id="too-long",
+        ),
+        pytest.param(
+            {"podCertificate": {**CERTIFICATE, "keyPath": "a.pem"}},
+            ['projected: Invalid value: "a.pem": conflicting duplicate paths'],
+            id="one-path-twice",
+        ),
+        pytest.param(
+            {"clusterTrustBundle": {"name": "b", "signerName": "example.com/s", "path": "../a"}},
+            [
+                ".clusterTrustBundle: Invalid value: {",
+                "only one of name and signerName may be used",
+                ".path: Invalid value: \"../a\": must not contain '..'",
+            ],
+            id="name-and-signer",
+        ),
+        pytest.param(
+            {"clusterTrustBundle": {"name": "B_", "labelSelector": {}, "path": ""}},
+            [
+                '.name: Invalid value: "B_": not a valid clustertrustbundlename: ',
+                "labelSelector must be unset if name is specified",
+                ".path: Required value",
+            ],
+            id="name",
+        ),
+        pytest.param(
+            {"clusterTrustBundle": {"path": "a"}},
+            [".clusterTrustBundle: Required value: either name or signerName must be specified"],
+            id="neither",
+        ),
+    ],
+)
+def test_certificates_in_volumes_are_validated_by_1_37(source: dict[str, Any], faults: list[str]) -> None:
+    raw = pod()
+    raw["spec"]["volumes"].append({"name": "trust", "projected": {"sources": [source]}})
+    if not faults:
+        kept = store(V1_37).create(raw).raw["spec"]["volumes"][1]["projected"]["sources"]
+        assert kept == [source]
+        return
+    with pytest.raises(Invalid) as refused:
+        store(V1_37).create(raw)
+    for fault in faults:
+        assert fault in str(refused.value)
+
+
+@pytest.mark.parametrize(("version", "warned"), [(V1_34, False), (V1_35, True)], ids=str)
+def test_tokens_of_a_csi_driver_that_are_not_in_secrets_are_warned_of(version: KubernetesVersion, warned: bool) -> None:
+    raw = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "a.b"}}
+    made = store(version).create({**raw, "spec": {"tokenRequests": [{"audience": "a"}]}})
+    told = creation_warnings(made, store(version).features)
+    assert [text.partition(";")[0] for text in told] == ["spec.serviceAccountTokenInSecrets is unset"] * warned
+    assert update_warnings(made, made, store(version).features) == ()

@@ -7,7 +7,7 @@ import pytest
 from kschedd.api.schemas.decoding import FieldValidation
 from kschedd.store.errors import BadPatch, Invalid
 from kschedd.store.patch_decoding import decode_patched
-from kschedd.store.patching import PatchType, patched
+from kschedd.store.patches.patching import PatchType, patched
 
 LIVE: dict[str, Any] = {
     "apiVersion": "v1",

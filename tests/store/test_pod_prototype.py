@@ -11,6 +11,7 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.store.admission.chain import Admission, ValidatingPlugin
@@ -18,7 +19,6 @@ from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.errors import ApiError, Forbidden
 from kschedd.store.prototypes.pods import PodPrototype
 from kschedd.store.store import Store
-from kschedd.store.times import stamp
 from tests.store.manifests import config_map, node, pod
 
 Raw = dict[str, Any]

@@ -18,7 +18,8 @@ from kschedd.registry.validation import default_and_validate_node_affinity, defa
 from kschedd.store.admission.chain import Admission
 from kschedd.store.admission_plugins.attributes import Attributes
 from kschedd.store.errors import ApiError, Invalid, Undecodable
-from kschedd.store.prototypes.pod_strategy import accepted, intern_pod
+from kschedd.store.field_validation import accepted
+from kschedd.store.prototypes.pod_strategy import intern_pod
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, workload
 

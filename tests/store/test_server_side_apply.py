@@ -12,7 +12,7 @@ from kschedd.managed_fields.field_set import union
 from kschedd.managed_fields.noted import all_resolved
 from kschedd.store.errors import ApplyConflict, ApplyError, BadPatch, BadRequest, Conflict, InvalidOptions, NotFound
 from kschedd.store.managing import Component, with_resolved_entries
-from kschedd.store.patching import check_patch_options, read_configuration
+from kschedd.store.patches.patching import check_patch_options, read_configuration
 from kschedd.store.store import Store
 from tests.store.manifests import pod
 

@@ -147,7 +147,7 @@ NO_RULES: Final[frozenset[str]] = frozenset()
 """Fields as 1.34 has them."""
 ALL_RULES: Final = frozenset(
     (
-        *("declared_features", "pod_level_resize", "volumes_need_driver"),
+        *("declared_features", "pod_groups", "pod_level_resize", "resizes_preempt", "volumes_need_driver"),
         *("fields_of_1_35", "fields_of_1_36", "fields_of_1_37"),
     )
 )

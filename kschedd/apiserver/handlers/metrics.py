@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object
 from kschedd.api.quantity import QuantityError, format_milli, format_value, milli_value, value
+from kschedd.api.text.times import stamp
 from kschedd.apiserver.codec.negotiation import json_response
 from kschedd.apiserver.codec.status import StatusError
 from kschedd.apiserver.handlers.options import reading_request
@@ -19,7 +20,6 @@ from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.times import stamp
 
 CPU: Final = "kschedd.io/cpu-usage"
 MEMORY: Final = "kschedd.io/memory-usage"

@@ -29,7 +29,7 @@ from kschedd.apiserver.handlers.options import LATEST, continue_token, reading_r
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse, Send
-from kschedd.service.operations.reading import Page, get, list_objects
+from kschedd.service.operations.reading import ListPage, get, list_objects
 from kschedd.service.operations.versions import converted
 from kschedd.service.request import ReadOptions, Request
 from kschedd.store.errors import Gone
@@ -112,7 +112,7 @@ async def list_all(face: FaceServices, asked: Asked) -> HttpResponse:
     return await list_response(face, asked, page, form)
 
 
-async def read_page(face: FaceServices, asked: Asked, request: Request) -> Page:
+async def read_page(face: FaceServices, asked: Asked, request: Request) -> ListPage:
     """Return the objects that are listed. Raises StatusError where the version is too old."""
     try:
         return await list_objects(face.cluster, request, face.shares.turns, asked.client)
@@ -124,7 +124,7 @@ async def read_page(face: FaceServices, asked: Asked, request: Request) -> Page:
         raise StatusError(410, "Expired", _INCONSISTENT, metadata={"continue": token}) from None
 
 
-def _list_metadata(page: Page) -> dict[str, Any]:
+def _list_metadata(page: ListPage) -> dict[str, Any]:
     meta: dict[str, Any] = {"resourceVersion": str(page.version)}
     if page.more is not None:
         meta["continue"] = continue_token(page.version, page.more)
@@ -171,7 +171,7 @@ def table_event(
     return _table({"resourceVersion": version}, columns, [row], form, headers=headers)
 
 
-async def list_response(face: FaceServices, asked: Asked, page: Page, form: Form) -> HttpResponse:
+async def list_response(face: FaceServices, asked: Asked, page: ListPage, form: Form) -> HttpResponse:
     head, name, item, tail = _parts(face, asked, page, form)
     large = any(is_large(obj.raw) for obj in page.objects[:_AT_ONCE])
     if form.media != JSON or asked.query.flag("pretty"):
@@ -205,7 +205,9 @@ def _items(objects: Sequence[Object], item: Callable[[Object], Any]) -> Generato
     return made
 
 
-def _parts(face: FaceServices, asked: Asked, page: Page, form: Form) -> tuple[dict[str, Any], str, Any, dict[str, Any]]:
+def _parts(
+    face: FaceServices, asked: Asked, page: ListPage, form: Form
+) -> tuple[dict[str, Any], str, Any, dict[str, Any]]:
     """The list around the items: what comes before, the items' field, an object as an item, what comes after."""
     resource = asked.target.resource
     if form.shape == "Table":

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.access.users import READ_VERBS, User
+from kschedd.api.text.times import stamp
 from kschedd.apiserver.codec.negotiation import json_response
 from kschedd.apiserver.codec.status import StatusError
 from kschedd.apiserver.handlers.writing import received
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
-from kschedd.store.times import stamp
 
 REVIEWS: Final = frozenset(
     (

@@ -10,6 +10,7 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.api.schemas.fields import invalid
+from kschedd.api.text.times import stamp
 from kschedd.apiserver.codec.bodies import read_body
 from kschedd.apiserver.codec.negotiation import json_response, text_response
 from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options, method_not_allowed, success
@@ -30,7 +31,6 @@ from kschedd.apiserver.requests import CONNECTED, Asked
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
 from kschedd.service.operations.binding import named_as_path
-from kschedd.store.times import stamp
 
 SIMULATED: Final = "this pod is simulated: no container runs, so there is no log of it\n"
 

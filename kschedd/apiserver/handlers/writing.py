@@ -29,7 +29,7 @@ from kschedd.store.creating.updates import Subresource
 from kschedd.store.custom_resources.rule_kinds import rule_kind
 from kschedd.store.deletion import Propagation
 from kschedd.store.field_validation import submitted
-from kschedd.store.patching import PatchType, manager_faults, patch_faults, read_configuration
+from kschedd.store.patches.patching import PatchType, manager_faults, patch_faults, read_configuration
 
 T = TypeVar("T")
 

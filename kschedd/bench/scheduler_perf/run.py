@@ -22,7 +22,12 @@ import attrs
 
 from kschedd.bench.scheduler_perf.cases import PerfCase, PerfConfigError, PerfWorkload, enabled, read_file
 from kschedd.bench.scheduler_perf.perfdata import DataItem, as_json, held_against
-from kschedd.config.versions.kube_versions import DEFAULT, kube_version
+from kschedd.bench.scheduler_perf.templates import TemplateFolder, read_text
+from kschedd.config.loading.load import default_config, load_config
+from kschedd.config.model import Config
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.versions.feature_gates import defaults
+from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion, kube_version
 from kschedd.errors import KscheddError
 
 DEFAULT_FILTER: Final = "performance"
@@ -207,8 +212,8 @@ def _measure(asked: dict[str, Any]) -> dict[str, Any]:
     import trio
 
     from kschedd.bench.own_time import own_time
-    from kschedd.bench.scheduler_perf.configuration import configuration
     from kschedd.bench.scheduler_perf.executor import run_workload
+    from kschedd.bench.scheduler_perf.run import configuration
 
     path = Path(asked["config"])
     case = next(case for case in read_file(path) if case.name == asked["case"])
@@ -241,3 +246,31 @@ if __name__ == "__main__":
         print(json.dumps(_measure(json.loads(sys.argv[1]))))
     except PerfConfigError as fault:
         sys.exit(f"kschedd bench: {fault}")
+
+
+def configuration(
+    case: PerfCase, workload: PerfWorkload, source: Path, version: KubernetesVersion
+) -> tuple[Config, list[str]]:
+    """Return the configuration of a workload, and notes on what of it has no effect. Raises PerfConfigError.
+
+    A feature gate that this scheduler does not have, or that can no longer be changed, has no effect.
+    """
+    known = version.gates
+    gates, notes = {}, []
+    for name, state in {**case.feature_gates, **workload.feature_gates}.items():
+        gate = known.get(name)
+        if gate is None:
+            notes.append(f"feature gate {name}: there is none in {version.name}; it has no effect")
+        elif gate.locked and state != gate.default:
+            notes.append(f"feature gate {name}: it cannot be {str(state).lower()} in {version.name}; it has no effect")
+        elif not gate.what and state != defaults(known)[name]:
+            notes.append(f"feature gate {name}: nothing here depends on it")
+        else:
+            gates[name] = state
+    try:
+        if not case.scheduler_config_path:
+            return default_config(version=version, feature_gates=gates), notes
+        path = TemplateFolder(source).path(case.scheduler_config_path)
+        return load_config(read_text(path), str(path), version=version, feature_gates=gates), notes
+    except ConfigErrors as wrong:
+        raise PerfConfigError(tuple(str(wrong).splitlines())) from None

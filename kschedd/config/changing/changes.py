@@ -12,13 +12,17 @@ from typing import Any, NoReturn
 import attrs
 
 from kschedd.config.args import ArgsContext, default_args, read_plugin_args
+from kschedd.config.changing.files import written_as_v1
+from kschedd.config.changing.values import changed_origins
 from kschedd.config.in_tree import IN_TREE, Catalogue, default_plugins
 from kschedd.config.loading.expansion import unknown_plugin
-from kschedd.config.loading.load import API_VERSION, KIND, config_from_raw
+from kschedd.config.loading.load import API_VERSION, KIND, config_from_raw, load_config
 from kschedd.config.loading.plugin_sets import FIELD_OF_POINT
 from kschedd.config.model import EXTENSION_POINTS, Config, PluginRef, Profile
 from kschedd.config.parsing.faults import ConfigError, ConfigErrors
 from kschedd.config.parsing.reading import INT32, INT64, ConfigReader, ConfigValue
+from kschedd.config.versions.feature_gates import FLAG
+from kschedd.config.versions.kube_versions import KubernetesVersion
 
 SOURCE = "change"
 
@@ -239,3 +243,50 @@ def _replaced(config: Config, old: Profile, new: Profile) -> Config:
 
 def _refuse(path: str, value: Any, why: str, allowed: str = "") -> NoReturn:
     raise ConfigErrors((ConfigError(SOURCE, 0, path, value, why, allowed),))
+
+
+def with_version(
+    config: Config,
+    version: KubernetesVersion,
+    catalogue: Catalogue = IN_TREE,
+    feature_gates: Mapping[str, bool] | None = None,
+) -> Config:
+    """Return the configuration as another version of Kubernetes would read it. Raises ConfigErrors.
+
+    Fields that it leaves out have the defaults of that version.
+
+    Feature gates that are not as by default stay so, unless the version lacks them or has locked them; those in
+    `feature_gates` are as said there.
+    """
+    before = config.version.gates
+    gates = {
+        name: state
+        for name, state in config.feature_gates.items()
+        if state != before[name].default and name in version.gates and not version.gates[name].locked
+    }
+    gates.update(feature_gates or {})
+    text = written_as_v1(config, catalogue)
+    new = load_config(text, version.release, catalogue=catalogue, version=version, feature_gates=gates)
+    return attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)
+
+
+def with_flags(config: Config, gates: Mapping[str, bool], unschedulable_flush_s: int | None) -> Config:
+    """Return the configuration with the values of kube-scheduler's flags, and that they come from flags.
+
+    `gates` were given to the loading of the configuration.
+    """
+    origins = {**config.origins, **{f"featureGates[{gate}]": FLAG for gate in gates}}
+    if unschedulable_flush_s is not None:
+        config = attrs.evolve(config, unschedulable_flush_s=unschedulable_flush_s)
+        origins["podMaxInUnschedulablePodsDuration"] = "--pod-max-in-unschedulable-pods-duration"
+    return attrs.evolve(config, origins=origins)
+
+
+def with_schedulers(config: Config, schedulers: Mapping[str, str]) -> Config:
+    """The configuration in which each of these schedulers decides as a profile does. Raises ConfigErrors."""
+    if not schedulers:
+        return config
+    changed = config
+    for name, profile in schedulers.items():
+        changed = with_profile_copied(changed, name, profile)
+    return attrs.evolve(changed, origins=changed_origins(config, changed, "--scheduler"))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 import attrs
@@ -144,3 +146,24 @@ def _pem(fields: ConfigFields, name: str) -> bytes:
         # The message omits the value: it may be a private key.
         fields.place.reading.report(fields.path(name), None, "not base64")
         return b""
+
+
+def legacy_extenders(fields: ConfigFields) -> ConfigFields:
+    """Return the fields of a Policy or of v1alpha2 with their extenders as v1 spells them.
+
+    Those have `enableHttps`, and `httpTimeout` in nanoseconds.
+    Source: Kubernetes v1.22, kube-scheduler/config/v1/types.go (LegacyExtender).
+    """
+    given = fields.place.value.get("extenders")
+    if not isinstance(given, list | tuple):
+        return fields
+    extenders = [_respelled(one) if isinstance(one, Mapping) else one for one in given]
+    return ConfigFields(attrs.evolve(fields.place, value={**fields.place.value, "extenders": extenders}))
+
+
+def _respelled(extender: Mapping[str, Any]) -> dict[str, Any]:
+    new = {("enableHTTPS" if key == "enableHttps" else key): value for key, value in extender.items()}
+    timeout = new.get("httpTimeout")
+    if isinstance(timeout, int) and not isinstance(timeout, bool):
+        new["httpTimeout"] = f"{timeout}ns"
+    return new

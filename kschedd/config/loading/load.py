@@ -21,8 +21,7 @@ import attrs
 from kschedd.config.in_tree import IN_TREE, Catalogue
 from kschedd.config.loading.component import read_client_connection, read_leader_election
 from kschedd.config.loading.context import Loading, ReadFile, read_beside
-from kschedd.config.loading.extenders import read_extenders
-from kschedd.config.loading.extenders_spelling import legacy_extenders
+from kschedd.config.loading.extenders import legacy_extenders, read_extenders
 from kschedd.config.loading.legacy import read_algorithm_source, with_switches
 from kschedd.config.loading.policy import read_policy
 from kschedd.config.loading.profiles import checked_queue_sort, percentage, read_profiles

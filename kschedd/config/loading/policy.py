@@ -22,8 +22,7 @@ import attrs
 from kschedd.config.args import read_plugin_args
 from kschedd.config.loading.context import Loading
 from kschedd.config.loading.expansion import with_new_points
-from kschedd.config.loading.extenders import read_extenders
-from kschedd.config.loading.extenders_spelling import legacy_extenders
+from kschedd.config.loading.extenders import legacy_extenders, read_extenders
 from kschedd.config.loading.plugin_sets import FIELD_OF_POINT, PluginEntry, PluginSet
 from kschedd.config.loading.policy_plugins import (
     DEFAULT_PREDICATES,

@@ -10,7 +10,7 @@ import attrs
 
 from kschedd.api.cron_schedule import Schedule, ScheduleError
 from kschedd.api.objects import Object
-from kschedd.store.times import seconds
+from kschedd.api.text.times import seconds
 
 _MANY: Final = 100
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from kschedd.api.conditions import is_true
 from kschedd.api.cron_schedule import Schedule, ScheduleError, parse_schedule, zone_of
 from kschedd.api.objects import Object
+from kschedd.api.text.times import seconds, stamp
 from kschedd.controllers.jobs.cron_times import due_time, next_time
 from kschedd.controllers.jobs.sync import is_finished
 from kschedd.controllers.object_events import object_event
@@ -24,7 +25,6 @@ from kschedd.controllers.templates import controller_reference, controller_uid
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.times import seconds, stamp
 from kschedd.store.writes import Create, Delete, Write, status_of
 
 COMPONENT: Final = "cronjob-controller"

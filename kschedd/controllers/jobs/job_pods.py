@@ -10,6 +10,7 @@ from typing import Any, Final
 from kschedd.api.conditions import condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import seconds
 from kschedd.controllers.jobs.failure_policy import match_failure
 from kschedd.controllers.jobs.indexes import COMPLETION_INDEX, UNKNOWN_INDEX, completion_index
 from kschedd.controllers.jobs.pod_backoff import (
@@ -20,7 +21,6 @@ from kschedd.controllers.jobs.pod_backoff import (
 )
 from kschedd.controllers.templates import pod_from_template
 from kschedd.controllers.workloads.pod_state import first_by_rank
-from kschedd.store.times import seconds
 from kschedd.store.writes import Patch, patch_of
 from kschedd.values import in_parts
 

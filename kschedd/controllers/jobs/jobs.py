@@ -25,7 +25,7 @@ from kschedd.controllers.running.controller import InSteps, Reconciling, View, o
 from kschedd.controllers.running.derived import Derived
 from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import controller_of, controller_reference, controller_uid
-from kschedd.controllers.workloads.create_backoff import CreateBackoff
+from kschedd.controllers.workloads.backoff import CreateBackoff
 from kschedd.controllers.workloads.ownership import Key, selector_of
 from kschedd.controllers.workloads.tallies import Tallies
 from kschedd.object_faults import FaultLedger

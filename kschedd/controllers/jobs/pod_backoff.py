@@ -12,7 +12,7 @@ import attrs
 
 from kschedd.api.conditions import condition
 from kschedd.api.pods import Pod
-from kschedd.store.times import duration_s, seconds
+from kschedd.api.text.times import duration_s, seconds
 
 FIRST_S: Final = 10.0
 LONGEST_S: Final = 600.0

@@ -17,6 +17,7 @@ import attrs
 from kschedd.api.conditions import condition, is_true
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import seconds, stamp
 from kschedd.controllers.jobs.failure_policy import match_failure, match_success
 from kschedd.controllers.jobs.indexes import UNKNOWN_INDEX, IndexSet, completion_index
 from kschedd.controllers.jobs.job_pods import (
@@ -35,7 +36,6 @@ from kschedd.controllers.jobs.pod_backoff import (
     ignored_failure_count,
     index_ready_at,
 )
-from kschedd.store.times import seconds, stamp
 from kschedd.values import in_parts
 
 BURST: Final = 500  # pods made or deleted in a sync

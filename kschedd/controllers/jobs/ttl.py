@@ -8,12 +8,12 @@ from functools import partial
 from typing import Final
 
 from kschedd.api.objects import Object
+from kschedd.api.text.times import seconds
 from kschedd.controllers.running.controller import View
 from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.times import seconds
 from kschedd.store.writes import Delete, Write
 
 Key = tuple[str, str]  # namespace, name

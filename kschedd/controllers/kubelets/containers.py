@@ -11,9 +11,9 @@ import attrs
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.simulation.annotations import PodSettings
+from kschedd.api.text.times import seconds, stamp
 from kschedd.controllers.kubelets.backoff import RestartBackoff
 from kschedd.controllers.kubelets.resizing import report_of, reported_in
-from kschedd.store.times import seconds, stamp
 
 Role = Literal["init", "sidecar", "main"]
 KILLED: Final = 137  # 128 + SIGKILL

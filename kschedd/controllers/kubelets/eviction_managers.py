@@ -13,6 +13,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.simulation.annotations import node_settings
+from kschedd.api.text.times import stamp
 from kschedd.controllers.kubelets.admission import is_critical
 from kschedd.controllers.kubelets.eviction import (
     HARD_GRACE_S,
@@ -35,7 +36,6 @@ from kschedd.controllers.kubelets.node_pressure import (
 from kschedd.controllers.kubelets.ranking import EvictionCandidate, ranked, usage_of
 from kschedd.controllers.object_events import object_event
 from kschedd.controllers.running.timers import Timers
-from kschedd.store.times import stamp
 from kschedd.store.writes import Write, patch_of
 
 

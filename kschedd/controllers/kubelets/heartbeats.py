@@ -18,7 +18,7 @@ from kschedd.api.conditions import condition, is_true, with_condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.api.text.times import SECOND, micro_stamp
+from kschedd.api.text.times import SECOND, micro_stamp, stamp
 from kschedd.controllers.kubelets.registration import HEALTHY
 from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
@@ -26,7 +26,6 @@ from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
 from kschedd.store.leases import LEASE, RENEWED_EVERY, interval_s
 from kschedd.store.objects.log import ADDED, DELETED, WatchEvent
-from kschedd.store.times import stamp
 from kschedd.store.writes import Create, Write, patch_of, status_of
 
 NODE_LEASES: Final = "kube-node-lease"

@@ -21,6 +21,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.simulation.annotations import PodSettings, pod_settings
+from kschedd.api.text.times import duration_s, seconds, stamp
 from kschedd.controllers.kubelets.accounts import Accounts, Key, is_admitted
 from kschedd.controllers.kubelets.admission import (
     Insufficient,
@@ -47,7 +48,6 @@ from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.times import duration_s, seconds, stamp
 from kschedd.store.writes import Delete, Patch, Write, status_of
 
 COMPONENT: Final = "kubelet"

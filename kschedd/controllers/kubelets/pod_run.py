@@ -20,9 +20,9 @@ from kschedd.api.conditions import condition
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.simulation.annotations import pod_settings
+from kschedd.api.text.times import seconds
 from kschedd.controllers.kubelets.containers import ContainerRun, containers_of
 from kschedd.controllers.kubelets.resizing import PendingResize, differ, is_resizable, restarts, stated
-from kschedd.store.times import seconds
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"

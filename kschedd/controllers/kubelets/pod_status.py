@@ -15,10 +15,10 @@ from kschedd.api.conditions import condition, with_condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod, PodSpec
+from kschedd.api.text.times import stamp
 from kschedd.controllers.kubelets.admission import Refusal
 from kschedd.controllers.kubelets.pod_run import BY_KUBELET, DISRUPTION_TARGET, PodRun
 from kschedd.controllers.kubelets.resizing import PENDING, report_of, stated
-from kschedd.store.times import stamp
 
 _RUNNING: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 

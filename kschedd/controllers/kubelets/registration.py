@@ -10,9 +10,9 @@ from typing import Any, Final
 from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
+from kschedd.api.text.times import stamp
 from kschedd.controllers.kubelets.node_labels import missing_labels
 from kschedd.controllers.kubelets.state import kubelet_runs
-from kschedd.store.times import stamp
 from kschedd.store.writes import Write, patch_of, status_of
 
 HEALTHY: Final[Mapping[str, Raw]] = {

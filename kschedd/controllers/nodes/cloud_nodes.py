@@ -19,13 +19,13 @@ from typing import Any, Final
 from kschedd.api.conditions import condition
 from kschedd.api.nodes import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL, Node
 from kschedd.api.objects import Object
+from kschedd.api.text.times import seconds
 from kschedd.controllers.kubelets.node_labels import INSTANCE_TYPE
 from kschedd.controllers.running.controller import View
 from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.objects.log import ADDED, DELETED, WatchEvent
-from kschedd.store.times import seconds
 from kschedd.store.writes import Patch, Write, patch_of
 
 CLOUD_PROVIDER: Final = "kschedd.io/cloud-provider"

@@ -13,8 +13,8 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_EXECUTE
+from kschedd.api.text.times import stamp
 from kschedd.controllers.nodes.nodetaints import NOT_READY, UNREACHABLE
-from kschedd.store.times import stamp
 from kschedd.store.writes import Patch, patch_of
 
 EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"

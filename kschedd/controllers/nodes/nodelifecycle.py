@@ -26,6 +26,7 @@ import attrs
 from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import seconds
 from kschedd.controllers.kubelets.heartbeats import NODE_LEASES
 from kschedd.controllers.kubelets.state import NONE, kubelet_state
 from kschedd.controllers.nodes.node_health import (
@@ -55,7 +56,6 @@ from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.leases import LEASE, interval_s
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.times import seconds
 from kschedd.store.writes import Patch, Write, status_of
 
 COMPONENT: Final = "node-controller"

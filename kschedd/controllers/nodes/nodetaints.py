@@ -12,11 +12,11 @@ from typing import Any, Final
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.selecting.terms import NO_SCHEDULE
+from kschedd.api.text.times import stamp
 from kschedd.controllers.running.controller import View
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.times import stamp
 from kschedd.store.writes import Patch, Write, patch_of
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"

@@ -18,6 +18,7 @@ from kschedd.api.conditions import condition, with_condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.controllers.nodes.tolerance import (
     FOR_EVER,
     NOT_TOLERATED,
@@ -33,7 +34,6 @@ from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.times import stamp
 from kschedd.store.writes import Delete, Write, status_of
 
 COMPONENT: Final = "taint-eviction-controller"

@@ -21,7 +21,7 @@ from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_EXECUTE, Taint, Toleration, parse_taint
-from kschedd.store.times import seconds
+from kschedd.api.text.times import seconds
 
 NOT_TOLERATED: Final = None
 FOR_EVER: Final = math.inf

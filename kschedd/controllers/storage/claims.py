@@ -22,7 +22,7 @@ from kschedd.controllers.object_events import object_event
 from kschedd.controllers.running.controller import View
 from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import controller_reference
-from kschedd.controllers.workloads.create_backoff import CreateBackoff
+from kschedd.controllers.workloads.backoff import CreateBackoff
 from kschedd.controllers.workloads.ownership import Key
 from kschedd.devices.claims import (
     FINALIZER,

@@ -15,7 +15,7 @@ from typing import Any, Final
 from kschedd.api.pods import Pod
 from kschedd.controllers.running.controller import View
 from kschedd.controllers.running.timers import Timers
-from kschedd.controllers.workloads.create_backoff import CreateBackoff
+from kschedd.controllers.workloads.backoff import CreateBackoff
 from kschedd.controllers.workloads.ownership import Key
 from kschedd.object_faults import FaultLedger
 from kschedd.storage.claims import ephemeral_claim

@@ -23,10 +23,9 @@ from kschedd.controllers.running.derived import Derived
 from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import template_hash
 from kschedd.controllers.workloads import daemon_pods
-from kschedd.controllers.workloads.create_backoff import CreateBackoff
+from kschedd.controllers.workloads.backoff import CreateBackoff, Evictions, FailureBackoff
 from kschedd.controllers.workloads.daemon_pods import DaemonTemplate, Revision, UpdateLimits, UpdateStep
 from kschedd.controllers.workloads.daemon_tally import DaemonTallies, DaemonTally, DaemonTerms, refits
-from kschedd.controllers.workloads.failure_backoff import Evictions, FailureBackoff
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.revisions import (
     REVISION_HASH,
@@ -38,12 +37,11 @@ from kschedd.controllers.workloads.revisions import (
     number_of,
     oldest_dead,
 )
-from kschedd.controllers.workloads.status import status_write
 from kschedd.controllers.workloads.tallies import Listed, Tallies, Terms
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.writes import Create, Delete, Patch, Write, patch_of
+from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_write
 
 BURST: Final = 100  # pods created or deleted per reconcile of a DaemonSet, each of which has a spec of its own
 _ALWAYS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")

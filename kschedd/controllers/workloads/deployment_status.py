@@ -9,8 +9,8 @@ from typing import Any
 
 from kschedd.api.conditions import condition, with_condition
 from kschedd.api.objects import Object, Raw
+from kschedd.api.text.times import seconds, stamp
 from kschedd.controllers.workloads.deployment_sets import Rollout, size_of, status_int
-from kschedd.store.times import seconds, stamp
 
 _AVAILABLE, _PROGRESSING, _FAILURE = "Available", "Progressing", "ReplicaFailure"
 

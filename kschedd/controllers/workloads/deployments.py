@@ -31,11 +31,10 @@ from kschedd.controllers.workloads.deployment_sets import (
 from kschedd.controllers.workloads.deployment_status import counts_of, deployment_status, is_complete
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.rollout import Replicas, proportioned, scale_down, scale_up
-from kschedd.controllers.workloads.status import status_write
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
+from kschedd.store.writes import Create, Delete, Write, patch_of, status_of, status_write
 
 
 class Deployments(InSteps):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from kschedd.api.conditions import condition, is_true
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.store.times import seconds
+from kschedd.api.text.times import seconds
 from kschedd.values import in_parts
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"

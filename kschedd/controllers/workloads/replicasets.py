@@ -17,20 +17,18 @@ from kschedd.api.conditions import condition, with_condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selectors import LabelSelector
+from kschedd.api.text.times import stamp
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import controller_uid, pod_from_template
-from kschedd.controllers.workloads.create_backoff import CreateBackoff
-from kschedd.controllers.workloads.failure_backoff import FailureBackoff, failed_soon, has_failed, was_evicted
+from kschedd.controllers.workloads.backoff import CreateBackoff, FailureBackoff, failed_soon, has_failed, was_evicted
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import available_at, deletion_rank, first_by_rank, is_active
-from kschedd.controllers.workloads.status import status_write
 from kschedd.controllers.workloads.tallies import PodsByStanding, Tallies, Terms
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import WatchEvent
-from kschedd.store.times import stamp
-from kschedd.store.writes import Create, Delete, Patch, Write, status_of
+from kschedd.store.writes import Create, Delete, Patch, Write, status_of, status_write
 from kschedd.values import fast_frozen, in_parts
 
 BURST: Final = 500  # pods created or deleted per reconcile of a ReplicaSet

@@ -18,8 +18,7 @@ from kschedd.api.pods import Pod
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.workloads import stateful_pods
-from kschedd.controllers.workloads.create_backoff import CreateBackoff
-from kschedd.controllers.workloads.failure_backoff import Evictions, FailureBackoff, failed_soon, has_failed
+from kschedd.controllers.workloads.backoff import CreateBackoff, Evictions, FailureBackoff, failed_soon, has_failed
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.revisions import (
     HASH_LABEL,
@@ -37,12 +36,11 @@ from kschedd.controllers.workloads.revisions import (
 from kschedd.controllers.workloads.stateful_order import BURST, StatefulStep, next_step
 from kschedd.controllers.workloads.stateful_pods import ordinal_of, replicas_wanted
 from kschedd.controllers.workloads.stateful_tally import CLAIM, StatefulTallies, StatefulTally, StatefulTerms
-from kschedd.controllers.workloads.status import status_write
 from kschedd.controllers.workloads.tallies import Listed, Tallies, Terms
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import WatchEvent
-from kschedd.store.writes import Create, Delete, Patch, Write, patch_of
+from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_write
 
 _STEP: Final = 100  # pods made, or whose claims are looked at, between two pauses: about 1 ms
 _ALWAYS: Final = ("replicas", "availableReplicas", "collisionCount")

@@ -19,13 +19,14 @@ Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/inter
 (allocateOne, allocateDevice).
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
 
 import attrs
 
+from kschedd.api.objects import Raw
 from kschedd.devices.allocation.constraints import AttributeValue, Constraint
 from kschedd.devices.allocation.known_candidates import CandidatesOfRequest, KnownCandidates
 from kschedd.devices.allocation.resolution import RequestResolver, ResolvedRequest
@@ -35,7 +36,6 @@ from kschedd.devices.pools.capacity import add
 from kschedd.devices.pools.counters import Consumed
 from kschedd.devices.pools.inventory import Device, DeviceId
 from kschedd.devices.pools.on_node import DeviceCandidates, Pool
-from kschedd.devices.pools.taints import untolerated
 from kschedd.devices.rules import DeviceRules
 
 _NOBODY: Final[frozenset[int]] = frozenset()
@@ -375,3 +375,30 @@ def _is_first(place: _Place) -> bool:
     """Whether it is for the first device of all claims."""
     claim, request, _, number, _ = place
     return not (claim or request or number)
+
+
+_KEEPS_BACK: Final = ("NoSchedule", "NoExecute")
+
+
+def untolerated(taints: Iterable[Raw], tolerations: Iterable[Raw]) -> bool:
+    """Return whether one of the device's taints keeps it from requests with these tolerations.
+
+    NoSchedule and NoExecute keep a device back; other effects do not.
+    Source: Kubernetes v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
+    (taintPreventsAllocation), resourceclaim/devicetoleration.go (ToleratesTaint).
+    """
+    tolerations = tuple(tolerations)
+    return any(
+        taint.get("effect") in _KEEPS_BACK and not any(_tolerates(toleration, taint) for toleration in tolerations)
+        for taint in taints
+    )
+
+
+def _tolerates(toleration: Raw, taint: Raw) -> bool:
+    effect, key = toleration.get("effect"), toleration.get("key")
+    if (effect and effect != taint.get("effect")) or (key and key != taint.get("key")):
+        return False
+    operator = toleration.get("operator") or "Equal"
+    if operator == "Equal":
+        return (toleration.get("value") or "") == (taint.get("value") or "")
+    return operator == "Exists"

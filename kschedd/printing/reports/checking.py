@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 
 import attrs
 
-from kschedd.printing.reports.markdown import cell
-from kschedd.printing.reports.xml_text import xml_text
+from kschedd.printing.reports.markup import cell, xml_text
 
 Raw = Mapping[str, Any]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from kschedd.printing.reports.markdown import cell
+from kschedd.printing.reports.markup import cell
 
 Raw = Mapping[str, Any]
 

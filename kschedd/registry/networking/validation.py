@@ -279,3 +279,18 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     start, _, bits = text.partition("/")
     address = ip_address(start)
     return ipaddress.ip_network(f"{address}/{int(bits)}", strict=False)
+
+
+def fill_network_policy(new: Raw, *_: Any) -> None:
+    """Select all pods where none are named: unlike elsewhere, there is no pointer to the selector."""
+    spec = new.get("spec") or {}
+    if spec.get("podSelector") is None:
+        new["spec"] = {**spec, "podSelector": {}}
+
+
+def drop_topology(new: Raw, *_: Any) -> None:
+    """Drop the topology of v1beta1, which v1 can only read."""
+    endpoints = new.get("endpoints") or []
+    if any("deprecatedTopology" in each for each in endpoints):
+        kept = [{name: value for name, value in each.items() if name != "deprecatedTopology"} for each in endpoints]
+        new["endpoints"] = kept

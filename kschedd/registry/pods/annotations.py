@@ -16,7 +16,7 @@ from kschedd.api.selecting.names import dns_subdomain
 from kschedd.registry.pods.annotated_lists import annotated_list
 from kschedd.registry.pods.security import validate_app_armor
 from kschedd.registry.pods.windows import each_container
-from kschedd.registry.storage.paths import validate_descending
+from kschedd.registry.storage.volume_sources import validate_descending
 from kschedd.registry.validation_selectors import validate_tolerations
 
 Raw = dict[str, Any]

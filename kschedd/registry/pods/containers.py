@@ -12,7 +12,7 @@ from typing import Any, Final
 from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, not_found, required, unsupported
 from kschedd.api.selecting.names import between, dns_label, dns_subdomain, does_not_match, port_name, without_last_dash
 from kschedd.registry.pods.downward_api import validate_field_ref, validate_resource_ref
-from kschedd.registry.storage.paths import validate_descending, validate_no_backsteps, with_backsteps
+from kschedd.registry.storage.volume_sources import validate_descending, validate_no_backsteps, with_backsteps
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 
 Raw = dict[str, Any]

@@ -14,7 +14,7 @@ from kschedd.api.selecting.names import between, dns_subdomain, does_not_match
 from kschedd.api.text.ip_addresses import ip_address
 from kschedd.registry.go_structs import go_struct
 from kschedd.registry.pods.windows import validate_windows_options
-from kschedd.registry.storage.paths import validate_descending
+from kschedd.registry.storage.volume_sources import validate_descending
 
 Raw = dict[str, Any]
 Faults = list[FieldError]

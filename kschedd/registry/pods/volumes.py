@@ -10,10 +10,15 @@ from typing import Any, Final
 from kschedd.api.quantity import nanos
 from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, required
 from kschedd.api.selecting.names import dns_label, dns_subdomain, qualified_name
+from kschedd.registry.pods.certificate_sources import validate_pod_certificate, validate_trust_bundle
 from kschedd.registry.pods.downward_api import validate_field_ref, validate_resource_ref
-from kschedd.registry.storage.paths import validate_descending, validate_not_reserved
 from kschedd.registry.storage.validation import validate_claim_spec, validate_driver_name
-from kschedd.registry.storage.volume_sources import initiator_too_long, validate_common_source
+from kschedd.registry.storage.volume_sources import (
+    initiator_too_long,
+    validate_common_source,
+    validate_descending,
+    validate_not_reserved,
+)
 from kschedd.registry.validation_meta import validate_labels
 
 Raw = dict[str, Any]
@@ -132,7 +137,14 @@ def _downward_file(item: Raw, path: str, faults: Faults) -> None:
     _mode(item, "mode", path, faults)
 
 
-_PROJECTIONS: Final = ("secret", "configMap", "downwardAPI", "serviceAccountToken")
+_PROJECTIONS: Final = (
+    "secret",
+    "configMap",
+    "downwardAPI",
+    "serviceAccountToken",
+    "clusterTrustBundle",
+    "podCertificate",
+)
 
 
 def _projected(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
@@ -159,6 +171,10 @@ def _projected(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
                 for item in inner.get("items") or ():
                     _downward_file(item, f"{here}.downwardAPI", faults)
                     place(item.get("path") or "", item.get("path") or "")
+            elif kind == "clusterTrustBundle":
+                validate_trust_bundle(inner, f"{here}.clusterTrustBundle", place, faults)
+            elif kind == "podCertificate":
+                validate_pod_certificate(inner, f"{here}.podCertificate", place, faults)
             else:
                 _token(inner, path, f"{here}.serviceAccountToken", spec, faults)
         if len(stated) > 1:

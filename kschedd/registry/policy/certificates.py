@@ -2,8 +2,7 @@
 
 The request must have the form of one (`certification_requests`); keys and signatures are not checked, as that takes
 cryptography. What was wrong before an update may stay so.
-Source: Kubernetes v1.34, pkg/apis/certificates/validation/validation.go, pkg/apis/certificates/helpers.go,
-pkg/apis/core/validation/names.go (ValidateSignerName).
+Source: Kubernetes v1.34, pkg/apis/certificates/validation/validation.go, pkg/apis/certificates/helpers.go.
 Takes objects that match the schema and have their defaults; appends to `faults`.
 """
 
@@ -15,8 +14,8 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
-from kschedd.api.selecting.names import dns_label, dns_subdomain
 from kschedd.registry.policy.certification_requests import DerError, check_certification_request
+from kschedd.registry.signers import validate_signer
 
 Item = Mapping[str, Any]
 Faults = list[FieldError]
@@ -50,8 +49,6 @@ _LEGACY_SIGNER: Final = "kubernetes.io/legacy-unknown"
 _VERDICTS: Final = ("Approved", "Denied")
 _CONDITIONS: Final = "status.conditions"
 _SHORTEST: Final = 600
-_LONGEST_DOMAIN: Final = 253
-_LONGEST_SIGNER: Final = _LONGEST_DOMAIN + 1 + 253 + 63 + 1
 _ARMOR: Final = re.compile(rb"(?:\A|\n)-----BEGIN ([^\n]*?)-----[ \t\r]*\n(.*?)-----END \1-----", re.DOTALL)
 _TYPE: Final = b"CERTIFICATE REQUEST"
 
@@ -151,7 +148,7 @@ def _validate(item: Item, tolerated: _Tolerated, faults: Faults) -> None:
         why = "the legacy signerName is not allowed via this API version"
         faults.append(invalid("spec.signerName", signer, why))
     else:
-        _signer(signer, "spec.signerName", faults)
+        validate_signer(signer, "spec.signerName", faults)
     seconds = spec.get("expirationSeconds")
     if seconds is not None and seconds < _SHORTEST:
         why = "may not specify a duration less than 600 seconds (10 minutes)"
@@ -210,29 +207,3 @@ def _bytes_of(armored: bytes) -> bytes:
     """Return what a PEM block holds, without its headers."""
     _, _, body = armored.rpartition(b"\n\n")
     return base64.b64decode(b"".join((body or armored).split()))
-
-
-def _signer(signer: str, path: str, faults: Faults) -> None:
-    if not signer:
-        faults.append(required(path))
-        return
-    domain, *rest = signer.split("/")
-    if len(rest) != 1:
-        why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-        faults.append(invalid(path, signer, why))
-        return
-    if len(domain) > _LONGEST_DOMAIN:
-        faults.append(_too_long(path, _LONGEST_DOMAIN))
-    labels = domain.split(".")
-    for part, of_each in ((domain, dns_label), (rest[0], dns_subdomain)):
-        wrong = next((label for label in part.split(".") if of_each(label)), None)
-        if wrong is not None:
-            faults += [invalid(path, part, f'validating label "{wrong}": {why}') for why in of_each(wrong)]
-        if of_each is dns_label and len(labels) < 2:
-            faults.append(invalid(path, domain, "should be a domain with at least two segments separated by dots"))
-    if len(signer) > _LONGEST_SIGNER:
-        faults.append(_too_long(path, _LONGEST_SIGNER))
-
-
-def _too_long(path: str, most: int) -> FieldError:
-    return FieldError(path, None, f"Too long: may not be more than {most} bytes")

@@ -14,8 +14,7 @@ from kschedd.api.quantity import nanos
 from kschedd.api.quantity import value as whole
 from kschedd.api.schemas.fields import ENOUGH, FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.selecting.names import dns_label, dns_subdomain, qualified_name
-from kschedd.registry.storage.paths import validate_no_backsteps
-from kschedd.registry.storage.volume_sources import initiator_too_long, validate_common_source
+from kschedd.registry.storage.volume_sources import initiator_too_long, validate_common_source, validate_no_backsteps
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 from kschedd.registry.validation_selectors import validate_label_selector, validate_node_selector
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from kschedd.api.schemas.fields import FieldError, invalid, required, unsupported
 from kschedd.api.selecting.names import between, dns_label
-from kschedd.registry.storage.paths import validate_no_backsteps
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
@@ -244,3 +243,25 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "azureDisk": _azure_disk,
     "storageos": _storage_os,
 }
+
+
+def with_backsteps(path: str) -> bool:
+    return ".." in path.split("/")
+
+
+def validate_no_backsteps(path: str, where: str, faults: Faults) -> None:
+    if with_backsteps(path):
+        faults.append(invalid(where, path, "must not contain '..'"))
+
+
+def validate_descending(path: str, where: str, faults: Faults) -> None:
+    if path.startswith("/"):
+        faults.append(invalid(where, path, "must be a relative path"))
+    validate_no_backsteps(path, where, faults)
+
+
+def validate_not_reserved(path: str, where: str, faults: Faults) -> None:
+    """A relative path that does not begin with two dots, which the kubelet uses for its own files."""
+    validate_descending(path, where, faults)
+    if path.startswith("..") and not path.startswith("../"):
+        faults.append(invalid(where, path, "must not start with '..'"))

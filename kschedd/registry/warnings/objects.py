@@ -35,20 +35,29 @@ _MANY_INDEXES: Final = (
     "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes "
     "might not be able to track completedIndexes when a big number of indexes fail"
 )
+_TOKENS_SEEN: Final = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
+    "logging of tokens in volume attributes"
+)
 _IN_POD_NAMES: Final = frozenset(("Deployment", "ReplicaSet", "ReplicationController", "Job", "CronJob"))
 
 
-def creation_warnings(obj: Object) -> tuple[str, ...]:
-    """What to tell whoever created this object."""
+def creation_warnings(obj: Object, features: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Return the warnings about an object that was created. `features`: the names of the rules that hold."""
     if isinstance(obj, Pod):
         return _of_pod(obj)
+    if obj.kind == "CSIDriver" and "fields_of_1_35" in features:
+        return _of_tokens(obj.spec)
     look = _new_stateful_set if obj.kind == "StatefulSet" else _BY_KIND.get(obj.kind)
     named = _name(obj.name) if obj.kind in _IN_POD_NAMES else ()
     return _once((*named, *(look(obj.raw) if look else ())))
 
 
-def update_warnings(old: Object, new: Object) -> tuple[str, ...]:
-    """What to tell whoever updated this object; of templates of pods only if what is asked for changed."""
+def update_warnings(old: Object, new: Object, features: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Return the warnings about an object that was updated; about templates of pods only if its spec changed."""
+    if new.kind == "CSIDriver" and "fields_of_1_35" in features:
+        same = (old.spec.get("tokenRequests") or []) == (new.spec.get("tokenRequests") or [])
+        return () if same else _of_tokens(new.spec)
     look = _BY_KIND.get(new.kind)
     if look is None:
         return ()
@@ -57,6 +66,11 @@ def update_warnings(old: Object, new: Object) -> tuple[str, ...]:
     if new.kind == "StatefulSet":
         return _once((*told, *_of_claims(new.raw, "].Spec"), *_of_revisions(new.raw)))
     return _once(tuple(told))
+
+
+def _of_tokens(spec: Raw) -> tuple[str, ...]:
+    unset = spec.get("tokenRequests") and spec.get("serviceAccountTokenInSecrets") is None
+    return (_TOKENS_SEEN,) if unset else ()
 
 
 def _once(texts: Iterator[str] | tuple[str, ...]) -> tuple[str, ...]:

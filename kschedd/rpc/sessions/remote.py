@@ -20,7 +20,7 @@ from kschedd.access.credentials import Credentials, certified
 from kschedd.access.listening import in_tls
 from kschedd.access.users import Caller, User
 from kschedd.rpc.encoding import encode_error, encode_response
-from kschedd.rpc.message_limits import Limits
+from kschedd.rpc.message_checks import Limits
 from kschedd.rpc.protocol import AUTHENTICATE, NO_MSGID, Event, RpcRequest, first_message
 from kschedd.rpc.sessions.built_in import who_is
 from kschedd.service.errors import RpcError

@@ -31,7 +31,7 @@ from kschedd.actors.courtesy import Courtesy
 from kschedd.errors import KscheddError
 from kschedd.rpc.encoding import encode_error, encode_response
 from kschedd.rpc.errors import wire_error
-from kschedd.rpc.message_limits import FROM_CLIENTS, Limits
+from kschedd.rpc.message_checks import FROM_CLIENTS, Limits
 from kschedd.rpc.protocol import (
     NO_MSGID,
     Connection,
@@ -49,8 +49,8 @@ from kschedd.rpc.sessions.unfinished import Unfinished
 from kschedd.service.daemon.answers import ClientAnswer
 from kschedd.service.errors import RpcError
 from kschedd.service.params import bind
-from kschedd.service.shares import FairShares
 from kschedd.service.table import Call, Large, Method, StreamProducer, check_may_call, find_method
+from kschedd.service.workers import FairShares
 
 #: Bytes read at once: so many small requests are unpacked in a few milliseconds.
 _CHUNK = 16 * 1024

@@ -1,4 +1,4 @@
-"""A snapshot of a whole cluster, a part from each owner of state: an engine goes on from it (`kschedd.simulate.fork`).
+"""A snapshot of a whole cluster, a part from each owner of state: an `Engine` goes on from it.
 
 Where the owners are actors, each gives its own part, in the order of the fields, a moment after the other. So each part
 may be a little newer than the one before, never older; the engine brings them together.

@@ -10,12 +10,12 @@ from typing import Annotated
 import attrs
 
 from kschedd.answers import extended
+from kschedd.api.text.times import stamp
 from kschedd.framework.cycle_state import CycleState
 from kschedd.scheduling.debug.breakpoints import Breakpoint
 from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.gangs.trial import TriedMember
-from kschedd.store.times import stamp
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _LONGEST_VALUE = 200  # characters of one value of the cycle state

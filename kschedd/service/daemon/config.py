@@ -1,12 +1,13 @@
 """Methods over the configuration: where its values come from, files of it, changes while it runs, and undoing them."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 import attrs
 
+from kschedd.api.text.times import stamp
 from kschedd.config.changing import files
 from kschedd.config.changing.changes import (
     with_backoff,
@@ -34,8 +35,7 @@ from kschedd.service.cluster import ClusterBackend
 from kschedd.service.daemon.answers import ConfigChangeAnswer, TextAnswer
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method
-from kschedd.store.times import stamp
+from kschedd.service.table import Call, Methods, method
 
 T = TypeVar("T")
 
@@ -49,100 +49,51 @@ CHANGES = (
 
 
 @attrs.frozen(eq=False)
-class ConfigMethods:
+class ConfigMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "config.values",
-                self.values,
-                reads=True,
-                doc="Every value in force, and where it was said: file and line, a flag, a change while the daemon "
-                "runs, or the release whose default it is.",
-                returns="profiles and plugins stand in a path by name",
-                answer=list[ConfiguredValue],
-            ),
-            Method(
-                "config.check",
-                self.check,
-                (_TEXT, _SOURCE),
-                reads=True,
-                doc="What is wrong with a configuration file, all of it. Files that it names are not read.",
-                answer=CheckedConfig,
-            ),
-            Method(
-                "config.show",
-                self.show,
-                (_TEXT, _SOURCE),
-                reads=True,
-                doc="As `config.values`, of a file.",
-                answer=list[ConfiguredValue],
-            ),
-            Method(
-                "config.convert",
-                self.convert,
-                (
-                    Param(
-                        "text",
-                        "string",
-                        False,
-                        doc="the file's text; the configuration in force if there is none",
-                    ),
-                    _SOURCE,
-                    Param("upstream", "boolean", False, False, "leave out what kube-scheduler does not have"),
-                ),
-                reads=True,
-                doc="A configuration as KubeSchedulerConfiguration v1, with a comment for what has no counterpart.",
-                answer=TextAnswer,
-            ),
-            Method(
-                "config.change",
-                self.change,
-                (
-                    Param("what", "string", doc="what to change; it needs the parameters named below", choices=CHANGES),
-                    Param(
-                        "profile", "string", False, doc="its schedulerName; all but backoff, parallelism, flush, all"
-                    ),
-                    Param("plugin", "string", False, doc="weight, plugin-on, plugin-off, args"),
-                    Param("points", "string[]", False, doc="plugin-on, plugin-off: only at these extension points"),
-                    Param("weight", "integer", False, doc="weight; plugin-on: of its score"),
-                    Param("args", "map", False, doc="args; plugin-on, profile-on (a profile): as in a file"),
-                    Param("percentage", "integer", False, doc="percentage: none is the top-level one's for a profile"),
-                    Param("seconds", "integer", False, doc="backoff: the initial one; flush", minimum=0),
-                    Param("max_seconds", "integer", False, doc="backoff: the longest one", minimum=0),
-                    Param("parallelism", "integer", False, doc="parallelism"),
-                    Param("text", "string", False, doc="all: a whole configuration file"),
-                ),
-                doc="Changes the configuration from the next attempt on. Pods that wait at Permit or are being bound "
-                "end with the plugins that they began with.",
-                answer=ConfigChangeAnswer,
-            ),
-            Method(
-                "config.undo",
-                self.undo,
-                doc="Takes the latest change back; again, the one before it.",
-                returns="the change that was undone",
-                answer=ConfigChangeAnswer,
-            ),
-            Method(
-                "config.changes",
-                self.changes,
-                reads=True,
-                doc="The changes that can be undone, the newest last.",
-                answer=list[ConfigChangeAnswer],
-            ),
-        ]
-
+    @method(
+        "config.values",
+        reads=True,
+        doc="Every value in force, and where it was said: file and line, a flag, a change while the daemon runs, "
+        "or the release whose default it is.",
+        returns="profiles and plugins stand in a path by name",
+        answer=Sequence[ConfiguredValue],
+    )
     async def values(self, call: Call) -> Any:
         return list(values(await self._cluster.scheduler.query(lambda owner: owner.machine.config)))
 
+    @method(
+        "config.check",
+        (_TEXT, _SOURCE),
+        reads=True,
+        doc="What is wrong with a configuration file, all of it. Files that it names are not read.",
+        answer=CheckedConfig,
+    )
     async def check(self, call: Call) -> Any:
         return await self._read(call, files.check)
 
+    @method(
+        "config.show",
+        (_TEXT, _SOURCE),
+        reads=True,
+        doc="As `config.values`, of a file.",
+        answer=Sequence[ConfiguredValue],
+    )
     async def show(self, call: Call) -> Any:
         return await self._read(call, files.show)
 
+    @method(
+        "config.convert",
+        (
+            Param("text", "string", False, doc="the file's text; the configuration in force if there is none"),
+            _SOURCE,
+            Param("upstream", "boolean", False, False, "leave out what kube-scheduler does not have"),
+        ),
+        reads=True,
+        doc="A configuration as KubeSchedulerConfiguration v1, with a comment for what has no counterpart.",
+        answer=TextAnswer,
+    )
     async def convert(self, call: Call) -> Any:
         if call["text"] is not None:
             return TextAnswer(await self._read(call, partial(files.convert, upstream=call["upstream"])))
@@ -157,6 +108,25 @@ class ConfigMethods:
         text, source = call["text"], call["source"]
         return await call.services.workers.run(call.client, lambda _: answer(text, source, catalogue, _unread))
 
+    @method(
+        "config.change",
+        (
+            Param("what", "string", doc="what to change; it needs the parameters named below", choices=CHANGES),
+            Param("profile", "string", False, doc="its schedulerName; all but backoff, parallelism, flush, all"),
+            Param("plugin", "string", False, doc="weight, plugin-on, plugin-off, args"),
+            Param("points", "string[]", False, doc="plugin-on, plugin-off: only at these extension points"),
+            Param("weight", "integer", False, doc="weight; plugin-on: of its score"),
+            Param("args", "map", False, doc="args; plugin-on, profile-on (a profile): as in a file"),
+            Param("percentage", "integer", False, doc="percentage: none is the top-level one's for a profile"),
+            Param("seconds", "integer", False, doc="backoff: the initial one; flush", minimum=0),
+            Param("max_seconds", "integer", False, doc="backoff: the longest one", minimum=0),
+            Param("parallelism", "integer", False, doc="parallelism"),
+            Param("text", "string", False, doc="all: a whole configuration file"),
+        ),
+        doc="Changes the configuration from the next attempt on. Pods that wait at Permit or are being bound end "
+        "with the plugins that they began with.",
+        answer=ConfigChangeAnswer,
+    )
     async def change(self, call: Call) -> Any:
         now = self._cluster.clock.now()
         given = _Given(call)
@@ -189,6 +159,12 @@ class ConfigMethods:
         # What a flag says is no part of the file.
         return lambda config, given, catalogue: attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)
 
+    @method(
+        "config.undo",
+        doc="Takes the latest change back; again, the one before it.",
+        returns="the change that was undone",
+        answer=ConfigChangeAnswer,
+    )
     async def undo(self, call: Call) -> Any:
         change = await self._cluster.scheduler.query(lambda owner: owner.step(UndoConfigChange()), long=True)
         return await self._said(call, change)
@@ -197,6 +173,12 @@ class ConfigMethods:
         """Beside the loop: with thousands of profiles there are many values to compare."""
         return await call.services.workers.run(call.client, lambda _: _plain(change))
 
+    @method(
+        "config.changes",
+        reads=True,
+        doc="The changes that can be undone, the newest last.",
+        answer=Sequence[ConfigChangeAnswer],
+    )
     async def changes(self, call: Call) -> Any:
         made = await self._cluster.scheduler.query(lambda owner: tuple(owner.config_changes.made))
         return [_plain(change) for change in made]

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from kschedd.api.schemas.weight import is_large
-from kschedd.config.changing.flags import with_schedulers
+from kschedd.config.changing.changes import with_schedulers
 from kschedd.dumps.applying import in_order
 from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, read_dump, taken, told
 from kschedd.scheduling.inputs import ChangeConfig
@@ -17,7 +17,7 @@ from kschedd.service.daemon.answers import LoadedAnswer
 from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
 from kschedd.values import in_parts, run_steps
 
@@ -28,33 +28,23 @@ _OWNERS = ("ReplicaSet", "StatefulSet", "Deployment")
 
 
 @attrs.frozen(eq=False)
-class LoadMethods:
+class LoadMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "cluster.load",
-                self.load,
-                (
-                    Param("paths", "string[]", doc="files and folders on the daemon's machine, absolute"),
-                    Param("keep_secrets", "boolean", False, False, doc="with the data of Secrets and ConfigMaps"),
-                    Param("complete", "boolean", False, True, doc="make up what objects refer to and is not there"),
-                    Param(
-                        "schedulers",
-                        "map",
-                        False,
-                        doc="schedulerName of pods: the profile that is to schedule as",
-                    ),
-                ),
-                outside=True,
-                doc="Takes a dump: objects keep uid, status, times and owners, bound pods stay where they are, nothing "
-                "is admitted or created a second time. All of it is seen at once. Objects without a uid are applied "
-                "as manifests, afterwards.",
-                answer=LoadedAnswer,
-            )
-        ]
-
+    @method(
+        "cluster.load",
+        (
+            Param("paths", "string[]", doc="files and folders on the daemon's machine, absolute"),
+            Param("keep_secrets", "boolean", False, False, doc="with the data of Secrets and ConfigMaps"),
+            Param("complete", "boolean", False, True, doc="make up what objects refer to and is not there"),
+            Param("schedulers", "map", False, doc="schedulerName of pods: the profile that is to schedule as"),
+        ),
+        outside=True,
+        doc="Takes a dump: objects keep uid, status, times and owners, bound pods stay where they are, nothing "
+        "is admitted or created a second time. All of it is seen at once. Objects without a uid are applied "
+        "as manifests, afterwards.",
+        answer=LoadedAnswer,
+    )
     async def load(self, call: Call) -> Any:
         for path in call["paths"]:
             if not Path(path).is_absolute():

@@ -1,10 +1,12 @@
 """Method over metrics, gathered from the actors that count."""
 
+import os
 from functools import cache, partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
 import attrs
+import trio
 
 from kschedd.config.model import Config
 from kschedd.log.log import Log
@@ -14,27 +16,23 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.service.cluster import ClusterBackend, Queue
 from kschedd.service.daemon.answers import TextAnswer
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
+from kschedd.telemetry.exporter import TelemetryExporter
 from kschedd.threads import in_thread
 
 
 @attrs.frozen(eq=False)
-class MetricsMethods:
+class MetricsMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "metrics.get",
-                self.get,
-                (Param("prefix", "string", False, "", "those whose names begin so"),),
-                reads=True,
-                doc="kube-scheduler's metrics and some more (`kschedd_…`), as /metrics shows them over HTTP.",
-                returns="in Prometheus' text format",
-                answer=TextAnswer,
-            ),
-        ]
-
+    @method(
+        "metrics.get",
+        (Param("prefix", "string", False, "", "those whose names begin so"),),
+        reads=True,
+        doc="kube-scheduler's metrics and some more (`kschedd_…`), as /metrics shows them over HTTP.",
+        returns="in Prometheus' text format",
+        answer=TextAnswer,
+    )
     async def get(self, call: Call) -> Any:
         families = await scheduler_metrics(self._cluster)
         return TextAnswer(await text_of([each for each in families if each.metric.name.startswith(call["prefix"])]))
@@ -84,3 +82,16 @@ def _of_config(config: Config) -> list[MetricFamily]:
 
 def _of_queue(owner: Queue) -> list[MetricFamily]:
     return owner.metrics()
+
+
+_EVERY_S: Final = 60.0
+_INTERVAL: Final = "OTEL_METRIC_EXPORT_INTERVAL"  # in the environment: milliseconds
+
+
+async def push_metrics(cluster: ClusterBackend, exporter: TelemetryExporter) -> None:
+    """Push the metrics to a collector, at intervals, until it is cancelled."""
+    given = os.environ.get(_INTERVAL, "")
+    every_s = int(given) / 1000 if given.isascii() and given.isdigit() and int(given) else _EVERY_S
+    while True:
+        exporter.metrics(await scheduler_metrics(cluster))
+        await trio.sleep(every_s)

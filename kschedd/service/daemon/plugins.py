@@ -1,5 +1,6 @@
 """Methods over out-of-tree plugins: which there are and where they come from, and reading a changed file again."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,38 +13,32 @@ from kschedd.service.daemon.answers import PluginAnswer
 from kschedd.service.daemon.reloading import reload_file
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 
 
 @attrs.frozen(eq=False)
-class PluginMethods:
+class PluginMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "plugins.list",
-                self.list,
-                reads=True,
-                doc="Plugins that are not built in: those of `--plugin` files and of installed packages.",
-                answer=list[PluginAnswer],
-            ),
-            Method(
-                "plugins.reload",
-                self.reload,
-                (Param("file", "string", doc="a file that the daemon was started with"),),
-                outside=True,
-                doc="Reads a plugin file again. From the next attempt on profiles have new instances; pods that wait "
-                "at Permit or are being bound end with the old ones. If it cannot be used nothing changes. Earlier "
-                "changes of the configuration can no longer be undone.",
-                returns="the plugins that it defines now",
-                answer=list[PluginAnswer],
-            ),
-        ]
-
+    @method(
+        "plugins.list",
+        reads=True,
+        doc="Plugins that are not built in: those of `--plugin` files and of installed packages.",
+        answer=Sequence[PluginAnswer],
+    )
     async def list(self, call: Call) -> Any:
         return await self._cluster.scheduler.query(_listed)
 
+    @method(
+        "plugins.reload",
+        (Param("file", "string", doc="a file that the daemon was started with"),),
+        outside=True,
+        doc="Reads a plugin file again. From the next attempt on profiles have new instances; pods that wait at "
+        "Permit or are being bound end with the old ones. If it cannot be used nothing changes. Earlier "
+        "changes of the configuration can no longer be undone.",
+        returns="the plugins that it defines now",
+        answer=Sequence[PluginAnswer],
+    )
     async def reload(self, call: Call) -> Any:
         sources = await self._cluster.scheduler.query(_sources)
         source, workers = _one_of(sources, call["file"]), call.services.workers

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -23,7 +23,7 @@ from kschedd.service.daemon.answers import (
 )
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 from kschedd.store.cluster_api import ClusterReader
 
 MOST_GRACE_S = 3600
@@ -52,54 +52,11 @@ class DaemonState:
 
 
 @attrs.frozen(eq=False)
-class DaemonMethods:
+class DaemonMethods(Methods):
     _cluster: ClusterBackend
     _daemon: DaemonState
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "daemon.info",
-                self.info,
-                reads=True,
-                doc="Which daemon this is and what is in it.",
-                answer=InfoAnswer,
-            ),
-            Method(
-                "daemon.clients",
-                self.clients,
-                reads=True,
-                doc="Who is connected to the socket, this client too.",
-                returns="the longest connected first",
-                answer=list[ClientAnswer],
-            ),
-            Method(
-                "daemon.limits",
-                self.limits,
-                reads=True,
-                doc="Every bound of the daemon and how far it is used. `kschedd run --limit NAME=N` sets one.",
-                answer=list[LimitAnswer],
-            ),
-            Method(
-                "daemon.stop",
-                self.stop,
-                (
-                    Param(
-                        "grace_s",
-                        "number",
-                        False,
-                        2.0,
-                        "how long requests that run may still take",
-                        (),
-                        0,
-                        MOST_GRACE_S,
-                    ),
-                ),
-                doc="Ends the daemon in order.",
-                answer=StoppingAnswer,
-            ),
-        ]
-
+    @method("daemon.info", reads=True, doc="Which daemon this is and what is in it.", answer=InfoAnswer)
     async def info(self, call: Call) -> Any:
         cluster = self._cluster
         config, plugins = await cluster.scheduler.query(lambda owner: (owner.machine.config, _costs(owner)))
@@ -126,9 +83,22 @@ class DaemonMethods:
             limits=InfoLimits(self._daemon.max_request_body_bytes, most_bytes),
         )
 
+    @method(
+        "daemon.clients",
+        reads=True,
+        doc="Who is connected to the socket, this client too.",
+        returns="the longest connected first",
+        answer=Sequence[ClientAnswer],
+    )
     async def clients(self, call: Call) -> Any:
         return self._daemon.clients()
 
+    @method(
+        "daemon.limits",
+        reads=True,
+        doc="Every bound of the daemon and how far it is used. `kschedd run --limit NAME=N` sets one.",
+        answer=Sequence[LimitAnswer],
+    )
     async def limits(self, call: Call) -> Any:
         cluster, set_to = self._cluster, self._daemon.limits
         used = {name: usage() for name, usage in self._daemon.usage.items()}
@@ -142,6 +112,12 @@ class DaemonMethods:
         used |= {name: (held, held) for name, held in (await cluster.scheduler.query(_held)).items()}
         return [_limit(bound, set_to[bound.name], used.get(bound.name)) for bound in BOUNDS.values()]
 
+    @method(
+        "daemon.stop",
+        (Param("grace_s", "number", False, 2.0, "how long requests that run may still take", (), 0, MOST_GRACE_S),),
+        doc="Ends the daemon in order.",
+        answer=StoppingAnswer,
+    )
     async def stop(self, call: Call) -> Any:
         if not self._daemon.pid:
             why = "this cluster in virtual time is no process that could be stopped"

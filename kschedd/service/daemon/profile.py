@@ -9,7 +9,7 @@ from kschedd.service.daemon.answers import ProfiledAnswer, StackAnswer
 from kschedd.service.daemon.profiling import Sampled, sample
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 from kschedd.threads import in_thread
 
 _LONGEST_S: Final = 600
@@ -17,24 +17,19 @@ _MOST_HERTZ: Final = 1000
 
 
 @attrs.frozen(eq=False)
-class ProfileMethods:
+class ProfileMethods(Methods):
     _at_once: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(1))
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "daemon.profile",
-                self.profile,
-                (
-                    Param("seconds", "number", False, 5.0, "for how long", (), 0.01, _LONGEST_S),
-                    Param("hertz", "number", False, 100.0, "how often a second to look", (), 1, _MOST_HERTZ),
-                ),
-                doc="Looks for so long at where the daemon's threads are, and answers then; nothing waits meanwhile. "
-                "One at a time.",
-                answer=ProfiledAnswer,
-            )
-        ]
-
+    @method(
+        "daemon.profile",
+        (
+            Param("seconds", "number", False, 5.0, "for how long", (), 0.01, _LONGEST_S),
+            Param("hertz", "number", False, 100.0, "how often a second to look", (), 1, _MOST_HERTZ),
+        ),
+        doc="Looks for so long at where the daemon's threads are, and answers then; nothing waits meanwhile. One "
+        "at a time.",
+        answer=ProfiledAnswer,
+    )
     async def profile(self, call: Call) -> Any:
         if self._at_once.available_tokens < 1:
             raise RpcError("conflict", f"{call.method}: somebody profiles already; try again when that is over")

@@ -13,7 +13,7 @@ from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.daemon.answers import PageAnswer
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
 from kschedd.simulate.engine import Engine
 from kschedd.store.cluster_api import ClusterWriter
@@ -22,31 +22,18 @@ from kschedd.store.objects.log import WatchEvent
 
 
 @attrs.frozen(eq=False)
-class ReportMethods:
+class ReportMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "report.page",
-                self.page,
-                (
-                    Param(
-                        "redact",
-                        "boolean",
-                        False,
-                        False,
-                        doc="made-up names in place of those of the cluster",
-                    ),
-                ),
-                reads=True,
-                doc="A report of what is kept: utilisation and pending pods over time, how nodes were filtered, zones, "
-                "the slowest attempts. Made in a thread, on a fork.",
-                answer=PageAnswer,
-                large=True,
-            )
-        ]
-
+    @method(
+        "report.page",
+        (Param("redact", "boolean", False, False, doc="made-up names in place of those of the cluster"),),
+        reads=True,
+        doc="A report of what is kept: utilisation and pending pods over time, how nodes were filtered, zones, "
+        "the slowest attempts. Made in a thread, on a fork.",
+        answer=PageAnswer,
+        large=True,
+    )
     async def page(self, call: Call) -> Any:
         entries = await self._cluster.log.query(list)
         since = next((entry.version for entry in entries if isinstance(entry, AttemptRecord) and entry.version), None)

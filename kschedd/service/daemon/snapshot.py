@@ -8,29 +8,23 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.daemon.answers import SnapshotAnswer
-from kschedd.service.table import Call, Large, Method
+from kschedd.service.table import Call, Large, Methods, method
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.objects.listing import raw_in_order
 
 
 @attrs.frozen(eq=False)
-class SnapshotMethods:
+class SnapshotMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "snapshot.get",
-                self.get,
-                (),
-                reads=True,
-                doc="Every object as it is kept, at one version: with uid, resourceVersion and managedFields, and the "
-                "data of Secrets. `kschedd snapshot save` writes it into a file.",
-                answer=SnapshotAnswer,
-                large=True,
-            )
-        ]
-
+    @method(
+        "snapshot.get",
+        reads=True,
+        doc="Every object as it is kept, at one version: with uid, resourceVersion and managedFields, and the "
+        "data of Secrets. `kschedd snapshot save` writes it into a file.",
+        answer=SnapshotAnswer,
+        large=True,
+    )
     async def get(self, call: Call) -> Any:
         def read(store: ClusterReader) -> tuple[int, list[Sequence[Object]]]:
             return store.version, [space for kind in store.kinds() for space in store.present(kind)]

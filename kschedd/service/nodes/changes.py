@@ -1,20 +1,25 @@
 """Methods over nodes: more of a kind, cordon, uncordon, taint."""
 
+from collections.abc import Callable, Sequence
 from itertools import count as numbers
 from itertools import islice
 from typing import Annotated, Any, Final
 
 import attrs
 
+from kschedd.api.objects import Object
 from kschedd.api.similar_nodes import similar_csi_node, similar_node, similar_slice
+from kschedd.controllers.kubelets.state import KUBELET, NONE, kubelet_state
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
-from kschedd.service.nodes.editing import edit_node
 from kschedd.service.objects import editing as edit
 from kschedd.service.objects.answers import ChangeAnswer
+from kschedd.service.objects.editing import change_result
 from kschedd.service.objects.parameters import DRY_RUN, OVERWRITE
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method
+from kschedd.service.request import Request
+from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
 from kschedd.store.cluster_api import ClusterWriter
 
@@ -23,65 +28,47 @@ MOST_ADDED: Final = 10_000
 
 
 @attrs.frozen(eq=False)
-class NodeMethods:
+class NodeMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "nodes.add",
-                self.add,
-                (
-                    Param("like", "string", doc="the node that they are to be like"),
-                    Param("count", "integer", False, 1, "how many", (), 1, MOST_ADDED),
-                    Param("prefix", "string|null", False, doc="what their names begin with; null: that node's name"),
-                ),
-                doc="Creates nodes like one that is there: its labels, taints, capacity, CSI drivers and devices; not "
-                "what is so of that node alone or now, such as its addresses, that it is cordoned, or not ready. "
-                "All of them, or none.",
-                returns="the prefix and the first numbers that are free",
-                answer=list[Annotated[str, "name"]],
-            ),
-            Method(
-                "nodes.cordon",
-                self.cordon,
-                (_NODE, DRY_RUN),
-                doc="Lets no more pods onto a node; those on it stay.",
-                answer=ChangeAnswer,
-            ),
-            Method(
-                "nodes.uncordon",
-                self.uncordon,
-                (_NODE, DRY_RUN),
-                doc="Lets pods onto a node again.",
-                answer=ChangeAnswer,
-            ),
-            Method(
-                "nodes.taint",
-                self.taint,
-                (
-                    _NODE,
-                    Param(
-                        "taints", "string[]", doc="`key=value:NoSchedule` sets one; `key:NoExecute-`, `key-` take away"
-                    ),
-                    OVERWRITE,
-                ),
-                doc="Sets and takes away taints of a node, all of them or none.",
-                answer=ChangeAnswer,
-            ),
-        ]
-
+    @method(
+        "nodes.add",
+        (
+            Param("like", "string", doc="the node that they are to be like"),
+            Param("count", "integer", False, 1, "how many", (), 1, MOST_ADDED),
+            Param("prefix", "string|null", False, doc="what their names begin with; null: that node's name"),
+        ),
+        doc="Creates nodes like one that is there: its labels, taints, capacity, CSI drivers and devices; not "
+        "what is so of that node alone or now, such as its addresses, that it is cordoned, or not ready. All "
+        "of them, or none.",
+        returns="the prefix and the first numbers that are free",
+        answer=Sequence[Annotated[str, "name"]],
+    )
     async def add(self, call: Call) -> Any:
         like, count, prefix = call["like"], call["count"], call["prefix"] or call["like"]
         executor = Executor.of(self._cluster, call)
         return await executor.aside(lambda store, given_up: _added(store, like, count, prefix, given_up))
 
+    @method(
+        "nodes.cordon", (_NODE, DRY_RUN), doc="Lets no more pods onto a node; those on it stay.", answer=ChangeAnswer
+    )
     async def cordon(self, call: Call) -> Any:
         return await edit_node(self._cluster, call, lambda node: edit.cordon(node, True, call["dry_run"]))
 
+    @method("nodes.uncordon", (_NODE, DRY_RUN), doc="Lets pods onto a node again.", answer=ChangeAnswer)
     async def uncordon(self, call: Call) -> Any:
         return await edit_node(self._cluster, call, lambda node: edit.cordon(node, False, call["dry_run"]))
 
+    @method(
+        "nodes.taint",
+        (
+            _NODE,
+            Param("taints", "string[]", doc="`key=value:NoSchedule` sets one; `key:NoExecute-`, `key-` take away"),
+            OVERWRITE,
+        ),
+        doc="Sets and takes away taints of a node, all of them or none.",
+        answer=ChangeAnswer,
+    )
     async def taint(self, call: Call) -> Any:
         return await edit_node(self._cluster, call, lambda node: edit.taint(node, call["taints"], call["overwrite"]))
 
@@ -101,3 +88,18 @@ def _added(store: ClusterWriter, like: str, count: int, prefix: str, given_up: G
         for each in devices:
             store.create(similar_slice(each.raw, name))
     return names
+
+
+async def edit_node(cluster: ClusterBackend, call: Call, make: Callable[[Object], Request]) -> ChangeAnswer:
+    """Serve the request that `make` makes of the node; the answer to a change."""
+    name = call["name"]
+    executor = Executor.of(cluster, call)
+    response = await executor.edit(lambda store: store.get("Node", "", name), lambda store, node: make(node))
+    return change_result(response)
+
+
+def check_simulated(node: Object) -> None:
+    """Raise RpcError if no simulated kubelet runs on the node."""
+    if kubelet_state(node) == NONE:
+        why = f'node "{node.name}": nobody simulates its kubelet ({KUBELET}: {NONE}); state its conditions by hand'
+        raise RpcError("conflict", why, {"name": node.name})

@@ -8,6 +8,7 @@ import attrs
 from kschedd.api.nodes import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.controllers.kubelets.state import KUBELET, STOPPED
 from kschedd.controllers.nodes.cloud_nodes import initialization
 from kschedd.controllers.nodes.nodelifecycle import NodeLifecycle
@@ -16,62 +17,32 @@ from kschedd.controllers.running.controller import Controller
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.nodes.answers import LeavingAnswer, LeavingPod, UpcomingAnswer, ZoneAnswer, ZonesAnswer
-from kschedd.service.nodes.editing import check_simulated, edit_node
+from kschedd.service.nodes.changes import check_simulated, edit_node
 from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.objects.editing import merging
 from kschedd.service.params import Param
 from kschedd.service.request import Request
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.times import stamp
 
 _NODE = Param("name", "string", doc="the node's name")
 C = TypeVar("C", bound=Controller)
 
 
 @attrs.frozen(eq=False)
-class LifecycleMethods:
+class LifecycleMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "nodes.stop",
-                self.stop,
-                (_NODE,),
-                doc="Stops the simulated kubelet of a node: no more heartbeats, and its pods stay as they are.",
-                answer=ChangeAnswer,
-            ),
-            Method("nodes.start", self.start, (_NODE,), doc="Starts it again.", answer=ChangeAnswer),
-            Method(
-                "nodes.initialize",
-                self.initialize,
-                (_NODE,),
-                doc="Takes the taint node.cloudprovider.kubernetes.io/uninitialized from a node, as its cloud does. "
-                "Sets the labels of zone, region and instance type that the node's annotations "
-                "`kschedd.io/cloud-zone`, `kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type` state.",
-                answer=ChangeAnswer,
-            ),
-            Method(
-                "nodes.zones",
-                self.zones,
-                reads=True,
-                doc="The zones of the cluster: which state the node lifecycle controller has them in, and how fast "
-                "their nodes get NoExecute taints; and which nodes something is about to happen to.",
-                answer=ZonesAnswer,
-            ),
-            Method(
-                "nodes.leaving",
-                self.leaving,
-                reads=True,
-                doc="The pods that leave their nodes when the time is over for which they tolerate NoExecute taints.",
-                answer=LeavingAnswer,
-            ),
-        ]
-
+    @method(
+        "nodes.stop",
+        (_NODE,),
+        doc="Stops the simulated kubelet of a node: no more heartbeats, and its pods stay as they are.",
+        answer=ChangeAnswer,
+    )
     async def stop(self, call: Call) -> Any:
         return await self._set(call, STOPPED)
 
+    @method("nodes.start", (_NODE,), doc="Starts it again.", answer=ChangeAnswer)
     async def start(self, call: Call) -> Any:
         return await self._set(call, None)
 
@@ -82,14 +53,35 @@ class LifecycleMethods:
 
         return await edit_node(self._cluster, call, wanted)
 
+    @method(
+        "nodes.initialize",
+        (_NODE,),
+        doc="Takes the taint node.cloudprovider.kubernetes.io/uninitialized from a node, as its cloud does. Sets "
+        "the labels of zone, region and instance type that the node's annotations `kschedd.io/cloud-zone`, "
+        "`kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type` state.",
+        answer=ChangeAnswer,
+    )
     async def initialize(self, call: Call) -> Any:
         return await edit_node(self._cluster, call, lambda node: merging("Node", node, initialization(node) or {}, ""))
 
+    @method(
+        "nodes.zones",
+        reads=True,
+        doc="The zones of the cluster: which state the node lifecycle controller has them in, and how fast their "
+        "nodes get NoExecute taints; and which nodes something is about to happen to.",
+        answer=ZonesAnswer,
+    )
     async def zones(self, call: Call) -> Any:
         return await self._cluster.ask_controllers(
             lambda controllers, store: _zones(_only(controllers, NodeLifecycle), store)
         )
 
+    @method(
+        "nodes.leaving",
+        reads=True,
+        doc="The pods that leave their nodes when the time is over for which they tolerate NoExecute taints.",
+        answer=LeavingAnswer,
+    )
     async def leaving(self, call: Call) -> Any:
         return await self._cluster.ask_controllers(
             lambda controllers, store: _leaving(_only(controllers, TaintEviction), store)

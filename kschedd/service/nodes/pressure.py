@@ -9,35 +9,30 @@ from kschedd.api.simulation.annotations import PRESSURE, PRESSURES, pressures_of
 from kschedd.api.simulation.values import AnnotationError
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
-from kschedd.service.nodes.editing import check_simulated, edit_node
+from kschedd.service.nodes.changes import check_simulated, edit_node
 from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.objects.editing import merging
 from kschedd.service.params import Param
 from kschedd.service.request import Request
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 
 
 @attrs.frozen(eq=False)
-class PressureMethods:
+class PressureMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "nodes.pressure",
-                self.pressure,
-                (
-                    Param("name", "string", doc="the node's name"),
-                    Param("pressure", "string", doc=f"what the node is short of: one of {', '.join(PRESSURES)}"),
-                    Param("on", "boolean", False, True, "false: it is short of that no longer"),
-                ),
-                doc="Has a node be short of memory, disk or process ids, whatever its pods are said to use: its "
-                "simulated kubelet states the condition, keeps pods away and evicts one pod after the other, until it "
-                f"is told that this is over. Kept in the node's annotation `{PRESSURE}`.",
-                answer=ChangeAnswer,
-            ),
-        ]
-
+    @method(
+        "nodes.pressure",
+        (
+            Param("name", "string", doc="the node's name"),
+            Param("pressure", "string", doc=f"what the node is short of: one of {', '.join(PRESSURES)}"),
+            Param("on", "boolean", False, True, "false: it is short of that no longer"),
+        ),
+        doc="Has a node be short of memory, disk or process ids, whatever its pods are said to use: its simulated "
+        "kubelet states the condition, keeps pods away and evicts one pod after the other, until it is told that this "
+        f"is over. Kept in the node's annotation `{PRESSURE}`.",
+        answer=ChangeAnswer,
+    )
     async def pressure(self, call: Call) -> Any:
         pressure, on = call["pressure"], call["on"]
         if pressure not in PRESSURES:

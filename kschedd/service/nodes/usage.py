@@ -8,25 +8,20 @@ import numpy as np
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.nodes.answers import UsageAnswer
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 
 
 @attrs.frozen(eq=False)
-class UsageMethods:
+class UsageMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "nodes.usage",
-                self.usage,
-                reads=True,
-                doc="What is requested of every node, as the scheduler counts it: pods that are about to be bound are "
-                "counted. One array for each column, the same node at the same place in all of them.",
-                answer=UsageAnswer,
-            ),
-        ]
-
+    @method(
+        "nodes.usage",
+        reads=True,
+        doc="What is requested of every node, as the scheduler counts it: pods that are about to be bound are "
+        "counted. One array for each column, the same node at the same place in all of them.",
+        answer=UsageAnswer,
+    )
     async def usage(self, call: Call) -> Any:
         return await self._cluster.scheduler.query(node_usage)
 

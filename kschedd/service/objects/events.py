@@ -10,6 +10,7 @@ from kschedd.actors.mailbox import Doorbell
 from kschedd.answers import extended
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import lookup
+from kschedd.api.text.times import stamp
 from kschedd.log.events import SOURCE, WARNING, EventSeries
 from kschedd.log.log import Log
 from kschedd.object_faults import ObjectFault
@@ -18,49 +19,26 @@ from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import EventAnswer, EventsAnswer, EventsWatchAnswer, WatchedEvent
 from kschedd.service.objects.parameters import SPACES
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method, Stream
+from kschedd.service.table import Call, Methods, Stream, method
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.times import stamp
 
 
 @attrs.frozen(eq=False)
-class EventMethods:
+class EventMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "events.list",
-                self.list,
-                (
-                    SPACES,
-                    Param("for", "string", False, doc="only those about this object: `pod/web-1`"),
-                    Param("limit", "integer", False, doc="only the latest so many", minimum=0),
-                ),
-                reads=True,
-                doc="The latest events, the newest last; equal ones are counted together.",
-                large=True,
-                answer=EventsAnswer,
-            ),
-            Method(
-                "events.watch",
-                self.watch,
-                (
-                    SPACES,
-                    Param(
-                        "since", "integer", False, doc="only what came after this number; null: from now on", minimum=0
-                    ),
-                    Param("instance", "string", False, doc="whose number that is; null: this daemon's"),
-                ),
-                reads=True,
-                doc="Follows the events of the scheduler. To resume after a break, give the last number seen, and the "
-                "instance; `gone` is answered where that is too long ago, or of another run of the daemon: list again.",
-                answer=EventsWatchAnswer,
-                item=WatchedEvent,
-                items="one that happens again comes again with its new count",
-            ),
-        ]
-
+    @method(
+        "events.list",
+        (
+            SPACES,
+            Param("for", "string", False, doc="only those about this object: `pod/web-1`"),
+            Param("limit", "integer", False, doc="only the latest so many", minimum=0),
+        ),
+        reads=True,
+        doc="The latest events, the newest last; equal ones are counted together.",
+        large=True,
+        answer=EventsAnswer,
+    )
     async def list(self, call: Call) -> Any:
         namespace, limit = call["namespace"], call["limit"]
         kind, name = _about(call["for"])
@@ -83,6 +61,21 @@ class EventMethods:
             events = events[max(len(events) - limit, 0) :]
         return EventsAnswer(events, number, instance)
 
+    @method(
+        "events.watch",
+        (
+            SPACES,
+            Param("since", "integer", False, doc="only what came after this number; null: from now on", minimum=0),
+            Param("instance", "string", False, doc="whose number that is; null: this daemon's"),
+        ),
+        reads=True,
+        doc="Follows the events of the scheduler. To resume after a break, give the last number seen, and the "
+        "instance; `gone` is answered where that is too long ago, or of another run of the daemon: list "
+        "again.",
+        answer=EventsWatchAnswer,
+        item=WatchedEvent,
+        items="one that happens again comes again with its new count",
+    )
     async def watch(self, call: Call) -> Any:
         since, instance = call["since"], call["instance"]
 

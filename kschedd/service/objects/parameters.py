@@ -1,7 +1,13 @@
-"""Parameters that several methods over objects have."""
+"""Parameters that several methods over objects have, and the parsing of selectors.
+
+Raises: SelectorTextError.
+"""
 
 from kschedd.api.schemas.decoding import FIELD_VALIDATIONS
+from kschedd.api.selecting.selector_text import FieldSelector, has_many_terms, parse_field_selector, parse_selector_text
+from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.service.params import Param
+from kschedd.service.table import Call
 
 SPACES = Param("namespace", "string", False, doc="null: all namespaces")
 KIND = Param("kind", "string", doc="a kind: `Pod`, `pods`, `po`, `deployments.apps`")
@@ -27,3 +33,20 @@ VALIDATION = Param(
 )
 GIVEN_SPACE = Param("namespace", "string", False, "default", "for objects that name none")
 DRY_RUN = Param("dry_run", "boolean", False, False, "say what would happen, change nothing")
+
+
+Selectors = tuple[LabelSelector | None, FieldSelector | None]
+
+
+async def selectors(call: Call, labels: str | None, fields: str | None = None) -> Selectors:
+    """Parse a label selector and a field selector, in a thread if that could block the loop; None stays None."""
+    if has_many_terms(labels) or has_many_terms(fields):
+        return await call.services.workers.run(call.client, lambda given_up: _parsed(labels, fields))
+    return _parsed(labels, fields)
+
+
+def _parsed(labels: str | None, fields: str | None) -> Selectors:
+    return (
+        None if labels is None else parse_selector_text(labels),
+        None if fields is None else parse_field_selector(fields),
+    )

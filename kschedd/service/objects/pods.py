@@ -10,47 +10,27 @@ from kschedd.service.objects.answers import BindingAnswer, EvictionAnswer
 from kschedd.service.objects.parameters import DRY_RUN
 from kschedd.service.params import Param
 from kschedd.service.request import DeleteOptions, Request
-from kschedd.service.table import Call, Method
+from kschedd.service.table import Call, Methods, method
 
 _INT64 = 2**63 - 1
 
 
 @attrs.frozen(eq=False)
-class PodMethods:
+class PodMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "pods.bind",
-                self.bind,
-                (
-                    Param("name", "string", doc="the pod's name"),
-                    Param("node", "string", doc="the name of the node it gets"),
-                    Param("namespace", "string", False, "default", "its namespace"),
-                    Param("uid", "string", False, "", "precondition: only the pod with this uid"),
-                ),
-                doc="Gives a pod its node, as the scheduler does: what an extender that binds calls. A pod that has "
-                "one is refused with `conflict`; whether the node is there, or has room, is not asked.",
-                answer=BindingAnswer,
-            ),
-            Method(
-                "pods.evict",
-                self.evict,
-                (
-                    Param("name", "string", doc="the pod's name"),
-                    Param("namespace", "string", False, "default", "its namespace"),
-                    Param("grace_period_s", "integer", False, doc="null: what the pod says", minimum=0, maximum=_INT64),
-                    Param("uid", "string", False, "", "precondition: only the pod with this uid"),
-                    Param("resource_version", "integer", False, doc="precondition: only this version of the pod"),
-                    DRY_RUN,
-                ),
-                doc="Deletes a pod if its disruption budget allows that now; else the error is `too_many_requests`. "
-                "A pod that is Pending, has ended or is being deleted needs no budget.",
-                answer=EvictionAnswer,
-            ),
-        ]
-
+    @method(
+        "pods.bind",
+        (
+            Param("name", "string", doc="the pod's name"),
+            Param("node", "string", doc="the name of the node it gets"),
+            Param("namespace", "string", False, "default", "its namespace"),
+            Param("uid", "string", False, "", "precondition: only the pod with this uid"),
+        ),
+        doc="Gives a pod its node, as the scheduler does: what an extender that binds calls. A pod that has one "
+        "is refused with `conflict`; whether the node is there, or has room, is not asked.",
+        answer=BindingAnswer,
+    )
     async def bind(self, call: Call) -> Any:
         body = {
             "apiVersion": "v1",
@@ -62,6 +42,20 @@ class PodMethods:
         await Executor.of(self._cluster, call).serve(request)
         return BindingAnswer(call["node"])
 
+    @method(
+        "pods.evict",
+        (
+            Param("name", "string", doc="the pod's name"),
+            Param("namespace", "string", False, "default", "its namespace"),
+            Param("grace_period_s", "integer", False, doc="null: what the pod says", minimum=0, maximum=_INT64),
+            Param("uid", "string", False, "", "precondition: only the pod with this uid"),
+            Param("resource_version", "integer", False, doc="precondition: only this version of the pod"),
+            DRY_RUN,
+        ),
+        doc="Deletes a pod if its disruption budget allows that now; else the error is `too_many_requests`. A "
+        "pod that is Pending, has ended or is being deleted needs no budget.",
+        answer=EvictionAnswer,
+    )
     async def evict(self, call: Call) -> Any:
         options = DeleteOptions(
             call["grace_period_s"],

@@ -13,14 +13,13 @@ from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import KindAnswer, ListAnswer, ObjectAnswer, WatchAnswer, WatchItem
 from kschedd.service.objects.events import follow
 from kschedd.service.objects.kinds import described, kind_meant, resolve_namespace
-from kschedd.service.objects.parameters import FIELDS, KIND, MANAGERS, METADATA_ONLY, NAME, NAMESPACE, SPACES
+from kschedd.service.objects.parameters import FIELDS, KIND, MANAGERS, METADATA_ONLY, NAME, NAMESPACE, SPACES, selectors
 from kschedd.service.operations.reading import FEW, get, list_objects
 from kschedd.service.operations.recorded_events import EVENT, as_object
 from kschedd.service.operations.watching import MOST_BEHIND, watch_objects
 from kschedd.service.params import Param
 from kschedd.service.request import ReadOptions, Request
-from kschedd.service.selecting import selectors
-from kschedd.service.table import Call, Large, Method, Stream
+from kschedd.service.table import Call, Large, Methods, Stream, method
 from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.errors import OtherEpoch
 from kschedd.store.managing import with_resolved_entries, without_entries
@@ -34,83 +33,34 @@ _LONGEST_PAUSE_S = 60
 
 
 @attrs.frozen(eq=False)
-class ReadingMethods:
+class ReadingMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "objects.get",
-                self.get,
-                (KIND, NAME, NAMESPACE, MANAGERS),
-                reads=True,
-                doc="Reads one object.",
-                answer=ObjectAnswer,
-            ),
-            Method(
-                "objects.list",
-                self.list,
-                (
-                    KIND,
-                    SPACES,
-                    Param("label_selector", "string", False, doc="as of `kubectl get -l`: `app=web,tier!=db`"),
-                    Param("field_selector", "string", False, doc="`status.phase=Pending,spec.nodeName!=n1`"),
-                    METADATA_ONLY,
-                    FIELDS,
-                    MANAGERS,
-                ),
-                reads=True,
-                doc="Lists the objects of a kind, sorted by namespace and name. Among those of kind Event are the "
-                "scheduler's, which are kept in memory only.",
-                large=True,
-                small=self.short_list,
-                answer=ListAnswer,
-            ),
-            Method(
-                "objects.kinds",
-                self.kinds,
-                reads=True,
-                doc="Every kind there is, those of which there are only objects among them.",
-                answer=list[KindAnswer],
-            ),
-            Method(
-                "objects.watch",
-                self.watch,
-                (
-                    Param("kind", "string", False, doc="null: all kinds"),
-                    Param("without", "string[]", False, doc="names of kinds that are left out, such as `Pod`"),
-                    SPACES,
-                    Param("since", "integer", False, doc="a resource_version; null: from now on", minimum=0),
-                    Param("epoch", "string", False, doc="the epoch that `since` belongs to, as it came with it"),
-                    METADATA_ONLY,
-                    FIELDS,
-                    Param(
-                        "interval_s",
-                        "number",
-                        False,
-                        0.0,
-                        "pause between two batches of changes; of each object a batch has only the latest",
-                        (),
-                        0,
-                        _LONGEST_PAUSE_S,
-                    ),
-                ),
-                reads=True,
-                doc="Follows changes; of the kind Event, those of the scheduler's events too. To resume after a break, "
-                "give the last resource_version seen, and the epoch; `gone` is answered where that is too long ago, or "
-                "of another history than this daemon's: list again. A stream that falls too "
-                "far behind ends with `too_slow`.",
-                answer=WatchAnswer,
-                item=WatchItem,
-            ),
-        ]
-
+    @method("objects.get", (KIND, NAME, NAMESPACE, MANAGERS), reads=True, doc="Reads one object.", answer=ObjectAnswer)
     async def get(self, call: Call) -> Any:
         kind = await kind_meant(self._cluster, call["kind"])
         namespace = resolve_namespace(kind, call["namespace"])
         found = await get(self._cluster, Request("get", kind.name, namespace, call["name"]))
         return ObjectAnswer(with_resolved_entries(found.raw) if call["managed_fields"] else without_entries(found.raw))
 
+    @method(
+        "objects.list",
+        (
+            KIND,
+            SPACES,
+            Param("label_selector", "string", False, doc="as of `kubectl get -l`: `app=web,tier!=db`"),
+            Param("field_selector", "string", False, doc="`status.phase=Pending,spec.nodeName!=n1`"),
+            METADATA_ONLY,
+            FIELDS,
+            MANAGERS,
+        ),
+        reads=True,
+        doc="Lists the objects of a kind, sorted by namespace and name. Among those of kind Event are the "
+        "scheduler's, which are kept in memory only.",
+        large=True,
+        small="short_list",
+        answer=ListAnswer,
+    )
     async def list(self, call: Call) -> Any:
         return await self._listed(call, await kind_meant(self._cluster, call["kind"]))
 
@@ -130,9 +80,44 @@ class ReadingMethods:
         head = {"kind": kind.name, "resource_version": page.version, "epoch": self._cluster.epoch}
         return Large(head, "items", page.objects, shown=lambda obj: shown(obj.raw))
 
+    @method(
+        "objects.kinds",
+        reads=True,
+        doc="Every kind there is, those of which there are only objects among them.",
+        answer=Sequence[KindAnswer],
+    )
     async def kinds(self, call: Call) -> Any:
         return await self._cluster.store.do(described)
 
+    @method(
+        "objects.watch",
+        (
+            Param("kind", "string", False, doc="null: all kinds"),
+            Param("without", "string[]", False, doc="names of kinds that are left out, such as `Pod`"),
+            SPACES,
+            Param("since", "integer", False, doc="a resource_version; null: from now on", minimum=0),
+            Param("epoch", "string", False, doc="the epoch that `since` belongs to, as it came with it"),
+            METADATA_ONLY,
+            FIELDS,
+            Param(
+                "interval_s",
+                "number",
+                False,
+                0.0,
+                "pause between two batches of changes; of each object a batch has only the latest",
+                (),
+                0,
+                _LONGEST_PAUSE_S,
+            ),
+        ),
+        reads=True,
+        doc="Follows changes; of the kind Event, those of the scheduler's events too. To resume after a break, "
+        "give the last resource_version seen, and the epoch; `gone` is answered where that is too long ago, "
+        "or of another history than this daemon's: list again. A stream that falls too far behind ends with "
+        "`too_slow`.",
+        answer=WatchAnswer,
+        item=WatchItem,
+    )
     async def watch(self, call: Call) -> Any:
         kind = None if call["kind"] is None else await kind_meant(self._cluster, call["kind"])
         if call["since"] is not None and call["epoch"] not in (None, self._cluster.epoch):

@@ -32,15 +32,23 @@ from kschedd.service.objects.applying import (
     parse,
 )
 from kschedd.service.objects.kinds import named_object
-from kschedd.service.objects.parameters import DRY_RUN, GIVEN_SPACE, KIND, NAME, NAMESPACE, OVERWRITE, VALIDATION
+from kschedd.service.objects.parameters import (
+    DRY_RUN,
+    GIVEN_SPACE,
+    KIND,
+    NAME,
+    NAMESPACE,
+    OVERWRITE,
+    VALIDATION,
+    selectors,
+)
 from kschedd.service.params import Param
 from kschedd.service.request import PatchBody, Request, Response, Verb, WriteOptions
-from kschedd.service.selecting import selectors
-from kschedd.service.table import Call, Large, Method
+from kschedd.service.table import Call, H, Large, Methods, method
 from kschedd.service.workers import GivenUp
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.store.managing import without_entries
-from kschedd.store.patching import PATCH_TYPES
+from kschedd.store.patches.patching import PATCH_TYPES
 from kschedd.store.trial import key_of
 
 Raw = Mapping[str, Any]
@@ -51,128 +59,40 @@ _RESULT_BYTES = 400  # of memory
 _PORTION = 400  # values in the objects that are applied in one request to the store
 
 
+def _marking(name: str, what: str) -> Callable[[H], H]:
+    """Return the decorator of a method that changes labels or annotations."""
+    params = (
+        Param("set", "map", False, doc=f"{what} to set: text by key"),
+        Param("remove", "string[]", False, doc=f"keys of {what} to take away"),
+    )
+    doc = f"Sets and takes away {what} of one object."
+    return method(name, (KIND, NAME, NAMESPACE, *params, OVERWRITE), doc=doc, answer=ChangeAnswer)
+
+
 @attrs.frozen(eq=False)
-class WritingMethods:
+class WritingMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method(
-                "objects.apply",
-                self.apply,
-                (
-                    Param("manifests", "string|map|map[]", doc="YAML or JSON text, an object, or an array of objects"),
-                    Param("source", "string", False, "-", "what errors call it, such as a file name"),
-                    Param("dry_run", "boolean", False, False, "say what would happen, change nothing"),
-                    Param("atomic", "boolean", False, False, "apply all of them, or none if any is refused"),
-                    VALIDATION,
-                    GIVEN_SPACE,
-                    Param("with_objects", "boolean", False, False, "tell each object as it is then, too"),
-                    Param("field_manager", "string", False, "", "whose the fields are; empty: nobody's"),
-                    Param("server_side", "boolean", False, False, "merge by who manages which field"),
-                    Param("force_conflicts", "boolean", False, False, "`server_side`: take fields that others manage"),
-                ),
-                doc="Creates objects or changes those that are there, as `kubectl apply`. One bad manifest does not "
-                "spoil the others, unless `atomic`. Lists and several documents are taken. With `server_side` an "
-                "object gets what its `field_manager` states, and loses what only that one did state; a field that "
-                "another manager has with another value is a `conflict`.",
-                answer=ApplyAnswer,
-            ),
-            Method(
-                "objects.create",
-                self.create,
-                (Param("manifest", "map", doc="the object"), VALIDATION, DRY_RUN, GIVEN_SPACE),
-                doc="Creates one object; refuses one that is there.",
-                answer=WrittenAnswer,
-            ),
-            Method(
-                "objects.replace",
-                self.replace,
-                (
-                    Param("manifest", "map", doc="the object; a resourceVersion in it must be the current one"),
-                    VALIDATION,
-                    DRY_RUN,
-                ),
-                doc="Replaces one object that is there. Its status stays as it is.",
-                answer=WrittenAnswer,
-            ),
-            Method(
-                "objects.delete",
-                self.delete,
-                (
-                    KIND,
-                    Param("name", "string", False, doc="which one"),
-                    Param("label_selector", "string", False, doc="or: all that it matches"),
-                    Param("field_selector", "string", False, doc="or: all that it matches, and the label selector"),
-                    Param("all", "boolean", False, False, "or: all of them"),
-                    Param("namespace", "string", False, doc="null: `default`"),
-                    Param("grace_period_s", "integer", False, doc="null: what the pod says", minimum=0, maximum=_INT64),
-                    Param("dry_run", "boolean", False, False, "say what would be deleted, delete nothing"),
-                    Param(
-                        "propagation",
-                        "string",
-                        False,
-                        "Background",
-                        "what becomes of what it owns",
-                        ("Background", "Foreground", "Orphan"),
-                    ),
-                ),
-                doc="Deletes one object or several. A running pod first gets its grace period.",
-                answer=DeletionAnswer,
-            ),
-            Method(
-                "objects.patch",
-                self.patch,
-                (
-                    KIND,
-                    NAME,
-                    NAMESPACE,
-                    Param("patch", "map|array|null", doc="the patch; of type json an array of operations"),
-                    Param("subresource", "string", False, "", "which part may change", ("", "status", "resize")),
-                    Param("type", "string", False, "strategic", "of which type the patch is", PATCH_TYPES),
-                    VALIDATION,
-                    DRY_RUN,
-                ),
-                doc="Changes fields of one object. A `strategic` patch (the default, as of kubectl) merges maps, and "
-                "lists of named things by their keys; it knows `$patch`, `$setElementOrder/…`, "
-                "`$deleteFromPrimitiveList/…` and `$retainKeys`. `merge` is RFC 7386: lists are replaced. `json` is "
-                "RFC 6902. Objects of custom resources take the latter two.",
-                answer=ChangeAnswer,
-            ),
-            Method(
-                "objects.scale",
-                self.scale,
-                (
-                    KIND,
-                    NAME,
-                    NAMESPACE,
-                    Param("replicas", "integer", doc="how many", minimum=0, maximum=_INT32),
-                    Param("current", "integer", False, doc="null, or how many it has to ask for now"),
-                ),
-                doc="Sets the number of replicas of a workload, or of a custom resource whose definition says where.",
-                answer=ScaleAnswer,
-            ),
-            self._marking("objects.label", self.label, "labels"),
-            self._marking("objects.annotate", self.annotate, "annotations"),
-        ]
-
-    @staticmethod
-    def _marking(name: str, handler: Callable[[Call], Any], what: str) -> Method:
-        return Method(
-            name,
-            handler,
-            (
-                KIND,
-                NAME,
-                NAMESPACE,
-                Param("set", "map", False, doc=f"{what} to set: text by key"),
-                Param("remove", "string[]", False, doc=f"keys of {what} to take away"),
-                OVERWRITE,
-            ),
-            doc=f"Sets and takes away {what} of one object.",
-            answer=ChangeAnswer,
-        )
-
+    @method(
+        "objects.apply",
+        (
+            Param("manifests", "string|map|map[]", doc="YAML or JSON text, an object, or an array of objects"),
+            Param("source", "string", False, "-", "what errors call it, such as a file name"),
+            Param("dry_run", "boolean", False, False, "say what would happen, change nothing"),
+            Param("atomic", "boolean", False, False, "apply all of them, or none if any is refused"),
+            VALIDATION,
+            GIVEN_SPACE,
+            Param("with_objects", "boolean", False, False, "tell each object as it is then, too"),
+            Param("field_manager", "string", False, "", "whose the fields are; empty: nobody's"),
+            Param("server_side", "boolean", False, False, "merge by who manages which field"),
+            Param("force_conflicts", "boolean", False, False, "`server_side`: take fields that others manage"),
+        ),
+        doc="Creates objects or changes those that are there, as `kubectl apply`. One bad manifest does not "
+        "spoil the others, unless `atomic`. Lists and several documents are taken. With `server_side` an "
+        "object gets what its `field_manager` states, and loses what only that one did state; a field that "
+        "another manager has with another value is a `conflict`.",
+        answer=ApplyAnswer,
+    )
     async def apply(self, call: Call) -> Any:
         manifests, source = call["manifests"], call["source"]
         workers = call.services.workers
@@ -222,10 +142,26 @@ class WritingMethods:
         results = [result.told(call["with_objects"]) for result in told.results]
         return Large(head, "results", results, each=_RESULT_BYTES)
 
+    @method(
+        "objects.create",
+        (Param("manifest", "map", doc="the object"), VALIDATION, DRY_RUN, GIVEN_SPACE),
+        doc="Creates one object; refuses one that is there.",
+        answer=WrittenAnswer,
+    )
     async def create(self, call: Call) -> Any:
         options = WriteOptions(call["dry_run"], validation=call["field_validation"], by_field=True)
         return await self._written(call, "create", call["namespace"], options)
 
+    @method(
+        "objects.replace",
+        (
+            Param("manifest", "map", doc="the object; a resourceVersion in it must be the current one"),
+            VALIDATION,
+            DRY_RUN,
+        ),
+        doc="Replaces one object that is there. Its status stays as it is.",
+        answer=WrittenAnswer,
+    )
     async def replace(self, call: Call) -> Any:
         options = WriteOptions(call["dry_run"], "kubectl-replace", call["field_validation"], by_field=True)
         return await self._written(call, "update", "default", options)
@@ -240,6 +176,29 @@ class WritingMethods:
         )
         return _made(response)
 
+    @method(
+        "objects.delete",
+        (
+            KIND,
+            Param("name", "string", False, doc="which one"),
+            Param("label_selector", "string", False, doc="or: all that it matches"),
+            Param("field_selector", "string", False, doc="or: all that it matches, and the label selector"),
+            Param("all", "boolean", False, False, "or: all of them"),
+            Param("namespace", "string", False, doc="null: `default`"),
+            Param("grace_period_s", "integer", False, doc="null: what the pod says", minimum=0, maximum=_INT64),
+            Param("dry_run", "boolean", False, False, "say what would be deleted, delete nothing"),
+            Param(
+                "propagation",
+                "string",
+                False,
+                "Background",
+                "what becomes of what it owns",
+                ("Background", "Foreground", "Orphan"),
+            ),
+        ),
+        doc="Deletes one object or several. A running pod first gets its grace period.",
+        answer=DeletionAnswer,
+    )
     async def delete(self, call: Call) -> Any:
         labels, fields = await selectors(call, call["label_selector"], call["field_selector"])
         deletion = edit.Deletion(
@@ -258,6 +217,24 @@ class WritingMethods:
         deleted = [DeletedObject(*key_of(response.object), response.gone) for response in served]
         return Large({}, "deleted", deleted, each=_RESULT_BYTES)
 
+    @method(
+        "objects.patch",
+        (
+            KIND,
+            NAME,
+            NAMESPACE,
+            Param("patch", "map|array|null", doc="the patch; of type json an array of operations"),
+            Param("subresource", "string", False, "", "which part may change", ("", "status", "resize")),
+            Param("type", "string", False, "strategic", "of which type the patch is", PATCH_TYPES),
+            VALIDATION,
+            DRY_RUN,
+        ),
+        doc="Changes fields of one object. A `strategic` patch (the default, as of kubectl) merges maps, and "
+        "lists of named things by their keys; it knows `$patch`, `$setElementOrder/…`, "
+        "`$deleteFromPrimitiveList/…` and `$retainKeys`. `merge` is RFC 7386: lists are replaced. `json` is "
+        "RFC 6902. Objects of custom resources take the latter two.",
+        answer=ChangeAnswer,
+    )
     async def patch(self, call: Call) -> Any:
         options = WriteOptions(call["dry_run"], "kubectl-patch", call["field_validation"])
         patch = PatchBody(call["type"], call["patch"])
@@ -267,6 +244,18 @@ class WritingMethods:
 
         return await self._edited(call, wanted, call["patch"])
 
+    @method(
+        "objects.scale",
+        (
+            KIND,
+            NAME,
+            NAMESPACE,
+            Param("replicas", "integer", doc="how many", minimum=0, maximum=_INT32),
+            Param("current", "integer", False, doc="null, or how many it has to ask for now"),
+        ),
+        doc="Sets the number of replicas of a workload, or of a custom resource whose definition says where.",
+        answer=ScaleAnswer,
+    )
     async def scale(self, call: Call) -> Any:
         before: list[int] = []
 
@@ -282,9 +271,11 @@ class WritingMethods:
         response = await Executor.of(self._cluster, call).edit(partial(named_object, call), make, given)
         return edit.change_result(response)
 
+    @_marking("objects.label", "labels")
     async def label(self, call: Call) -> Any:
         return await self._mark("labels", call)
 
+    @_marking("objects.annotate", "annotations")
     async def annotate(self, call: Call) -> Any:
         return await self._mark("annotations", call)
 

@@ -1,6 +1,6 @@
-"""The operation that deletes an object.
+"""The operations that delete an object, and that evict a pod as its disruption budgets allow.
 
-Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (delete.go).
+Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (delete.go), pkg/registry/core/pod/storage/eviction.go.
 Raises: ApiError.
 """
 
@@ -31,3 +31,17 @@ def delete(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
 
 def deletion_warnings(request: Request) -> tuple[str, ...]:
     return (_PODS_STAY,) if request.kind == "Job" and not request.deletion.propagation else ()
+
+
+def evict(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
+    options = request.deletion
+    last = store.evict(
+        request.namespace,
+        request.name,
+        uid=options.uid,
+        resource_version=options.resource_version,
+        grace_period_s=options.grace_period_s,
+        dry_run=options.dry_run,
+    )
+    gone = not options.dry_run and store.find("Pod", request.namespace, request.name) is None
+    return Response(last, gone=gone)

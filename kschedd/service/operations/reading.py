@@ -30,7 +30,7 @@ _LOOKED_AT: Final = 200
 
 
 @attrs.frozen(eq=False)
-class Page:
+class ListPage:
     """Objects in order, as they were at `version`; `more` is the key of the last one if others follow."""
 
     objects: Sequence[Object]
@@ -57,7 +57,7 @@ async def get(cluster: ClusterBackend, request: Request) -> Object:
         return event
 
 
-async def list_objects(cluster: ClusterBackend, request: Request, turns: Turns, client: str) -> Page:
+async def list_objects(cluster: ClusterBackend, request: Request, turns: Turns, client: str) -> ListPage:
     """Return the objects that the request selects. Raises Gone if the log does not reach back to the version."""
     options = request.reading
     if options.selected_in is not None:
@@ -123,7 +123,7 @@ def _undone(
     return by_namespace([list(there.values())])
 
 
-def _page(found: list[Object], options: ReadOptions, version: int, others: Sequence[Sequence[Object]]) -> Page:
+def _page(found: list[Object], options: ReadOptions, version: int, others: Sequence[Sequence[Object]]) -> ListPage:
     """Return a page of the objects found. `others` are the objects that a selector chose from.
 
     A full page reports that more may follow if any of `others` does, as upstream.
@@ -135,11 +135,11 @@ def _page(found: list[Object], options: ReadOptions, version: int, others: Seque
     if options.version == 0 and not options.match:
         limit = 0  # any version will do: such a list is given whole
     if not limit or len(found) < limit or (len(found) == limit and not _follows(others, found[-1])):
-        return Page(found, version)
+        return ListPage(found, version)
     page = found[:limit]
     last = page[-1]
     remaining = None if options.selects else len(found) - limit
-    return Page(page, version, (last.namespace, last.name), remaining)
+    return ListPage(page, version, (last.namespace, last.name), remaining)
 
 
 def _follows(others: Sequence[Sequence[Object]], last: Object) -> bool:

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kschedd.api.objects import Object
+from kschedd.api.text.times import stamp
 from kschedd.log.events import SOURCE, EventSeries
 from kschedd.service.cluster import ClusterBackend
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.objects.listing import by_namespace
-from kschedd.store.times import stamp
 
 EVENT = "Event"
 

@@ -26,7 +26,7 @@ from kschedd.store.custom_resources.scale import (
 )
 from kschedd.store.errors import BadRequest, InvalidScale
 from kschedd.store.patch_decoding import decode_patched
-from kschedd.store.patching import check_patch_options, patched
+from kschedd.store.patches.patching import check_patch_options, patched
 
 BUILT_IN: Final = ScalePaths()
 _NOT_SET: Final = -(2**31)  # replicas that a patch has not set where there were none

@@ -12,8 +12,7 @@ import attrs
 from kschedd.errors import KscheddError
 from kschedd.registry.warnings.objects import creation_warnings, update_warnings
 from kschedd.service.operations.binding import bind
-from kschedd.service.operations.deletion import delete
-from kschedd.service.operations.eviction import evict
+from kschedd.service.operations.deletion import delete, evict
 from kschedd.service.operations.scaling import scale
 from kschedd.service.operations.writing import apply, create, patch, update
 from kschedd.service.request import Request, Response
@@ -33,7 +32,7 @@ def serve(store: ClusterWriter, request: Request) -> Response:
     with store.on_behalf_of(request.user or _CLUSTER) as told:
         try:
             response = operation(store, request, warnings)
-            warnings += _warnings(request, response)
+            warnings += _warnings(request, response, store.features)
         except KscheddError as refusal:
             refusal.request_warnings = tuple(dict.fromkeys((*warnings, *told)))
             raise
@@ -42,13 +41,13 @@ def serve(store: ClusterWriter, request: Request) -> Response:
     return attrs.evolve(response, warnings=tuple(dict.fromkeys((*warnings, *told))))
 
 
-def _warnings(request: Request, response: Response) -> tuple[str, ...]:
+def _warnings(request: Request, response: Response, features: frozenset[str]) -> tuple[str, ...]:
     """Return the warnings about the object as it is now stored."""
     if response.action == "created":
-        return creation_warnings(response.object)
+        return creation_warnings(response.object, features)
     if response.before is None or request.subresource not in ("", "scale"):
         return ()
-    return update_warnings(response.before, response.object)
+    return update_warnings(response.before, response.object, features)
 
 
 def _operation(request: Request) -> Operation:

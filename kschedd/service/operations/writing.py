@@ -16,7 +16,7 @@ from kschedd.store.creating.updates import Subresource
 from kschedd.store.custom_resources.kinds import definition_of
 from kschedd.store.errors import BadRequest, DefinitionTerminating, Refused
 from kschedd.store.field_validation import known_fields, submitted
-from kschedd.store.patching import check_patch_options
+from kschedd.store.patches.patching import check_patch_options
 
 #: Kinds of which an update creates an object that is missing.
 _MADE_BY_UPDATE: Final = frozenset(

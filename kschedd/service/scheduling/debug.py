@@ -4,7 +4,7 @@ One client at a time decides (`DebuggerHeld` tells others who does); everybody m
 ends, scheduling goes on and its breakpoints are disabled, unless it said `keep`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ import trio
 from kschedd.actors.mailbox import Ending
 from kschedd.actors.time_control import Moved
 from kschedd.answers import extended
+from kschedd.api.text.times import stamp
 from kschedd.scheduling.debug.breakpoints import OUTCOMES, POINTS, VARIABLES, BreakpointSpec
 from kschedd.scheduling.debug.debugger import STATE_VARIABLES, Until, compile_state_condition
 from kschedd.scheduling.driver import SchedulingDriver
@@ -39,13 +40,15 @@ from kschedd.service.scheduling.answers import (
     ReplacedScoreAnswer,
     VetoedNode,
 )
-from kschedd.service.table import Call, Method, Stream, StreamAnswer
-from kschedd.store.times import stamp
+from kschedd.service.table import Call, Methods, Stream, StreamAnswer, method
 
 _MOST_NODES = 10_000
 _LAST_WORDS_S = 1.0
 _SOON_S = 30.0
 _NODE = Param("node", "string", doc="its name")
+_NUMBER = Param("id", "integer", doc="of the breakpoint", minimum=1)
+_OUTCOMES = "; ".join(f"{name}: {what}" for name, what in OUTCOMES.items())
+_CONDITION = f"a CEL expression on {', '.join(VARIABLES)}"
 _GOALS = (
     Param("seconds", "number", False, doc="of the cluster's time from now on", minimum=0),
     Param("time_s", "number", False, doc="a time, in seconds since the epoch"),
@@ -61,186 +64,33 @@ _GOALS = (
 
 
 @attrs.frozen(eq=False)
-class DebugMethods:
+class DebugMethods(Methods):
     _cluster: ClusterBackend
-
-    def table(self) -> list[Method]:
-        outcomes = "; ".join(f"{name}: {what}" for name, what in OUTCOMES.items())
-        names = ", ".join(VARIABLES)
-        number = Param("id", "integer", doc="of the breakpoint", minimum=1)
-        return [
-            Method(
-                "debug.state",
-                self.state,
-                reads=True,
-                doc="Whether scheduling is stopped, and where.",
-                answer=DebuggerState,
-            ),
-            Method(
-                "debug.watch",
-                self.watch,
-                reads=True,
-                doc="That state now, and whenever it changes. It has no position to resume from: each item is the "
-                "whole state, so after a break call it again.",
-                answer=StreamAnswer,
-                item=DebuggerState,
-            ),
-            Method(
-                "debug.attach",
-                self.attach,
-                (
-                    Param("take", "boolean", False, False, "from whoever holds the debugger"),
-                    Param(
-                        "keep", "boolean", False, doc="let what this client sets outlive its connection; null: as is"
-                    ),
-                ),
-                doc="Makes this client the one that decides. Whatever controls the debugger does so as well, if nobody "
-                "holds it.",
-                answer=DebuggerState,
-            ),
-            Method(
-                "debug.detach",
-                self.detach,
-                doc="Lets go of the debugger, as the end of the connection does.",
-                answer=DebuggerState,
-            ),
-            Method(
-                "debug.pause",
-                self.pause,
-                doc="Stops scheduling before the next attempt.",
-                answer=DebuggerState,
-            ),
-            Method("debug.resume", self.resume, doc="Lets scheduling go on.", answer=DebuggerState),
-            Method(
-                "debug.step",
-                self.step,
-                (Param("attempts", "integer", False, 1, "how many", minimum=1),),
-                doc="Lets so many attempts run, and stops before the next. One that is stopped counts.",
-                answer=DebuggerState,
-            ),
-            Method(
-                "debug.next",
-                self.next,
-                (Param("to", "string", False, "plugin", "the next what", choices=("plugin", "point")),),
-                doc="Lets scheduling run up to the next call of a plugin, or the next extension point at which a "
-                "plugin "
-                "is called, or the end of the attempt.",
-                answer=DebuggerState,
-            ),
-            Method(
-                "debug.until",
-                self.until,
-                _GOALS,
-                doc="Lets scheduling run, and stops it when the first of these is so. Moves no time: `debug.wait` "
-                "does, which may be given the same.",
-                answer=DebuggerState,
-            ),
-            Method(
-                "debug.wait",
-                self.wait,
-                _GOALS,
-                doc="Waits until scheduling is stopped; if any of these is given, lets it run up to the first of them "
-                "before, as `debug.until`. Where time is virtual, it is moved on as long as that takes. "
-                "Cancelling the stream, or its end by disconnecting, stops scheduling where it is: it is not resumed, "
-                "`debug.state` says where that was.",
-                answer=StreamAnswer,
-                item=MovedState,
-                items="there is one",
-            ),
-            Method(
-                "debug.where",
-                self.where,
-                (Param("nodes", "integer", False, 20, "at most so many of each list", (), 0, _MOST_NODES),),
-                reads=True,
-                doc="All that is known of the attempt that is stopped, or of the cycle of a PodGroup.",
-                answer=WhereAnswer,
-            ),
-            Method(
-                "debug.break_add",
-                self.break_add,
-                (
-                    Param("pod", "string", False, "", "a pattern of `namespace/name`"),
-                    Param("selector", "string", False, "", "a selector of the pod's labels"),
-                    Param("node", "string", False, "", "a node that a plugin is asked about, or that is chosen"),
-                    Param("plugin", "string", False, "", "before this plugin is called"),
-                    Param("point", "string", False, "", "at this extension point", choices=("", *POINTS)),
-                    Param("outcome", "string", False, "", outcomes, choices=("", *OUTCOMES)),
-                    Param("condition", "string", False, "", f"a CEL expression on {names}"),
-                    Param("ignore", "integer", False, 0, "pass it so often before stopping", minimum=0),
-                    Param("once", "boolean", False, False, "delete it when it has stopped scheduling"),
-                ),
-                doc="Sets a breakpoint: scheduling stops where all that is given holds. Without a plugin it stops "
-                "once for "
-                "each extension point, without an extension point once for each attempt.",
-                answer=BreakpointAnswer,
-            ),
-            Method(
-                "debug.break_list",
-                self.break_list,
-                reads=True,
-                doc="The breakpoints.",
-                answer=list[BreakpointAnswer],
-            ),
-            Method(
-                "debug.break_set",
-                self.break_set,
-                (
-                    number,
-                    Param("enabled", "boolean", False, doc="null: as it is"),
-                    Param("ignore", "integer", False, doc="null: as it is", minimum=0),
-                ),
-                doc="Enables or disables a breakpoint, or has it passed so many more times.",
-                answer=BreakpointAnswer,
-            ),
-            Method(
-                "debug.break_delete",
-                self.break_delete,
-                (number,),
-                doc="Deletes a breakpoint.",
-                answer=DeletedBreakpoint,
-            ),
-            Method(
-                "debug.force",
-                self.force,
-                (_NODE, Param("yes", "boolean", False, False, "even if it does not fit")),
-                doc="Has the attempt that is stopped choose this node. What speaks against it is an error of code "
-                "`conflict`, unless `yes` is given.",
-                answer=ForcedNode,
-            ),
-            Method(
-                "debug.veto",
-                self.veto,
-                (_NODE,),
-                doc="Has the attempt that is stopped choose another node.",
-                answer=VetoedNode,
-            ),
-            Method(
-                "debug.score",
-                self.score,
-                (
-                    _NODE,
-                    Param("plugin", "string", doc="one that scores"),
-                    Param("score", "integer", doc="normalized: from 0 to 100"),
-                ),
-                doc="Puts this in the place of a plugin's score of a node, in the attempt that is stopped.",
-                answer=ReplacedScoreAnswer,
-            ),
-            Method(
-                "debug.drop",
-                self.drop,
-                doc="Gives the attempt up that is stopped: it goes on as failed, and its pod back to the queue.",
-                answer=PodAnswer,
-            ),
-        ]
 
     # -- looking ----------------------------------------------------------------------------------------------
 
+    @method("debug.state", reads=True, doc="Whether scheduling is stopped, and where.", answer=DebuggerState)
     async def state(self, call: Call) -> Any:
         return await self._cluster.scheduler.query(debugger_state)
 
+    @method(
+        "debug.where",
+        (Param("nodes", "integer", False, 20, "at most so many of each list", (), 0, _MOST_NODES),),
+        reads=True,
+        doc="All that is known of the attempt that is stopped, or of the cycle of a PodGroup.",
+        answer=WhereAnswer,
+    )
     async def where(self, call: Call) -> Any:
         return await self._cluster.scheduler.query(lambda driver: where(driver, call["nodes"]))
 
+    @method(
+        "debug.watch",
+        reads=True,
+        doc="That state now, and whenever it changes. It has no position to resume from: each item is the whole "
+        "state, so after a break call it again.",
+        answer=StreamAnswer,
+        item=DebuggerState,
+    )
     async def watch(self, call: Call) -> Any:
         async def feed(stream: Stream) -> None:
             last: Any = None
@@ -256,6 +106,16 @@ class DebugMethods:
 
     # -- who decides ------------------------------------------------------------------------------------------
 
+    @method(
+        "debug.attach",
+        (
+            Param("take", "boolean", False, False, "from whoever holds the debugger"),
+            Param("keep", "boolean", False, doc="let what this client sets outlive its connection; null: as is"),
+        ),
+        doc="Makes this client the one that decides. Whatever controls the debugger does so as well, if nobody "
+        "holds it.",
+        answer=DebuggerState,
+    )
     async def attach(self, call: Call) -> Any:
         def take(driver: SchedulingDriver) -> Any:
             driver.debugger.attach(call.client, take=call["take"], keep=call["keep"])
@@ -265,6 +125,7 @@ class DebugMethods:
         self._heed_end(call)
         return state
 
+    @method("debug.detach", doc="Lets go of the debugger, as the end of the connection does.", answer=DebuggerState)
     async def detach(self, call: Call) -> Any:
         return await self._cluster.scheduler.query(partial(_leave, call.client))
 
@@ -288,12 +149,20 @@ class DebugMethods:
 
     # -- running ----------------------------------------------------------------------------------------------
 
+    @method("debug.pause", doc="Stops scheduling before the next attempt.", answer=DebuggerState)
     async def pause(self, call: Call) -> Any:
         return await self._control(call, partial(_paused, self._cluster.clock.now()))
 
+    @method("debug.resume", doc="Lets scheduling go on.", answer=DebuggerState)
     async def resume(self, call: Call) -> Any:
         return await self._control(call, _resumed)
 
+    @method(
+        "debug.step",
+        (Param("attempts", "integer", False, 1, "how many", minimum=1),),
+        doc="Lets so many attempts run, and stops before the next. One that is stopped counts.",
+        answer=DebuggerState,
+    )
     async def step(self, call: Call) -> Any:
         def run(driver: SchedulingDriver) -> Any:
             driver.debugger.step(call["attempts"])
@@ -301,6 +170,13 @@ class DebugMethods:
 
         return await self._stopped_soon(call, run)
 
+    @method(
+        "debug.next",
+        (Param("to", "string", False, "plugin", "the next what", choices=("plugin", "point")),),
+        doc="Lets scheduling run up to the next call of a plugin, or the next extension point at which a plugin "
+        "is called, or the end of the attempt.",
+        answer=DebuggerState,
+    )
     async def next(self, call: Call) -> Any:
         def run(driver: SchedulingDriver) -> Any:
             driver.debugger.next(point=call["to"] == "point")
@@ -323,6 +199,13 @@ class DebugMethods:
                 either.cancel_scope.cancel()
         return await self.state(call)
 
+    @method(
+        "debug.until",
+        _GOALS,
+        doc="Lets scheduling run, and stops it when the first of these is so. Moves no time: `debug.wait` does, "
+        "which may be given the same.",
+        answer=DebuggerState,
+    )
     async def until(self, call: Call) -> Any:
         if not _goals(call):
             raise RpcError("bad_params", f"debug.until: give one of {', '.join(each.name for each in _GOALS)}")
@@ -351,6 +234,17 @@ class DebugMethods:
 
         return run
 
+    @method(
+        "debug.wait",
+        _GOALS,
+        doc="Waits until scheduling is stopped; if any of these is given, lets it run up to the first of them "
+        "before, as `debug.until`. Where time is virtual, it is moved on as long as that takes. Cancelling "
+        "the stream, or its end by disconnecting, stops scheduling where it is: it is not resumed, "
+        "`debug.state` says where that was.",
+        answer=StreamAnswer,
+        item=MovedState,
+        items="there is one",
+    )
     async def wait(self, call: Call) -> Any:
         run = self._run_until(call) if _goals(call) else debugger_state
         await self._control(call, debugger_state)
@@ -385,6 +279,23 @@ class DebugMethods:
 
     # -- breakpoints ------------------------------------------------------------------------------------------
 
+    @method(
+        "debug.break_add",
+        (
+            Param("pod", "string", False, "", "a pattern of `namespace/name`"),
+            Param("selector", "string", False, "", "a selector of the pod's labels"),
+            Param("node", "string", False, "", "a node that a plugin is asked about, or that is chosen"),
+            Param("plugin", "string", False, "", "before this plugin is called"),
+            Param("point", "string", False, "", "at this extension point", choices=("", *POINTS)),
+            Param("outcome", "string", False, "", _OUTCOMES, choices=("", *OUTCOMES)),
+            Param("condition", "string", False, "", _CONDITION),
+            Param("ignore", "integer", False, 0, "pass it so often before stopping", minimum=0),
+            Param("once", "boolean", False, False, "delete it when it has stopped scheduling"),
+        ),
+        doc="Sets a breakpoint: scheduling stops where all that is given holds. Without a plugin it stops once "
+        "for each extension point, without an extension point once for each attempt.",
+        answer=BreakpointAnswer,
+    )
     async def break_add(self, call: Call) -> Any:
         spec = BreakpointSpec(
             **{name: call[name] for name in ("pod", "selector", "node", "plugin", "point", "outcome", "condition")}
@@ -400,6 +311,7 @@ class DebugMethods:
 
         return await self._control(call, add)
 
+    @method("debug.break_list", reads=True, doc="The breakpoints.", answer=Sequence[BreakpointAnswer])
     async def break_list(self, call: Call) -> Any:
         def read(driver: SchedulingDriver) -> Any:
             known = BreakpointTargets(driver)
@@ -407,6 +319,16 @@ class DebugMethods:
 
         return await self._cluster.scheduler.query(read)
 
+    @method(
+        "debug.break_set",
+        (
+            _NUMBER,
+            Param("enabled", "boolean", False, doc="null: as it is"),
+            Param("ignore", "integer", False, doc="null: as it is", minimum=0),
+        ),
+        doc="Enables or disables a breakpoint, or has it passed so many more times.",
+        answer=BreakpointAnswer,
+    )
     async def break_set(self, call: Call) -> Any:
         def change(driver: SchedulingDriver) -> Any:
             _there(driver, call["id"])
@@ -415,6 +337,7 @@ class DebugMethods:
 
         return await self._control(call, change)
 
+    @method("debug.break_delete", (_NUMBER,), doc="Deletes a breakpoint.", answer=DeletedBreakpoint)
     async def break_delete(self, call: Call) -> Any:
         def delete(driver: SchedulingDriver) -> Any:
             _there(driver, call["id"])
@@ -425,6 +348,13 @@ class DebugMethods:
 
     # -- changing the attempt ---------------------------------------------------------------------------------
 
+    @method(
+        "debug.force",
+        (_NODE, Param("yes", "boolean", False, False, "even if it does not fit")),
+        doc="Has the attempt that is stopped choose this node. What speaks against it is an error of code "
+        "`conflict`, unless `yes` is given.",
+        answer=ForcedNode,
+    )
     async def force(self, call: Call) -> Any:
         def run(driver: SchedulingDriver) -> Any:
             reasons = interventions.force(driver, call["node"], even_if_unfit=call["yes"])
@@ -432,6 +362,7 @@ class DebugMethods:
 
         return await self._control(call, run)
 
+    @method("debug.veto", (_NODE,), doc="Has the attempt that is stopped choose another node.", answer=VetoedNode)
     async def veto(self, call: Call) -> Any:
         def run(driver: SchedulingDriver) -> Any:
             interventions.veto(driver, call["node"])
@@ -439,6 +370,16 @@ class DebugMethods:
 
         return await self._control(call, run)
 
+    @method(
+        "debug.score",
+        (
+            _NODE,
+            Param("plugin", "string", doc="one that scores"),
+            Param("score", "integer", doc="normalized: from 0 to 100"),
+        ),
+        doc="Puts this in the place of a plugin's score of a node, in the attempt that is stopped.",
+        answer=ReplacedScoreAnswer,
+    )
     async def score(self, call: Call) -> Any:
         def run(driver: SchedulingDriver) -> Any:
             interventions.score(driver, call["node"], call["plugin"], call["score"])
@@ -446,6 +387,11 @@ class DebugMethods:
 
         return await self._control(call, run)
 
+    @method(
+        "debug.drop",
+        doc="Gives the attempt up that is stopped: it goes on as failed, and its pod back to the queue.",
+        answer=PodAnswer,
+    )
     async def drop(self, call: Call) -> Any:
         def run(driver: SchedulingDriver) -> Any:
             interventions.drop(driver)

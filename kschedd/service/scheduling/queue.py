@@ -9,6 +9,7 @@ import attrs
 from kschedd.answers import extended
 from kschedd.api.conditions import condition
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.queue.operations import Force, MoveToActive
 from kschedd.scheduling.driver import SchedulingDriver
@@ -26,8 +27,7 @@ from kschedd.service.scheduling.answers import (
     WaitingAnswer,
     WayAnswer,
 )
-from kschedd.service.table import Call, Large, Method
-from kschedd.store.times import stamp
+from kschedd.service.table import Call, Large, Methods, method
 
 PLACES = tuple(place.value for place in SubQueue if place is not SubQueue.OUTSIDE)
 MOVABLE = (SubQueue.ACTIVE.value, SubQueue.BACKOFF.value, SubQueue.UNSCHEDULABLE.value)
@@ -35,77 +35,24 @@ MOVABLE = (SubQueue.ACTIVE.value, SubQueue.BACKOFF.value, SubQueue.UNSCHEDULABLE
 _ENTRY_BYTES = 1_500  # of memory
 _SHOWN = 200  # entries shown before others may have their turn
 _POD = Param("pod", "string", doc="`namespace/name`")
+_PLUGIN = Param("plugin", "string", False, doc="null: for all plugins it waits for")
 
 
 @attrs.frozen(eq=False)
-class QueueMethods:
+class QueueMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        plugin = Param("plugin", "string", False, doc="null: for all plugins it waits for")
-        return [
-            Method(
-                "queue.list",
-                self.list,
-                (
-                    Param("place", "string", False, doc="null: everywhere", choices=PLACES),
-                    Param("limit", "integer", False, doc="at most so many pods", minimum=0),
-                ),
-                reads=True,
-                doc="The pods that have no node yet and where in the queue they are, those next in line first.",
-                large=True,
-                answer=QueueAnswer,
-            ),
-            Method(
-                "queue.pod",
-                self.pod,
-                (_POD,),
-                reads=True,
-                doc="One pod of the queue and its way through it, as far as it is still recorded.",
-                answer=WayAnswer,
-            ),
-            Method(
-                "queue.activate",
-                self.activate,
-                (
-                    Param("pods", "string[]", False, doc="`namespace/name` of each"),
-                    Param("all", "boolean", False, False, "all that wait"),
-                ),
-                doc="Has pods tried now, whatever they wait for; gated ones stay gated.",
-                answer=ActivatedAnswer,
-            ),
-            Method(
-                "queue.move",
-                self.move,
-                (_POD, Param("place", "string", doc="where to", choices=MOVABLE)),
-                doc="Moves a pod within the queue, by hand. One whose attempt is under way, or is about to begin, "
-                "cannot "
-                "be moved.",
-                answer=PlacedAnswer,
-            ),
-            Method(
-                "waiting.list",
-                self.waiting,
-                reads=True,
-                doc="The pods that have a node reserved and wait at Permit.",
-                answer=list[WaitingAnswer],
-            ),
-            Method(
-                "waiting.allow",
-                self.allow,
-                (_POD, plugin),
-                doc="Takes a plugin's objection to a waiting pod away.",
-                answer=DecidedAnswer,
-            ),
-            Method(
-                "waiting.reject",
-                self.reject,
-                (_POD, plugin, Param("reason", "string", False, "rejected by hand", "what the pod is told")),
-                doc="Rejects a waiting pod: its node is free again, and it goes back to the queue.",
-                answer=DecidedAnswer,
-            ),
-        ]
-
+    @method(
+        "queue.list",
+        (
+            Param("place", "string", False, doc="null: everywhere", choices=PLACES),
+            Param("limit", "integer", False, doc="at most so many pods", minimum=0),
+        ),
+        reads=True,
+        doc="The pods that have no node yet and where in the queue they are, those next in line first.",
+        large=True,
+        answer=QueueAnswer,
+    )
     async def list(self, call: Call) -> Any:
         place = None if call["place"] is None else SubQueue(call["place"])
         limit = call["limit"]
@@ -135,6 +82,13 @@ class QueueMethods:
         """Uid of each nominated pod -> its node."""
         return await self._cluster.scheduler.query(lambda owner: owner.nominator.node_by_uid())
 
+    @method(
+        "queue.pod",
+        (_POD,),
+        reads=True,
+        doc="One pod of the queue and its way through it, as far as it is still recorded.",
+        answer=WayAnswer,
+    )
     async def pod(self, call: Call) -> Any:
         now, key = self._cluster.clock.now_ns(), call["pod"]
 
@@ -154,6 +108,15 @@ class QueueMethods:
         way: dict[str, Any] = {"first_attempt": first, "held_s": held, "history": [_move(move) for move in moves]}
         return WayAnswer(key=key, place=place, **way) if found is None else extended(WayAnswer, found, **way)
 
+    @method(
+        "queue.activate",
+        (
+            Param("pods", "string[]", False, doc="`namespace/name` of each"),
+            Param("all", "boolean", False, False, "all that wait"),
+        ),
+        doc="Has pods tried now, whatever they wait for; gated ones stay gated.",
+        answer=ActivatedAnswer,
+    )
     async def activate(self, call: Call) -> Any:
         keys: Sequence[str] = call["pods"] or ()
         everything = call["all"]
@@ -172,6 +135,13 @@ class QueueMethods:
 
         return await self._cluster.queue.query(move)
 
+    @method(
+        "queue.move",
+        (_POD, Param("place", "string", doc="where to", choices=MOVABLE)),
+        doc="Moves a pod within the queue, by hand. One whose attempt is under way, or is about to begin, cannot "
+        "be moved.",
+        answer=PlacedAnswer,
+    )
     async def move(self, call: Call) -> Any:
         key, place = call["pod"], SubQueue(call["place"])
         now = self._cluster.clock.now_ns()
@@ -186,6 +156,12 @@ class QueueMethods:
 
         return await self._cluster.queue.query(move)
 
+    @method(
+        "waiting.list",
+        reads=True,
+        doc="The pods that have a node reserved and wait at Permit.",
+        answer=Sequence[WaitingAnswer],
+    )
     async def waiting(self, call: Call) -> Any:
         now = self._cluster.clock.now()
 
@@ -201,6 +177,9 @@ class QueueMethods:
 
         return await self._cluster.scheduler.query(read)
 
+    @method(
+        "waiting.allow", (_POD, _PLUGIN), doc="Takes a plugin's objection to a waiting pod away.", answer=DecidedAnswer
+    )
     async def allow(self, call: Call) -> Any:
         def let_go(owner: SchedulingDriver) -> Any:
             waiting = _waiting_pod(owner, call["pod"])
@@ -210,6 +189,12 @@ class QueueMethods:
 
         return await self._cluster.scheduler.query(let_go)
 
+    @method(
+        "waiting.reject",
+        (_POD, _PLUGIN, Param("reason", "string", False, "rejected by hand", "what the pod is told")),
+        doc="Rejects a waiting pod: its node is free again, and it goes back to the queue.",
+        answer=DecidedAnswer,
+    )
     async def reject(self, call: Call) -> Any:
         def turn_away(owner: SchedulingDriver) -> Any:
             waiting = _waiting_pod(owner, call["pod"])

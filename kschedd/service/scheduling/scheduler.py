@@ -9,6 +9,7 @@ import trio
 
 from kschedd.answers import ABSENT
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.config.changing.changes import with_weight
 from kschedd.config.model import Config, Profile
 from kschedd.explain.answers import DecisionAnswer, Explanation, GroupExplanation
@@ -24,90 +25,18 @@ from kschedd.service.cluster import ClusterBackend, Queue
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
 from kschedd.service.scheduling.answers import ConfigAnswer, PluginOfPoint, ProfileAnswer, StatusAnswer, WeightAnswer
-from kschedd.service.table import Call, Method, Stream, StreamAnswer
+from kschedd.service.table import Call, Methods, Stream, StreamAnswer, method
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Gone
-from kschedd.store.times import stamp
 
 _SHORTEST_S, _LONGEST_S = 0.05, 3600
 
 
 @attrs.frozen(eq=False)
-class SchedulerMethods:
+class SchedulerMethods(Methods):
     _cluster: ClusterBackend
 
-    def table(self) -> list[Method]:
-        return [
-            Method("scheduler.status", self.status, reads=True, doc="How the scheduler is doing.", answer=StatusAnswer),
-            Method(
-                "scheduler.watch",
-                self.watch,
-                (Param("interval_s", "number", False, 0.5, f"how often, {_SHORTEST_S} at least", (), 0, _LONGEST_S),),
-                reads=True,
-                doc="The status again and again, when it has changed. It has no position to resume from: each item is "
-                "the whole status, so after a break call it again.",
-                answer=StreamAnswer,
-                item=StatusAnswer,
-            ),
-            Method(
-                "scheduler.config",
-                self.config,
-                reads=True,
-                doc="The configuration in force.",
-                answer=ConfigAnswer,
-            ),
-            Method(
-                "scheduler.set_weight",
-                self.set_weight,
-                (
-                    Param("profile", "string", doc="its schedulerName"),
-                    Param("plugin", "string", doc="a plugin that scores"),
-                    Param("weight", "integer", doc="1 or more"),
-                ),
-                doc="Changes the weight of a plugin's score, from the next attempt on.",
-                answer=WeightAnswer,
-            ),
-            Method(
-                "scheduler.decisions",
-                self.decisions,
-                (
-                    Param("pod", "string", False, doc="only those about `namespace/name`"),
-                    Param("limit", "integer", False, 100, "only the latest so many", minimum=0, maximum=100_000),
-                ),
-                reads=True,
-                doc="The latest attempts, the newest last.",
-                answer=list[DecisionAnswer],
-            ),
-            Method(
-                "scheduler.explain",
-                self.explain,
-                (
-                    Param(
-                        "pod",
-                        "string|map",
-                        doc="`namespace/name` of a pod that is or was there, or a pod's manifest",
-                    ),
-                    Param("attempt", "integer", False, doc="the pod's attempt of that number, as it was", minimum=1),
-                    Param("node", "string", False, doc="suggest what would have this node pass"),
-                    Param("suggestions", "boolean", False, True, "false: none, which takes less time"),
-                ),
-                reads=True,
-                doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now, or "
-                "as they were at an attempt: of a pod that is gone, its last one. Nothing is changed. A manifest is "
-                "judged as if it had just been created, beside a pod of its name if there is one.",
-                answer=Explanation,
-            ),
-            Method(
-                "scheduler.explain_group",
-                self.explain_group,
-                (Param("pod_group", "string", doc="`namespace/name` of a PodGroup, or of one that pods name"),),
-                reads=True,
-                doc="What the next cycle of a PodGroup would come to, pod by pod, and what would have it placed. "
-                "Nothing is changed.",
-                answer=GroupExplanation,
-            ),
-        ]
-
+    @method("scheduler.status", reads=True, doc="How the scheduler is doing.", answer=StatusAnswer)
     async def status(self, call: Call) -> Any:
         return await self._status()
 
@@ -128,6 +57,15 @@ class SchedulerMethods:
             virtual_time=stamp(now) if clock.is_virtual else None,
         )
 
+    @method(
+        "scheduler.watch",
+        (Param("interval_s", "number", False, 0.5, f"how often, {_SHORTEST_S} at least", (), 0, _LONGEST_S),),
+        reads=True,
+        doc="The status again and again, when it has changed. It has no position to resume from: each item is "
+        "the whole status, so after a break call it again.",
+        answer=StreamAnswer,
+        item=StatusAnswer,
+    )
     async def watch(self, call: Call) -> Any:
         interval = max(float(call["interval_s"]), _SHORTEST_S)
 
@@ -142,9 +80,20 @@ class SchedulerMethods:
 
         return StreamAnswer(call.open_stream(feed))
 
+    @method("scheduler.config", reads=True, doc="The configuration in force.", answer=ConfigAnswer)
     async def config(self, call: Call) -> Any:
         return described(await self._cluster.scheduler.query(lambda owner: owner.machine.config))
 
+    @method(
+        "scheduler.set_weight",
+        (
+            Param("profile", "string", doc="its schedulerName"),
+            Param("plugin", "string", doc="a plugin that scores"),
+            Param("weight", "integer", doc="1 or more"),
+        ),
+        doc="Changes the weight of a plugin's score, from the next attempt on.",
+        answer=WeightAnswer,
+    )
     async def set_weight(self, call: Call) -> Any:
         name, plugin, weight = call["profile"], call["plugin"], call["weight"]
 
@@ -158,10 +107,34 @@ class SchedulerMethods:
 
         return await self._cluster.scheduler.query(change)
 
+    @method(
+        "scheduler.decisions",
+        (
+            Param("pod", "string", False, doc="only those about `namespace/name`"),
+            Param("limit", "integer", False, 100, "only the latest so many", minimum=0, maximum=100000),
+        ),
+        reads=True,
+        doc="The latest attempts, the newest last.",
+        answer=Sequence[DecisionAnswer],
+    )
     async def decisions(self, call: Call) -> Any:
         found = await self._cluster.log.query(lambda log: log.attempts(call["pod"], call["limit"]))
         return [_decision(decision) for decision in found]
 
+    @method(
+        "scheduler.explain",
+        (
+            Param("pod", "string|map", doc="`namespace/name` of a pod that is or was there, or a pod's manifest"),
+            Param("attempt", "integer", False, doc="the pod's attempt of that number, as it was", minimum=1),
+            Param("node", "string", False, doc="suggest what would have this node pass"),
+            Param("suggestions", "boolean", False, True, "false: none, which takes less time"),
+        ),
+        reads=True,
+        doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now, or as "
+        "they were at an attempt: of a pod that is gone, its last one. Nothing is changed. A manifest is "
+        "judged as if it had just been created, beside a pod of its name if there is one.",
+        answer=Explanation,
+    )
     async def explain(self, call: Call) -> Any:
         wanted, number, node = call["pod"], call["attempt"], str(call["node"] or "")
         if isinstance(wanted, str):
@@ -185,6 +158,14 @@ class SchedulerMethods:
             ),
         )
 
+    @method(
+        "scheduler.explain_group",
+        (Param("pod_group", "string", doc="`namespace/name` of a PodGroup, or of one that pods name"),),
+        reads=True,
+        doc="What the next cycle of a PodGroup would come to, pod by pod, and what would have it placed. Nothing "
+        "is changed.",
+        answer=GroupExplanation,
+    )
     async def explain_group(self, call: Call) -> Any:
         namespace, slash, name = str(call["pod_group"]).rpartition("/")
         key = f"{namespace if slash else 'default'}/{name}"

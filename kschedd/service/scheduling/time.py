@@ -6,47 +6,19 @@ import attrs
 
 from kschedd.actors.time_control import NotVirtual
 from kschedd.answers import extended
-from kschedd.api.text.times import LAST_S
+from kschedd.api.text.times import LAST_S, stamp
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
 from kschedd.service.scheduling.answers import MovedTime, TimeAnswer
-from kschedd.service.table import Call, Method, Stream, StreamAnswer
-from kschedd.store.times import stamp
+from kschedd.service.table import Call, Methods, Stream, StreamAnswer, method
 
 _FASTEST = 1_000_000
 
 
 @attrs.frozen(eq=False)
-class TimeMethods:
+class TimeMethods(Methods):
     _cluster: ClusterBackend
-
-    def table(self) -> list[Method]:
-        return [
-            Method("time.get", self.get, reads=True, doc="The cluster's time.", answer=TimeAnswer),
-            Method(
-                "time.set_speed",
-                self.set_speed,
-                (Param("speed", "number", doc="1: as real time; 0: virtual", minimum=0, maximum=_FASTEST),),
-                doc="Lets time pass at another speed from now on, or stand still.",
-                answer=TimeAnswer,
-            ),
-            Method(
-                "time.advance",
-                self.advance,
-                (
-                    Param("seconds", "number", False, doc="by so much", minimum=0),
-                    Param("until_s", "number", False, doc="to this time, in seconds since the epoch"),
-                ),
-                doc="Moves virtual time, from one thing that is due to the next; each has been done when time moves "
-                "on. "
-                "Ends early where the debugger stops scheduling. Cancelling the stream, or its end by "
-                "disconnecting, leaves time as far as it got: it is not resumed, `time.get` says how far that was.",
-                answer=StreamAnswer,
-                item=MovedTime,
-                items="one after each move",
-            ),
-        ]
 
     def _time(self) -> TimeAnswer:
         clock = self._cluster.clock
@@ -56,13 +28,33 @@ class TimeMethods:
     def _moved(self, moved: str | None) -> MovedTime:
         return extended(MovedTime, self._time(), moved=moved)
 
+    @method("time.get", reads=True, doc="The cluster's time.", answer=TimeAnswer)
     async def get(self, call: Call) -> Any:
         return self._time()
 
+    @method(
+        "time.set_speed",
+        (Param("speed", "number", doc="1: as real time; 0: virtual", minimum=0, maximum=_FASTEST),),
+        doc="Lets time pass at another speed from now on, or stand still.",
+        answer=TimeAnswer,
+    )
     async def set_speed(self, call: Call) -> Any:
         await self._cluster.time.set_speed(float(call["speed"]))
         return self._time()
 
+    @method(
+        "time.advance",
+        (
+            Param("seconds", "number", False, doc="by so much", minimum=0),
+            Param("until_s", "number", False, doc="to this time, in seconds since the epoch"),
+        ),
+        doc="Moves virtual time, from one thing that is due to the next; each has been done when time moves on. "
+        "Ends early where the debugger stops scheduling. Cancelling the stream, or its end by disconnecting, "
+        "leaves time as far as it got: it is not resumed, `time.get` says how far that was.",
+        answer=StreamAnswer,
+        item=MovedTime,
+        items="one after each move",
+    )
     async def advance(self, call: Call) -> Any:
         seconds, until = call["seconds"], call["until_s"]
         if (seconds is None) == (until is None):

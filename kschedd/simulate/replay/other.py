@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from kschedd.answers import plain
-from kschedd.config.changing.version import with_version
+from kschedd.config.changing.changes import with_version
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import load_config
 from kschedd.config.model import Config

@@ -8,12 +8,11 @@ import attrs
 
 from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.api.text.numbers import whole_number
-from kschedd.api.text.times import seconds
+from kschedd.api.text.times import seconds, stamp
 from kschedd.errors import KscheddError
 from kschedd.scheduling.records import AttemptRecord, Happened
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.replay.player import Player
-from kschedd.store.times import stamp
 
 _SIMILAR: Final = 3
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 from kschedd.api.qos import qos_of_spec
 from kschedd.api.quantity import format_value, nanos, style, value
 from kschedd.api.selecting.resource_names import is_extended
+from kschedd.api.text.times import seconds
 from kschedd.store.admission_plugins.attributes import Raw
 from kschedd.store.admission_plugins.quantities import ResourceList, add, pod_total
 from kschedd.store.admission_plugins.storage import class_of
 from kschedd.store.errors import resource_of
-from kschedd.store.times import seconds
 
 _STATED: Final = frozenset(("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"))
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")

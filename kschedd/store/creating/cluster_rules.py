@@ -12,6 +12,7 @@ from typing import Any, Final
 from kschedd.api.objects import Object, Raw
 from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.api.text.times import stamp
 from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import admin_faults, admin_status_faults, selector_faults
 from kschedd.managed_fields.field_manager import FieldWrite
@@ -22,7 +23,6 @@ from kschedd.store.custom_resources.definition_names import with_accepted_names
 from kschedd.store.errors import Invalid, TooLarge
 from kschedd.store.managing import field_write
 from kschedd.store.reader import StoreReader
-from kschedd.store.times import stamp
 
 
 def managing_write(cluster: StoreReader, manager: str, raw: Raw, subresource: str, stored: str = "") -> FieldWrite:

@@ -17,6 +17,7 @@ from kschedd.api.schemas.check import check_meta_schema
 from kschedd.api.schemas.codec import encoded_object
 from kschedd.api.schemas.fields import FieldError, invalid, required
 from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.api.text.times import stamp
 from kschedd.registry.strategy import prepare_create, strategy_of
 from kschedd.store.admission.request import RequestAdmission
 from kschedd.store.admission_plugins.attributes import Attributes
@@ -30,6 +31,7 @@ from kschedd.store.creating.cluster_rules import (
 from kschedd.store.creating.job_selector import with_own_labels, with_selector
 from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.errors import Invalid, Undecodable
+from kschedd.store.field_validation import accepted
 from kschedd.store.managing import (
     MANAGED,
     NOBODY,
@@ -41,9 +43,8 @@ from kschedd.store.managing import (
 )
 from kschedd.store.objects.stored import typed
 from kschedd.store.prototypes.generated import Generated
-from kschedd.store.prototypes.pod_strategy import SHARED_META, PodStrategy, accepted, new_pod, packed
+from kschedd.store.prototypes.pod_strategy import SHARED_META, PodStrategy, new_pod, packed
 from kschedd.store.reader import StoreReader
-from kschedd.store.times import stamp
 
 _NOTHING: Mapping[str, Any] = {}
 

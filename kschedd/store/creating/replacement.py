@@ -19,6 +19,7 @@ from kschedd.api.schemas.check import check_meta_schema, check_schema, check_sta
 from kschedd.api.schemas.codec import decoded_object, encoded_object
 from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.kinds import BY_NAME, kind_of
+from kschedd.api.text.times import stamp
 from kschedd.registry.defaults import default_typed
 from kschedd.registry.strategy import prepare_finalize, prepare_status, prepare_update, strategy_of
 from kschedd.registry.validation import validate_updated
@@ -37,10 +38,10 @@ from kschedd.store.creating.cluster_rules import (
 )
 from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.errors import Invalid, Undecodable
+from kschedd.store.field_validation import accepted, checked_status, status_with_faults
 from kschedd.store.managing import MANAGED, Component, Managing, entries_after, unless_times_only, with_entries
-from kschedd.store.prototypes.pod_strategy import PodStrategy, accepted, checked_status, packed, status_with_faults
+from kschedd.store.prototypes.pod_strategy import PodStrategy, packed
 from kschedd.store.reader import StoreReader
-from kschedd.store.times import stamp
 
 _NOTHING: Mapping[str, Any] = {}
 _KEEP_METADATA: Final = frozenset(("resize", "ephemeralcontainers"))  # all but the uid of it is not looked at

@@ -18,7 +18,6 @@ Raises: Invalid, Forbidden.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -29,18 +28,15 @@ from kschedd.api.pods import Pod, PodSignature, PodSpec, intern_signature, inter
 from kschedd.api.qos import qos_of_spec
 from kschedd.api.schemas.check import (
     check_meta_schema,
-    check_schema,
-    schema_for,
-    without_nulls,
 )
-from kschedd.api.schemas.codec import decoded_object, encoded
+from kschedd.api.schemas.codec import encoded
 from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.kinds import BY_NAME
-from kschedd.api.schemas.schema import ANY, Fields, field_of, type_named
+from kschedd.api.schemas.schema import type_named
 from kschedd.api.selecting.names import dns_subdomain, is_dns_subdomain, without_last_dash
 from kschedd.api.selecting.requirements import IN
 from kschedd.api.selecting.selectors import NODE_NAME
-from kschedd.registry.defaults import default_typed, merge_label_keys, with_pod_ips
+from kschedd.registry.defaults import merge_label_keys
 from kschedd.registry.disabled_fields import NO_FEATURES, drop_disabled
 from kschedd.registry.pods.annotations import (
     is_about_spec,
@@ -57,16 +53,13 @@ from kschedd.registry.validation import (
     default_and_validate_pod_status,
     defaulted_pod_spec,
     validate_pod_spec,
-    validate_status,
-    validate_typed,
 )
-from kschedd.registry.validation_meta import validate_custom_kind
 from kschedd.registry.validation_times import updated_faults
 from kschedd.store.admission.cache import AdmissionCache
 from kschedd.store.admission.chain import Admission
 from kschedd.store.admission_plugins.attributes import Attributes, Classes
 from kschedd.store.errors import ApiError, Invalid, Undecodable
-from kschedd.store.patches.typed_status import typed_status
+from kschedd.store.field_validation import accepted
 from kschedd.store.prototypes.spec_without_amounts import without_amounts
 from kschedd.values import fast_frozen
 
@@ -428,62 +421,6 @@ def are_plain(annotations: Any) -> bool:
     if not isinstance(annotations, dict) or not all(type(text) is str for text in annotations.values()):
         return False
     return sum(map(len, annotations.values())) < _LONG
-
-
-def accepted(
-    kind: str,
-    name: str,
-    raw: Raw,
-    prepare: Callable[[dict[str, Any]], dict[str, Any]] = lambda raw: raw,
-    check: Callable[[Raw], list[FieldError]] = lambda raw: [],
-    validate: Callable[[dict[str, Any]], list[FieldError]] = validate_typed,
-) -> dict[str, Any]:
-    """The manifest with its defaults, as `prepare` leaves it.
-
-    Raises Undecodable, and Invalid with all its faults, those found by `check` last, or first where upstream does so.
-    """
-    if mistyped := check_schema(dict(raw)):
-        raise Undecodable(kind, name, tuple(mistyped))
-    if kind in BY_NAME and schema_for(dict(raw)) is None:  # a kind of ours in no version that there is
-        raise Invalid(kind, name, tuple(validate_custom_kind(raw.get("kind"), raw.get("apiVersion"))))
-    done = prepare(default_typed(decoded_object(dict(raw))))
-    parts = [validate(done), check(done)]
-    if faults := tuple(chain.from_iterable(reversed(parts) if kind in _CHECKED_FIRST else parts)):
-        raise Invalid(kind, name, faults)
-    return done
-
-
-_CHECKED_FIRST: Final = frozenset(("IngressClass",))
-
-
-def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
-    """The object with its status as it would be stored; only the status is validated. Raises Invalid."""
-    done, faults = status_with_faults(kind, name, raw)
-    if faults:
-        raise Invalid(kind, name, tuple(faults))
-    return done
-
-
-def status_with_faults(kind: str, name: str, raw: dict[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
-    """`checked_status`, with the faults of the status. Raises Undecodable."""
-    status = raw.get("status")
-    fields = None if kind not in BY_NAME else field_of(schema_for({"kind": kind}) or ANY, "status")[0]
-    if fields is None or fields is ANY:
-        return ({**raw, "status": without_nulls(status)} if status is not None else _without_status(raw)), []
-    if status is None:
-        status = {}
-    assert isinstance(fields, Fields), "a status has fields"
-    if kind == "Pod":
-        done, printed, faults = typed_status(kind, status, fields, with_pod_ips)
-    else:
-        done, printed, faults = typed_status(kind, status, fields)
-    if faults:
-        raise Undecodable(kind, name, tuple(faults))
-    return {**raw, "status": printed}, validate_status(kind, done)
-
-
-def _without_status(raw: dict[str, Any]) -> dict[str, Any]:
-    return {field: value for field, value in raw.items() if field != "status"}
 
 
 def new_pod(raw: Raw, meta: Raw, admitted: InternedPod, node_name: str, status: Raw) -> Pod:

@@ -1,11 +1,12 @@
 """create, run and expose: objects that are not there yet, from manifests or from a few words."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kschedd.api.schemas.kinds import kind_of, lookup
 from kschedd.api.text.numbers import whole_number
+from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
     Verb,
@@ -24,8 +25,7 @@ from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import Target, get_object, targets_of
 from kschedd.verbs.objects import generating
 from kschedd.verbs.objects.changing import FORMS, dry_run_text, write_change
-from kschedd.verbs.objects.each_manifest import each_manifest
-from kschedd.verbs.objects.manifests import file_flag
+from kschedd.verbs.objects.manifests import file_flag, no_mapping, read_objects
 
 Raw = dict[str, Any]
 
@@ -251,3 +251,31 @@ VERBS = (
         completes="kinds",
     ),
 )
+
+
+def each_manifest(
+    session: VerbSession, options: argparse.Namespace, done: str, request: Callable[[dict[str, Any]], Any]
+) -> int:
+    """Perform `request` with each object and print what became of it; an error of one leaves the others alone.
+
+    `done` is the word for success. Returns the exit status: 1 where anything was refused.
+    """
+    objects, failed = read_objects(session, options.filename, namespace_of(session, options) or "default")
+    answers = []
+    for place, raw in objects:
+        try:
+            answer = request(raw)
+        except RpcError as error:
+            why = str(error)
+            if error.code == "no_match":
+                meta = raw.get("metadata") or {}
+                why = no_mapping(place.rpartition(":")[0], meta.get("name"), meta.get("namespace"), why)
+            session.error(f"{place}: {why}")
+            failed += 1
+            continue
+        answers.append(answer)
+        for warning in answer.get("warnings") or ():
+            session.warn(f"{place}: {warning}")
+        write_change(session, options, answer["object"], f"{done}{dry_run_text(options)}")
+    session.warn_unsupported(answers)
+    return 1 if failed else 0

@@ -21,7 +21,7 @@ from kschedd.verbs.command_line.grammar import (
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import where
 from kschedd.verbs.objects.changing import FORMS
-from kschedd.verbs.objects.each_manifest import each_manifest
+from kschedd.verbs.objects.creating import each_manifest
 from kschedd.verbs.objects.manifests import file_flag
 from kschedd.verbs.objects.waiting import Patience, find_object, seconds_to_wait, timed_out, wait_until
 

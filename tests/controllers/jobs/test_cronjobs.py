@@ -6,12 +6,12 @@ import pytest
 
 from kschedd.api.cron_schedule import ScheduleError, parse_schedule
 from kschedd.api.objects import Object
+from kschedd.api.text.times import seconds, stamp
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.jobs.cron_times import due_time, next_time
 from kschedd.controllers.jobs.cronjobs import CronJobs
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store
-from kschedd.store.times import seconds, stamp
 from tests.store.manifests import Clock
 
 START = seconds("2025-01-01T10:00:00Z")

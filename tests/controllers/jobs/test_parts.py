@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.controllers.jobs.failure_policy import FailureMatch, match_failure
 from kschedd.controllers.jobs.indexes import COMPLETION_INDEX, IndexSet, completion_index
 from kschedd.controllers.jobs.pod_backoff import FAILURE_COUNT, PodBackoff, finished_at, index_ready_at
-from kschedd.store.times import stamp
 
 NOW = 1_700_000_000.0
 

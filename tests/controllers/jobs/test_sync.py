@@ -8,12 +8,12 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.controllers.jobs.indexes import COMPLETION_INDEX
 from kschedd.controllers.jobs.job_pods import TRACKING
 from kschedd.controllers.jobs.job_tally import JobTally, JobTerms
 from kschedd.controllers.jobs.pod_backoff import FAILURE_COUNT, PodBackoff
 from kschedd.controllers.jobs.sync import JobSync, syncing
-from kschedd.store.times import stamp
 from kschedd.values import run_steps
 
 NOW = 1_700_000_000.0

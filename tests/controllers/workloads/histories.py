@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.jobs.jobs import Jobs
 from kschedd.controllers.runner import ControllerRunner
@@ -21,7 +22,6 @@ from kschedd.controllers.workloads.statefulsets import StatefulSets
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
-from kschedd.store.times import stamp
 from tests.store.manifests import Clock, node, pod, workload
 
 Raw = dict[str, Any]

@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
+from kschedd.api.text.times import seconds
 from kschedd.controllers.nodes.tainteviction import TaintEviction
 from kschedd.controllers.workloads.daemonsets import DaemonSets
 from kschedd.controllers.workloads.statefulsets import StatefulSets
-from kschedd.store.times import seconds
 from tests.controllers.workloads.clusters import WorkloadCluster
 from tests.store.manifests import workload
 

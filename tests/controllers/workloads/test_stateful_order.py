@@ -12,9 +12,9 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
 from kschedd.controllers.workloads.stateful_order import next_step
 from kschedd.controllers.workloads.stateful_tally import StatefulTally, StatefulTerms
-from kschedd.store.times import stamp
 from tests.store.manifests import workload
 
 NOW = 1_700_000_000.0

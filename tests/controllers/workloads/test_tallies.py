@@ -9,13 +9,13 @@ import pytest
 from kschedd.api.conditions import condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import seconds, stamp
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.workloads.ownership import selector_of
 from kschedd.controllers.workloads.replicasets import ReplicaSets, ReplicaTally, terms_of
 from kschedd.controllers.workloads.stateful_tally import StatefulTally
 from kschedd.controllers.workloads.tallies import Groups, Tallies
 from kschedd.store.store import Store
-from kschedd.store.times import seconds, stamp
 from kschedd.values import run_steps
 from tests.controllers.workloads.histories import MAKERS, History, controllers
 from tests.store.manifests import Clock, node, pod, workload

@@ -12,6 +12,7 @@ from kschedd.access.users import Caller
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.answers import plain
+from kschedd.api.text.times import seconds
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.errors import KscheddError
@@ -21,7 +22,6 @@ from kschedd.service.params import bind
 from kschedd.service.table import Call, ClientServices, find_method
 from kschedd.service.workers import AtOnce
 from kschedd.store.store import Store
-from kschedd.store.times import seconds
 from tests.actors.clusters import deployment, node
 
 START = 1_700_000_000.0

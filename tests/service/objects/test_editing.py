@@ -17,7 +17,7 @@ from kschedd.service.request import PatchBody, Request, WriteOptions
 from kschedd.service.workers import AtOnce
 from kschedd.store.custom_resources.scale import NoScale
 from kschedd.store.errors import Invalid, NotFound
-from kschedd.store.patching import PatchType
+from kschedd.store.patches.patching import PatchType
 from kschedd.store.store import Store
 from kschedd.values import run_steps
 from tests.actors.clusters import deployment, node, pod

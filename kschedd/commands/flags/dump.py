@@ -43,8 +43,8 @@ def config_of_dump(options: argparse.Namespace, config: Any, catalogue: Any, dum
 
     The reason is noted among the dump's assumptions. Raises ConfigErrors.
     """
-    from kschedd.commands.scheduler_flags import with_ties
-    from kschedd.config.changing.version import with_version
+    from kschedd.commands.flags.scheduler import with_ties
+    from kschedd.config.changing.changes import with_version
 
     if options.kube_version is not None or not dump.release.told:
         return config

@@ -4,8 +4,8 @@ import argparse
 from functools import partial
 from typing import Any
 
-from kschedd.commands.dump_flags import add_dump_flags
-from kschedd.commands.scheduler_flags import add_scheduler_flags
+from kschedd.commands.flags.dump import add_dump_flags
+from kschedd.commands.flags.scheduler import add_scheduler_flags
 from kschedd.verbs.command_line.parsing import path_value
 
 OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"  # in the environment

@@ -13,10 +13,12 @@ from typing import Final, Generic, TypeVar
 from kschedd.api.conditions import condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.text.times import seconds
 from kschedd.controllers.nodes.tainteviction import DISRUPTION_TARGET
+from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import controller_uid
+from kschedd.controllers.workloads.ownership import Key
 from kschedd.store.objects.log import DELETED, WatchEvent
-from kschedd.store.times import seconds
 
 K = TypeVar("K", bound=Hashable)
 
@@ -88,3 +90,40 @@ def failed_soon(pod: Object, now: float) -> bool:
     """Whether a pod that failed, or was evicted, just now was young."""
     created = pod.metadata.get("creationTimestamp")
     return created is not None and now - seconds(created) < SOON_S
+
+
+_FIRST_RETRY_S: Final = 1.0
+_LONGEST_RETRY_S: Final = 300.0
+
+
+class CreateBackoff:
+    """The delays after which a workload tries again to create an object that was refused.
+
+    Owns the number of refusals in a row by workload; the time of the next attempt is in the timers of its controller.
+    Source of the delays: client-go v1.34, util/workqueue (the controllers' rate limited queues).
+    """
+
+    def __init__(self, timers: Timers[Key]) -> None:
+        self._timers = timers
+        self._refusals: dict[Key, int] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        """Whether the last attempt was refused."""
+        return key in self._refusals
+
+    def waits(self, key: Key, now: float) -> bool:
+        """Whether the next attempt is not due yet."""
+        at = self._timers.at(key)
+        return key in self._refusals and at is not None and at > now
+
+    def refused(self, key: Key, now: float) -> bool:
+        """Count a refusal, once until the next attempt is due. Returns whether this one counted."""
+        if self.waits(key, now):
+            return False
+        times = self._refusals.get(key, 0)
+        self._refusals[key] = times + 1
+        self._timers.set(key, now + min(_FIRST_RETRY_S * 2**times, _LONGEST_RETRY_S))
+        return True
+
+    def clear(self, key: Key) -> None:
+        self._refusals.pop(key, None)

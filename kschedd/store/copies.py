@@ -1,0 +1,99 @@
+"""Copies: pods and nodes of one request that differ in their names only are copies of the first of them.
+
+Owns the prototypes of the request of several writes that is being served.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.api.text.times import stamp
+from kschedd.store.admission.request import RequestAdmission
+from kschedd.store.objects.log import ADDED
+from kschedd.store.objects.stored import StoredObjects
+from kschedd.store.prototypes.generated import Generated
+from kschedd.store.prototypes.nodes import NodePrototype, NodePrototypes
+from kschedd.store.prototypes.pod_strategy import PodStrategy
+from kschedd.store.prototypes.pods import PodPrototype, PodPrototypes
+from kschedd.store.reader import StoreReader
+
+
+class Copies:
+    """See the module."""
+
+    def __init__(
+        self,
+        store: StoreReader,
+        objects: StoredObjects,
+        admission: RequestAdmission,
+        pod_strategy: PodStrategy,
+        generated: Generated,
+    ) -> None:
+        self._store = store
+        self._objects = objects
+        self._admission = admission
+        self._pod_strategy = pod_strategy
+        self._generated = generated
+        self._pods: PodPrototypes | None = None  # within a request of several writes
+        self._nodes: NodePrototypes | None = None  # likewise
+
+    @contextmanager
+    def one_request(self) -> Iterator[None]:
+        """Treat all writes inside as those of one request, whose manifests nobody changes meanwhile."""
+        pods, nodes = self._pods, self._nodes
+        self._pods, self._nodes = pods or PodPrototypes(), nodes or NodePrototypes()
+        try:
+            yield
+        finally:
+            self._pods, self._nodes = pods, nodes
+
+    def forget(self, *, nodes: bool = False) -> None:
+        """Drop the prototypes of pods, since pods of the same manifests may become something else now; or all."""
+        if self._pods is not None:
+            self._pods.clear()
+        if nodes and self._nodes is not None:
+            self._nodes.clear()
+
+    def of(self, raw: Raw) -> Object | None:
+        """Create the object of this manifest if it is a copy of one that the request has created before."""
+        kind = raw.get("kind")
+        if kind == "Pod" and self._pods is not None:
+            prototype = self._pods.of(raw)
+            return None if prototype is None else self._pod(prototype, raw)
+        if kind == "Node" and self._nodes is not None:
+            of_node = self._nodes.of(raw)
+            return None if of_node is None else self._node(of_node, raw)
+        return None
+
+    def add(self, made: Object, raw: Raw) -> None:
+        """Note an object that was created of this manifest: the request may create copies of it."""
+        most = self._store.max_object_bytes
+        if isinstance(made, Pod) and self._pods is not None:
+            if not self._admission.looks_at_each("Pod", made.namespace):
+                self._pods.add(PodPrototype(made, raw, self._pod_strategy, most), raw)
+        elif isinstance(made, Node) and self._nodes is not None:
+            if not self._admission.looks_at_each("Node", ""):
+                self._nodes.add(NodePrototype(made, raw), raw, most)
+
+    def _node(self, prototype: NodePrototype, raw: Raw) -> Node | None:
+        if raw["metadata"]["name"] in self._objects.space("Node", ""):
+            return None
+        at = stamp(self._store.now)
+        made = prototype.copy(raw, self._generated.uid("Node"), self._store.version + 1, at)
+        self._objects.commit(ADDED, None, made)
+        return made
+
+    def _pod(self, prototype: PodPrototype, raw: Raw) -> Pod | None:
+        admitted, namespace = prototype.admitted(raw), prototype.pod.namespace
+        name = None if admitted is None else prototype.name_of_copy(raw)
+        taken = self._objects.space("Pod", namespace)
+        at = stamp(self._store.now)
+        if admitted is None or name is None or name in taken or not prototype.may_be_born(at):
+            return None
+        if prototype.generates:
+            name = self._generated.name("Pod", raw["metadata"]["generateName"], taken)
+        made = prototype.copy(admitted, name, self._generated.uid("Pod"), self._store.version + 1, at)
+        self._objects.commit_copy(made, prototype.indexed)
+        return made

@@ -1,0 +1,300 @@
+"""KeptStore: how objects come into the store, change and go, for the verbs of `Store` and for others that fill it.
+
+A write that was prepared is committed here. So are the writes of a journal, the objects of a dump or of the cluster
+that this one mirrors, and the changes of a fork.
+"""
+
+import builtins
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.api.schemas.check import check_schema
+from kschedd.api.schemas.kinds import BY_NAME, group_of
+from kschedd.api.text.times import stamp
+from kschedd.store.admission.chain import Admission
+from kschedd.store.admission.request import RequestAdmission
+from kschedd.store.admission_plugins.attributes import Attributes
+from kschedd.store.admission_plugins.resourcequota import Charge
+from kschedd.store.built_in import is_built_in
+from kschedd.store.creating import updates
+from kschedd.store.creating.cluster_rules import with_names
+from kschedd.store.creating.creation import Creation
+from kschedd.store.creating.job_selector import with_uid
+from kschedd.store.creating.replacement import Replacement
+from kschedd.store.custom_resources import kinds as custom
+from kschedd.store.deletion import finished, marked_pod
+from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Unadmitted
+from kschedd.store.managing import (
+    MANAGED,
+    NOBODY,
+    Component,
+    Managing,
+    noted_after,
+)
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventType
+from kschedd.store.objects.stored import retyped
+from kschedd.store.prototypes.generated import Generated
+from kschedd.store.prototypes.pod_strategy import MOST_NODE_AFFINITIES, PodStrategy
+from kschedd.store.reader import StoreReader
+from kschedd.store.trial import Changes, Key, changes_of, unchanged
+
+
+class KeptStore(StoreReader):
+    """See the module. `Store` sets the attributes."""
+
+    _generated: Generated
+    _admission: RequestAdmission
+    _pod_strategy: PodStrategy
+    _creation: Creation
+    _replacement: Replacement
+    _seeding: bool  # built-in objects are no request: no admission plugin of a file is called for them
+
+    def keep_admitted(self, most: int, node_affinities: int = MOST_NODE_AFFINITIES) -> None:
+        """Keep what admission made of at most so many kinds of pods, of as many without their amounts, and of so many
+        node affinities of theirs."""
+        self._pod_strategy.remembered.most = self._pod_strategy.remembered_without_amounts.most = most
+        self._pod_strategy.remembered_with_node_affinity.most = node_affinities
+
+    @property
+    def admitted_used(self) -> tuple[int, int]:
+        """Of how many kinds of pods that is kept, and of how many it was at most."""
+        remembered = self._pod_strategy.remembered
+        return len(remembered), remembered.most_kept
+
+    @property
+    def node_affinities_used(self) -> tuple[int, int]:
+        """The same of their node affinities."""
+        remembered = self._pod_strategy.remembered_with_node_affinity
+        return len(remembered), remembered.most_kept
+
+    @property
+    def admission(self) -> Admission:
+        return self._admission.chain
+
+    def replay(self, events: Iterable[tuple[EventType, Object]]) -> None:
+        """Take over writes that were committed before, as the journal has them; their versions follow on from ours."""
+        try:
+            for event_type, obj in events:
+                self._objects.commit(event_type, self._objects.find(obj.kind, obj.namespace, obj.name), obj)
+        finally:
+            self._generated.begin_at(self.version)
+
+    def roll_back(self, version: int) -> None:
+        """Take back what was written after this version, none of which was shown."""
+        self._objects.roll_back(version)
+
+    def take_in(self, objects: Iterable[Object]) -> Generator[None, None, builtins.list[Object]]:
+        """Hold objects as they stood in another cluster, each with the next version; those that were in the way.
+
+        What is built in gives way to the dump's object of its name; an object of the same uid is replaced; any other of
+        its name stays. It may be left wherever it yields, but nobody else may write before it is done.
+        """
+        in_the_way: builtins.list[Object] = []
+        for obj in objects:
+            old = self._objects.find(obj.kind, obj.namespace, obj.name)
+            if old is not None and old.uid != obj.uid and not is_built_in(old):
+                in_the_way.append(old)
+                continue
+            event: EventType = ADDED if old is None else MODIFIED
+            self._objects.commit(event, old, obj.at_version(self.log.version + 1), loaded=True)
+            yield
+        self._objects.forget_uids()
+        return in_the_way
+
+    def refuse_writes(self, refusal: ApiError) -> None:
+        """From now on nothing changes but by `reflect`: whatever else would be written is refused so."""
+        self._objects.refusal = refusal
+
+    def reflect(self, objects: Iterable[Object], gone: Iterable[Key]) -> Generator[None, None, None]:
+        """Hold objects as they stand in the cluster that this one mirrors, each with the next version, and let go of
+        those that are gone there. It may be left wherever it yields, but nobody else may write before it is done."""
+        refusal, self._objects.refusal = self._objects.refusal, None
+        try:
+            for key in gone:
+                if (old := self._objects.find(*key)) is not None:
+                    self._objects.commit(DELETED, old, old.at_version(self.log.version + 1))
+                    yield
+            for obj in objects:
+                old = self._objects.find(obj.kind, obj.namespace, obj.name)
+                if old is not None and old.uid != obj.uid:
+                    self._objects.commit(DELETED, old, old.at_version(self.log.version + 1))
+                    old = None
+                if old is None or old.raw != obj.at_version(old.resource_version).raw:
+                    event: EventType = ADDED if old is None else MODIFIED
+                    self._objects.commit(event, old, obj.at_version(self.log.version + 1), loaded=True)
+                yield
+        finally:
+            self._objects.refusal = refusal
+
+    def take_over(self, obj: Object) -> None:
+        """Hold an object as it was, with the version it had: for whoever starts a store. All of it or nothing."""
+        self._objects.place_whole(obj)
+
+    def changes_since(self, version: int) -> Changes:
+        return changes_of(version, self.log.written_after(version))
+
+    def adopt(self, changes: Changes) -> Generator[None, None, Mapping[Key, Object] | None]:
+        """Do here what was done to a fork, object by object; what they became here, or None if that is stale.
+
+        It may be left wherever it yields, but nobody else may write before it is done.
+        """
+        if not self.log.oldest <= changes.since <= self.version or changes.stale(self.log.written_after(changes.since)):
+            return None
+        if not (yield from unchanged(changes, self._objects.find)):
+            return None  # what the fork had seen was taken back
+        adopted: dict[Key, Object] = {}
+        for key, (old, new) in changes.objects.items():
+            if new is None:
+                assert old is not None, "what neither was nor is has not changed"
+                self._remove(old)
+            else:
+                version = self.log.version + 1
+                # A fork gives its own uids to objects that get others here.
+                uid = new.uid if old is not None and old.uid == new.uid else self._generated.uid(new.kind)
+                raw = {**new.raw, "metadata": {**new.metadata, "resourceVersion": str(version)}}
+                if new.kind == "Job" and uid != new.uid:
+                    here = retyped(new, with_uid(raw, uid))
+                else:
+                    raw["metadata"]["uid"] = uid
+                    here = attrs.evolve(new, resource_version=version, uid=uid, raw=raw)
+                self._objects.commit(ADDED if old is None else MODIFIED, old, here, loaded=key in changes.loaded)
+                adopted[key] = here
+            yield
+        return adopted
+
+    def _charge(self, charges: Iterable[Charge]) -> None:
+        """Write what is used of the quotas: the last thing that could keep the write itself from being done."""
+        for quota, used in charges:
+            self._write(quota, {**quota.raw, "status": {**quota.status, "used": used}})
+
+    def _create(
+        self, raw: Raw, managing: Managing, dry_run: bool, restore: bool = False, as_client: bool = False
+    ) -> Object:
+        kind, meta = self._creation.identified(raw, served=as_client)
+        try:
+            return self._create_identified(kind, meta, raw, managing, dry_run, restore)
+        except Unadmitted as refused:
+            if (raw.get("metadata") or {}).get("name"):
+                raise
+            raise Forbidden(refused.kind, meta.get("generateName") or "Unknown", refused.why) from None
+
+    def _create_identified(
+        self, kind: str, meta: dict[str, Any], raw: Raw, managing: Managing, dry_run: bool, restore: bool
+    ) -> Object:
+        name, namespace = meta["name"], meta.get("namespace") or ""
+        asked = Attributes("CREATE", kind, namespace, name)
+        self._admission.check_namespace(kind, namespace, name)
+        if self._admission.asks_who(kind) and not (kind in BY_NAME and check_schema(dict(raw))):
+            self._admission.authorize(asked, raw, None)
+        created = self._creation.new(kind, raw, meta, managing, restore=restore, dry_run=dry_run)
+        if (there := self._objects.find(kind, namespace, name)) is not None:
+            other = str(there.raw.get("apiVersion") or "")
+            alike = kind in BY_NAME or group_of(other) == group_of(str(raw.get("apiVersion") or ""))
+            raise AlreadyExists(kind, name, deleting=there.deleting, other="" if alike else other)
+        if not restore:
+            if not self._seeding:
+                self._admission.validate_whole(asked, created.raw, None)
+            charges = self._admission.charges(asked, created.raw, None)
+            if charges and not dry_run:
+                self._charge(charges)
+                created = created.at_version(self.log.version + 1)
+        if not dry_run:
+            self._objects.commit(ADDED, None, created, loaded=restore)
+        return created
+
+    def _replace(
+        self,
+        old: Object,
+        raw: Raw,
+        subresource: updates.Subresource,
+        with_status: bool,
+        dry_run: bool,
+        managing: Managing = NOBODY,
+    ) -> Object:
+        wanted, requested = self._replacement.checked(old, raw, subresource, with_status, dry_run)
+        if subresource not in updates.OF_STATUS:
+            asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
+            charges = self._admission.charges(asked, wanted, old.raw)
+            if not dry_run:
+                self._charge(charges)
+        wanted = self._replacement.managed(old, wanted, requested, subresource, managing)
+        if dry_run:
+            if _equal(old, wanted):
+                return old
+            meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
+            return retyped(old, {**wanted, "metadata": meta})
+        if "selfLink" in wanted["metadata"]:  # is not stored, so only an answer to a dry run has it
+            wanted["metadata"] = {field: each for field, each in wanted["metadata"].items() if field != "selfLink"}
+        noted = managing.manager if isinstance(managing.manager, Component) and subresource == "status" else ""
+        return self._write_or_remove(old, wanted, noted)
+
+    def _write_or_remove(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
+        """Write `wanted` unless nothing changes; if the object was only waiting for this change to go, it goes."""
+        if finished(old.kind, wanted):
+            gone = self._remove(old)
+            meta = {**wanted["metadata"], "resourceVersion": str(gone.resource_version)}
+            return retyped(old, {**wanted, "metadata": meta})
+        return self._write(old, wanted, noted)
+
+    def _write(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
+        if _equal(old, wanted):
+            return old
+        meta = {**wanted["metadata"], "resourceVersion": str(self.log.version + 1)}
+        if noted and MANAGED in meta:
+            meta[MANAGED] = noted_after(old, noted, stamp(self._now()))
+        wanted["metadata"] = meta
+        changed = retyped(old, wanted)
+        self._objects.commit(MODIFIED, old, changed)
+        return changed
+
+    def _remove(self, old: Object) -> Object:
+        gone = old.at_version(self.log.version + 1)
+        self._objects.commit(DELETED, old, gone)
+        if old.kind not in BY_NAME:
+            self._finish_definition(gone)
+        elif old.kind == custom.DEFINITION:
+            self._accept_freed_names()
+        return gone
+
+    def _finish_definition(self, gone: Object) -> None:
+        """Let the definition of a custom resource go if it was only waiting for this object."""
+        if self.count(gone.kind):
+            return
+        there = custom.definition_of(self, gone.raw)
+        if there is not None and there.deleting:
+            self._write_or_remove(there, custom.without_cleanup(there.raw))
+
+    def _accept_freed_names(self) -> None:
+        """A definition is gone: others may have the names that were its own."""
+        for definition in tuple(self.list(custom.DEFINITION)):
+            named = with_names(self, definition.raw)
+            if named["status"] != definition.raw.get("status"):
+                self._write(definition, named)
+
+    def finalize_namespace(self, name: str) -> Object:
+        """Let an emptied namespace go: the word of the one who emptied it."""
+        old = self.get("Namespace", "", name)
+        spec = {field: value for field, value in old.spec.items() if field != "finalizers"}
+        return self._write_or_remove(old, {**old.raw, "spec": spec})
+
+    def _end(self, old: Pod) -> Pod:
+        """Delete a pod that nobody has begun to delete, and that has nothing to wait for."""
+        going = marked_pod(old, self._now(), self.log.version + 1)
+        gone = going.at_version(self.log.version + 2)
+        self._objects.commit_end(old, going, gone)
+        return gone
+
+
+def _equal(old: Object, wanted: Raw) -> bool:
+    """Return whether `wanted` states what the object already is, at whichever version."""
+    meta = {**wanted["metadata"], "resourceVersion": old.metadata.get("resourceVersion")}
+    return meta == old.metadata and _but_metadata(wanted) == _but_metadata(old.raw)
+
+
+def _but_metadata(raw: Raw) -> dict[str, Any]:
+    """What the object states besides its metadata."""
+    return {part: value for part, value in raw.items() if value is not None and part != "metadata"}
