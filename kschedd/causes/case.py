@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from kschedd.api.nodes import Node
-from kschedd.api.objects import parse
+from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.causes.findings import Edit
 from kschedd.causes.workload import ExaminedWorkload
@@ -32,6 +32,8 @@ class Case:
     explanation: Explanation
     preempted: Sequence[PodPreempted] = ()  # pods of the namespace
     deviceless: frozenset[str] = frozenset()
+    extended: Object | None = None  # the claim for extended resources that stand for devices; `pod` is without these
+    extended_names: Sequence[str] = ()
 
     def after(self, edit: Edit) -> "Case":
         """The case as it would be with the workload changed so, and the pod with it."""

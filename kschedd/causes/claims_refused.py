@@ -24,13 +24,15 @@ from kschedd.store.errors import ApiError
 from kschedd.store.writes import Create
 
 Raw = Mapping[str, Any]
+_MOST_TRIED: Final = 32
 _BOUND: Final = re.compile(r"(maximum|minimum) storage usage per PersistentVolumeClaim is (\S+), but request is (\S+)")
 
 
 def claims_refused(store: ClusterWriter, workload: ExaminedWorkload) -> Iterator[FoundCause]:
     """Why claims that the workload's pods are to have are not there; nothing where all are, or would be created."""
     refused: dict[str, list[tuple[_ToCreate, str]]] = {}
-    for each in _to_create(store, workload):
+    missing = list(_to_create(store, workload))
+    for each in missing[:_MOST_TRIED]:
         try:
             store.create(dict(each.manifest), dry_run=True)
         except ApiError as refusal:
@@ -38,7 +40,9 @@ def claims_refused(store: ClusterWriter, workload: ExaminedWorkload) -> Iterator
             quota = QUOTA.search(why)
             refused.setdefault(quota[1] if quota is not None else each.volume, []).append((each, why))
     for those in refused.values():
-        yield _finding(store, workload, *those[0], len(those))
+        # Once a quota is used up, the rest is refused as well.
+        rest = max(0, len(missing) - _MOST_TRIED) if len(those) == _MOST_TRIED else 0
+        yield _finding(store, workload, *those[0], len(those) + rest)
 
 
 @attrs.frozen(eq=False)

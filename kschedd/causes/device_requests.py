@@ -7,7 +7,7 @@ change of one word in it that has it find some.
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import attrs
 
@@ -17,7 +17,7 @@ from kschedd.api.selecting.requirements import SelectorError
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, every, listed, some
 from kschedd.causes.device_selectors import Mended, mended, told_values
-from kschedd.causes.findings import CHANGE_OBJECT, REPLACE_OBJECT, FoundCause, RemedyOption, named
+from kschedd.causes.findings import CHANGE_OBJECT, REPLACE_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import as_new, created, deleted, patched
 from kschedd.devices.allocation.allocator import Allocator
@@ -33,7 +33,8 @@ from kschedd.store.cluster_api import ClusterReader
 
 Spec = dict[str, Any]
 Raw = Mapping[str, Any]
-_STEPS = 5_000  # of a search on one node
+EXTENDED: Final = "extended"  # in the entry of a claim that stands for extended resources
+_STEPS: Final = 5_000  # of a search on one node
 
 
 @attrs.frozen(eq=False)
@@ -170,7 +171,7 @@ def _no_class(
     hint = f" ({right} does)" if right else ""
     return FoundCause(
         "DeviceClassMissing",
-        f"DeviceClass {wrong}, which {_label(entry, claim)} asks for, does not exist{hint}",
+        f"DeviceClass {wrong}, which {label(entry, claim)} asks for, does not exist{hint}",
         objects,
         [_field(request)],
         [f"DeviceClasses: {some(there)}" if there else "there is no DeviceClass"],
@@ -226,7 +227,7 @@ def _unselected(
     return FoundCause(
         "DeviceSelectorUnmet",
         f"none of the {counted(len(of_class), 'device')} of class {wanted.device_class}{has}, meets the selector of "
-        f"{_label(entry, claim)}: `{failing}`",
+        f"{label(entry, claim)}: `{failing}`",
         [named(claim), ObjectNamed("DeviceClass", "", wanted.device_class)],
         [f"{_field(request)}.selectors"],
         [f"{len(of_class)} devices of class {wanted.device_class}: {value}" for value in values],
@@ -276,7 +277,7 @@ def _tainted(
 
     return FoundCause(
         "DevicesTainted",
-        f"{every(len(suiting), 'device')} that would do have the taint `{text}`, which {_label(entry, claim)} "
+        f"{every(len(suiting), 'device')} that would do have the taint `{text}`, which {label(entry, claim)} "
         "does not tolerate",
         [named(claim)],
         [f"{_field(request)}.tolerations"],
@@ -303,9 +304,11 @@ def _too_many(
             each["count"] = most
 
     options = asking(case, entry, claim, f"ask for {counted(most, 'device')}", change) if most else []
+    if most and len(entry.get(EXTENDED) or ()) == 1:
+        options = [_requesting(entry[EXTENDED][0], most)]
     return FoundCause(
         "RequestAboveEveryNode",
-        f"{counted(wanted.count, 'device')} of class {wanted.device_class} requested by {_label(entry, claim)}, the "
+        f"{counted(wanted.count, 'device')} of class {wanted.device_class} requested by {label(entry, claim)}, the "
         f"most on one node is {most}" + (f" ({where})" if most else ""),
         [named(claim), *([ObjectNamed("Node", "", where)] if most else [])],
         [f"{_field(request)}.count"],
@@ -313,11 +316,25 @@ def _too_many(
     )
 
 
+def _requesting(resource: str, number: int) -> RemedyOption:
+    def edit(spec: Spec) -> None:
+        for part in ("containers", "initContainers"):
+            for container in spec.get(part) or ():
+                for held in (container.get("resources") or {}).values():
+                    if isinstance(held, dict) and resource in held:
+                        held[resource] = str(number)
+
+    return RemedyOption(f"request {number} {resource}", edit=spec_edit(edit))
+
+
 def _field(request: DeviceRequest) -> str:
     return f"spec.devices.requests[{request.name}]"
 
 
-def _label(entry: Raw, claim: Object) -> str:
+def label(entry: Raw, claim: Object) -> str:
+    """The claim, or the template that it was made from, or the extended resource that it stands for."""
+    if entry.get(EXTENDED):
+        return f"the resource {listed(entry[EXTENDED])}"
     template = entry.get("resourceClaimTemplateName")
     return f"ResourceClaimTemplate {template}" if template else f"ResourceClaim {claim.name}"
 
@@ -342,6 +359,8 @@ def asking(case: Case, entry: Raw, claim: Object, summary: str, change: Callable
     Specs of claims and of templates cannot be changed. A second template leaves pods that run with the first in peace.
     """
     template = entry.get("resourceClaimTemplateName")
+    if entry.get(EXTENDED):
+        return []
     if template is None:
         made = as_new(claim.raw)
         made["spec"] = copy.deepcopy(made["spec"])

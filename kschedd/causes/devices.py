@@ -1,5 +1,6 @@
 """Causes in resource claims: what is missing, devices that no selector finds, devices elsewhere or in use."""
 
+import copy
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -14,7 +15,7 @@ from kschedd.api.selecting.selectors import parse_node_selector
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, listed, some
 from kschedd.causes.claims import as_many_as_scheduled
-from kschedd.causes.device_requests import Devices, asking, request_at_fault
+from kschedd.causes.device_requests import EXTENDED, Devices, asking, label, request_at_fault
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.places import clashing, demanded, meeting
@@ -22,6 +23,8 @@ from kschedd.causes.steps import as_new, created
 from kschedd.causes.storage import skips_scheduler
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.devices.claims import ClaimError, allocation, claim_name, generated_claim, read_claim, reserved_for
+from kschedd.devices.dra_manager import DRAManager
+from kschedd.devices.extended_resources import extended_resource_claim, may_be_devices, node_claim
 from kschedd.store.cluster_api import ClusterReader
 
 Spec = dict[str, Any]
@@ -42,17 +45,79 @@ class _Used:
     @property
     def label(self) -> str:
         """The claim, or the template that it was made from."""
-        template = self.entry.get("resourceClaimTemplateName")
-        return f"{_TEMPLATE} {template}" if template else f"{_CLAIM} {self.claim.name}"
+        return label(self.entry, self.claim)
+
+
+def by_claims(case: Case) -> Case:
+    """The case with a claim in the place of extended resources that a DeviceClass stands behind."""
+    handle = case.engine.machine.handle
+    manager = handle.shared(DRAManager)
+    asked = None
+    if handle.rules.extended_resources:
+        asked = extended_resource_claim(case.pod, manager.resolver, manager.extended_claim)
+    if asked is None:
+        return case
+    classes = manager.resolver.classes()
+    offered = {name for node in case.nodes.values() for name, amount in node.allocatable.items() if amount}
+    resources = [name for name in asked.resources if name in classes and name not in offered]
+    if not resources:
+        return case
+    raw = copy.deepcopy(dict(case.pod.raw))
+    for part in ("containers", "initContainers"):
+        for container in raw["spec"].get(part) or ():
+            for held in (container.get("resources") or {}).values():
+                for name in resources:
+                    if isinstance(held, dict):
+                        held.pop(name, None)
+    claim = node_claim(asked, case.pod, resources, classes).obj
+    return attrs.evolve(case, pod=Pod.from_raw(raw), extended=claim, extended_names=tuple(resources))
+
+
+def no_such_device_resource(case: Case) -> FoundCause | None:
+    """A resource that no node offers, while a DeviceClass stands behind one with nearly the same name."""
+    handle = case.engine.machine.handle
+    if not handle.rules.extended_resources:
+        return None
+    classes = handle.shared(DRAManager).resolver.classes()
+    for resource in case.pod.requests:
+        if any(node.allocatable.get(resource, 0) for node in case.nodes.values()) or resource in classes:
+            continue
+        likely = nearest(resource, classes)
+        if likely is None or not may_be_devices(resource):
+            continue
+        device_class = classes[likely]
+        return FoundCause(
+            "ResourceMisspelled",
+            f"no node offers the resource `{resource}`; DeviceClass {device_class.name} stands for `{likely}`",
+            [named(device_class)],
+            [f"{'.'.join(case.workload.path)}.containers[].resources.requests[{resource}]"],
+            options=[RemedyOption(f"request {likely}", edit=spec_edit(_requesting(resource, likely)))],
+        )
+    return None
+
+
+def _requesting(wrong: str, right: str) -> Any:
+    def edit(spec: Spec) -> None:
+        for part in ("containers", "initContainers"):
+            for container in spec.get(part) or ():
+                for held in (container.get("resources") or {}).values():
+                    if isinstance(held, dict) and wrong in held:
+                        held[right] = held.pop(wrong)
+
+    return edit
 
 
 def _entries(case: Case) -> Sequence[Raw]:
     return tuple(case.pod.pod_spec.raw.get("resourceClaims") or ())
 
 
+def _asks(case: Case) -> bool:
+    return bool(_entries(case)) or case.extended is not None
+
+
 def _used(case: Case) -> list[_Used]:
     """The pod's claims that are there."""
-    found = []
+    found = [] if case.extended is None else [_Used({EXTENDED: case.extended_names}, case.extended)]
     for entry in _entries(case):
         try:
             name, _ = claim_name(case.pod, entry)
@@ -69,7 +134,7 @@ def _used(case: Case) -> list[_Used]:
 
 def device_claims_at_fault(case: Case) -> Iterator[FoundCause]:
     """What is wrong with each resource claim of the pod, whichever node it is for."""
-    if not _entries(case):
+    if not _asks(case):
         return
     for entry in _entries(case):
         finding = _missing(case, entry)
@@ -166,24 +231,27 @@ def _nodes_of(case: Case, used: _Used) -> set[str]:
 def devices_reach(case: Case) -> set[str]:
     """The nodes that the devices of the pod's claims allow: those it has, and those it could get if none was in use."""
     nodes = set(case.nodes)
-    if not _entries(case):
+    if not _asks(case):
         return nodes
     used = _used(case)
     for each in used:
         if allocation(each.claim) is not None:
             nodes &= _nodes_of(case, each)
     open_claims = [each.claim for each in used if allocation(each.claim) is None]
-    return Devices.of(case).possible(open_claims, nodes) if open_claims else nodes
+    if not open_claims:
+        return nodes
+    refused = nodes & case.rejected_by(_PLUGIN)
+    return (nodes - refused) | Devices.of(case).possible(open_claims, refused)
 
 
 def device_elsewhere(case: Case) -> FoundCause | None:
     """Devices that are, or would be, where the pod may not go; None if it may."""
-    if not _entries(case):
+    if not _asks(case):
         return None
     for used in _used(case):
         if allocation(used.claim) is not None and not _nodes_of(case, used) & case.selected:
             return _allocated_elsewhere(case, used)
-    reach = devices_reach(case)
+    reach = set(case.nodes) - case.deviceless
     if reach & case.selected:
         return None
     open_ = [used for used in _used(case) if allocation(used.claim) is None]

@@ -21,11 +21,13 @@ from kschedd.causes.case import Case, case_of, some
 from kschedd.causes.claims_refused import claims_refused
 from kschedd.causes.creating import held, not_created, not_created_yet, selected_nothing, template_pod
 from kschedd.causes.devices import (
+    by_claims,
     device_claims_at_fault,
     device_elsewhere,
     devices_reach,
     devices_taken,
     devices_told,
+    no_such_device_resource,
     own_claims,
     unscheduled_devices,
 )
@@ -53,6 +55,7 @@ _MOST_CAUSES: Final = 3
 #: demands on nodes, in the order in which they narrow them down: the first that leaves none is a cause
 _DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
     no_node_selected,
+    no_such_device_resource,
     no_such_resource,
     volume_elsewhere,
     device_elsewhere,
@@ -202,11 +205,12 @@ def _pending(
         yield unknown
     if case is None:
         return
+    case = by_claims(case)
     claims = [*claims_at_fault(case), *device_claims_at_fault(case)]
     yield from claims
     if claims or claimless:
         # What else is wrong shows once the claims are left out.
-        case = case_of(cluster.engine, workload, _without_claims(pod))
+        case = case_of(cluster.engine, workload, _without_claims(case.pod))
     gate = gated(case)
     if gate is not None:
         yield gate
@@ -218,6 +222,7 @@ def _pending(
             yield waits
         return
     for _ in range(_MOST_CAUSES):
+        case = by_claims(case)
         case = attrs.evolve(case, deviceless=frozenset(set(case.nodes) - devices_reach(case)))
         finding = _unmet_demand(case)
         if finding is None:

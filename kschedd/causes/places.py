@@ -1,5 +1,6 @@
 """Causes in where volumes are, or would be made: the nodes that reach them are not those where the pod may go."""
 
+import copy
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
@@ -9,10 +10,11 @@ from kschedd.api.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from kschedd.api.objects import Object
 from kschedd.api.quantity import format_value
 from kschedd.api.selecting.selectors import IN, LabelSelector, NodeSelector, SelectorError, parse_label_selector
+from kschedd.causes.amounts import created_node
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, listed, some
 from kschedd.causes.claims import ClaimUse, asking, claims_of, of_class, provisioning_classes, storage_text
-from kschedd.causes.findings import FoundCause, RemedyOption, named, spec_edit
+from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.matching import suiting
 from kschedd.causes.selecting import Demand, demands
 from kschedd.storage.claims import class_of, fully_bound, requested_bytes, volume_of
@@ -205,8 +207,22 @@ def _nowhere(case: Case, place: _Place) -> FoundCause:
         place.objects,
         ["spec.nodeAffinity of the volume"],
         evidence,
-        [] if place.bound else _classes_instead(case, place),
+        _nodes_there(case, place) if place.bound else _classes_instead(case, place),
     )
+
+
+def _nodes_there(case: Case, place: _Place) -> list[RemedyOption]:
+    """A further node where the volume is, like one that the pod selects."""
+    if not place.key or word(place.key) == "node" or not case.selected:
+        return []
+    like = case.nodes[max(case.selected, key=lambda name: (case.holds(case.nodes[name]), name))]
+    raw = copy.deepcopy(dict(like.raw))
+    labels = raw["metadata"].setdefault("labels", {})
+    # Whatever else says where the node is follows.
+    labels.update({key: place.values[0] for key in (*labels, place.key) if word(key) == word(place.key)})
+    steps = [created_node(case, raw, 0)]
+    text = f"add a node like {like.name} {place.where}"
+    return [RemedyOption(text, ADD_OBJECT, steps=steps, target=f"node/{like.name}")]
 
 
 def _by_other_labels(case: Case, place: _Place) -> Iterator[str]:
