@@ -61,7 +61,7 @@ class DiagnosisAnswer:
     scheduled: Annotated[int, "pods that have a node"]
     pending: Annotated[int, "pods that have none"]
     missing: Annotated[int, "pods that its controller has not created"]
-    pod: Annotated[str, "namespace/name of the pod that was examined; empty: there is none"]
+    examined: Annotated[str, "namespace/name of the pod that was examined; empty: there is none"]
     cause: CauseAnswer
     also: Annotated[Sequence[CauseAnswer], "further causes: each is enough to keep the workload from its nodes"]
     confidence: Annotated[str, "certain (follows from the objects) or likely (the plainest of several readings)"]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import SpreadConstraint
-from kschedd.causes.case import Case, counted, some, values_by_key
+from kschedd.causes.case import Case, counted, listed, some, values_by_key
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
 from kschedd.causes.tainted import said, untolerated
@@ -161,7 +161,10 @@ def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mappin
     blocked = {domain: _blockers(case, key, domain) for domain in lowest}
     reasons = Counter(reason for said in blocked.values() for reason in said)
     plugin = reasons.most_common(1)[0][0] if reasons else ""
+    others = [each for other, each in _hard(case.pod) if other != place]
     why = f": {_in_words(plugin)}" if plugin else ""
+    if not plugin and others:
+        why = f": the constraint over {listed([f'`{each.topology_key}`' for each in others])} keeps it off them"
     lows = f"`{key}={lowest[0]}` has {counted(least, 'pod')}"
     if len(lowest) > 1:
         lows = f"{len(lowest)} values of `{key}` ({some(lowest)}) have {counted(least, 'pod')}"

@@ -27,6 +27,28 @@ _OF_CONTROLLERS: Final = (
     "batch.kubernetes.io/controller-uid",
     "batch.kubernetes.io/job-name",
 )
+#: what the API server fills in. Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go, DefaultTolerationSeconds
+_POD_DEFAULTS: Final[Raw] = {
+    "dnsPolicy": "ClusterFirst",
+    "enableServiceLinks": True,
+    "preemptionPolicy": "PreemptLowerPriority",
+    "restartPolicy": "Always",
+    "schedulerName": "default-scheduler",
+    "securityContext": {},
+    "serviceAccount": "default",
+    "serviceAccountName": "default",
+    "terminationGracePeriodSeconds": 30,
+}
+_CONTAINER_DEFAULTS: Final[Raw] = {
+    "resources": {},
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "volumeMounts": [],
+}
+_ADDED_TOLERATIONS: Final = tuple(
+    {"effect": "NoExecute", "key": f"node.kubernetes.io/{key}", "operator": "Exists", "tolerationSeconds": 300}
+    for key in ("not-ready", "unreachable")
+)
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _OF_BINDING: Final = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/storage-provisioner")
 _PROTECTION: Final = "kubernetes.io/pvc-protection"
@@ -155,7 +177,24 @@ def as_new(raw: Raw) -> dict[str, Any]:
         for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
             mounts = container.get("volumeMounts") or ()
             container["volumeMounts"] = [m for m in mounts if not str(m.get("name")).startswith("kube-api-access-")]
+        _without_defaults(spec)
+    for part in (meta, spec):
+        for field in [field for field, value in part.items() if value in ({}, [], None)]:
+            del part[field]
     return made
+
+
+def _without_defaults(spec: dict[str, Any]) -> None:
+    """Take out of a pod's spec what the API server fills in for everybody."""
+    for field, value in _POD_DEFAULTS.items():
+        if spec.get(field) == value:
+            del spec[field]
+    spec.pop("priority", None)  # follows from priorityClassName
+    spec["tolerations"] = [each for each in spec.get("tolerations") or () if each not in _ADDED_TOLERATIONS]
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        for field, value in _CONTAINER_DEFAULTS.items():
+            if container.get(field) == value:
+                del container[field]
 
 
 def _without_binding(meta: dict[str, Any], spec: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ def gated(case: Case) -> FoundCause | None:
     return FoundCause(
         "SchedulingGated",
         f"the scheduling gate{'s' * (len(gates) > 1)} {names} {'have' if len(gates) > 1 else 'has'} not been removed: "
-        "whoever set it removes it when its condition is met",
+        f"whoever set {'them removes them' if len(gates) > 1 else 'it removes it'} when the time has come",
         [named(case.pod)],
         [f"{'.'.join(case.workload.path)}.schedulingGates"],
         passing=True,

@@ -149,11 +149,13 @@ def _of_workload(
         found = _diagnosis(session, kind.name, name, namespace or "default")
     except RpcError as error:
         raise with_near_name(session, error, kind, name, namespace or "default") from error
-    if not found["pod"]:
+    if not found["examined"]:
         return found
     params = {"node": options.node} if options.node else {}
     try:
-        answer = session.daemon.call("scheduler.explain", pod=found["pod"], suggestions=bool(options.node), **params)
+        answer = session.daemon.call(
+            "scheduler.explain", pod=found["examined"], suggestions=bool(options.node), **params
+        )
     except RpcError:  # no profile is there for it, or there is none of its pods yet: the diagnosis says so
         return found
     return {**answer, **found}
