@@ -66,12 +66,15 @@ class Devices:
         """The devices of the request's class that meet its selectors."""
         return [d for d in self.of_class(request.device_class) if _meets(d, expressions(request.selectors))]
 
-    def is_on(self, device: Device, node: Node) -> bool:
-        """Whether the node can use the device."""
-        try:
-            return device.reach.includes(node)
-        except SelectorError:
-            return False
+    def on(self, names: Iterable[str], devices: Iterable[Device]) -> dict[str, list[Device]]:
+        """Those of the devices that each of these nodes can use."""
+        found: dict[str, list[Device]] = {name: [] for name in names}
+        for device in devices:
+            own = device.reach.node_name
+            for name in (own,) if own else found:
+                if name in found and _reaches(device, self.nodes[name]):
+                    found[name].append(device)
+        return found
 
     def possible(self, claims: Iterable[Object], nodes: Iterable[str]) -> set[str]:
         """Those of the nodes where all these claims could be allocated if no device was in use."""
@@ -85,6 +88,13 @@ class Devices:
             _STEPS,
         )
         return {name for name in nodes if _finds(allocator, self.nodes[name])}
+
+
+def _reaches(device: Device, node: Node) -> bool:
+    try:
+        return device.reach.includes(node)
+    except SelectorError:
+        return False
 
 
 def _finds(allocator: Allocator, node: Node) -> bool:
@@ -134,7 +144,7 @@ def _at_fault(
         return _tainted(case, entry, claim, request, wanted, suiting)
     if wanted.mode == "All":
         return None
-    by_node = {name: sum(devices.is_on(d, node) for d in suiting) for name, node in case.nodes.items()}
+    by_node = {name: len(there) for name, there in devices.on(case.nodes, suiting).items()}
     where = max(by_node, key=lambda name: (by_node[name], name), default="")
     most = by_node.get(where, 0)
     if most >= wanted.count:

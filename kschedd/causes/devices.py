@@ -370,10 +370,11 @@ def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
     for used in open_:
         for request in read_claim(used.claim).requests:
             wanted = request.subrequests[0]
-            suiting = [d for d in devices.suiting(wanted) if any(devices.is_on(d, case.nodes[n]) for n in full)]
-            held = [device for device in suiting if device.id in devices.in_use]
+            by_node = devices.on(full, devices.suiting(wanted))
+            suiting = {device.id: device for there in by_node.values() for device in there}
+            held = [number for number in suiting if number in devices.in_use]
             count = len(suiting) if wanted.mode == "All" else wanted.count
-            most = max(sum(devices.is_on(d, case.nodes[n]) and d not in held for d in suiting) for n in full)
+            most = max(sum(device.id not in devices.in_use for device in there) for there in by_node.values())
             if most >= count and wanted.mode != "All":
                 continue
             whole = wanted.mode == "All"
