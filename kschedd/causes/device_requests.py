@@ -63,11 +63,11 @@ class Devices:
         return [] if found is None else [d for d in self.all if _meets(d, expressions(found.spec.get("selectors")))]
 
     def suiting(self, request: DeviceSubRequest) -> list[Device]:
-        """The devices of the request's class that meet its selectors."""
+        """Return the devices of the request's class that meet its selectors."""
         return [d for d in self.of_class(request.device_class) if _meets(d, expressions(request.selectors))]
 
     def on(self, names: Iterable[str], devices: Iterable[Device]) -> dict[str, list[Device]]:
-        """Those of the devices that each of these nodes can use."""
+        """Return the devices among these that each of the nodes can use."""
         found: dict[str, list[Device]] = {name: [] for name in names}
         for device in devices:
             own = device.reach.node_name
@@ -77,7 +77,7 @@ class Devices:
         return found
 
     def possible(self, claims: Iterable[Object], nodes: Iterable[str]) -> set[str]:
-        """Those of the nodes where all these claims could be allocated if no device was in use."""
+        """Return the nodes among these where all claims could be allocated if no device was in use."""
         wanted = tuple(read_claim(claim) for claim in claims)
         allocator = Allocator(
             wanted,
@@ -121,7 +121,7 @@ def _meets(device: Device, wanted: Sequence[str]) -> bool:
 def request_at_fault(
     case: Case, devices: Devices, entry: Raw, claim: Object, request: DeviceRequest
 ) -> FoundCause | None:
-    """Why nothing that is published would ever serve the request; None if something would."""
+    """Return why no published device would ever serve the request; None if one would."""
     unknown = [sub for sub in request.subrequests if case.store.find("DeviceClass", "", sub.device_class) is None]
     if unknown:  # of one alternative: the scheduler does not go on to the next
         return _no_class(case, entry, claim, request, unknown)
@@ -342,7 +342,7 @@ def _field(request: DeviceRequest) -> str:
 
 
 def label(entry: Raw, claim: Object) -> str:
-    """The claim, or the template that it was made from, or the extended resource that it stands for."""
+    """Return the claim, or the template that it was made from, or the extended resource that it stands for."""
     if entry.get(EXTENDED):
         return f"the resource {listed(entry[EXTENDED])}"
     template = entry.get("resourceClaimTemplateName")
