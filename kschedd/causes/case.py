@@ -121,7 +121,10 @@ def values_by_key(labels: Iterable[Mapping[str, str]]) -> dict[str, Counter[str]
     found: dict[str, Counter[str]] = {}
     for each in labels:
         for key, value in each.items():
-            found.setdefault(key, Counter())[value] += 1
+            counts = found.get(key)
+            if counts is None:
+                counts = found[key] = Counter()
+            counts[value] += 1
     return found
 
 

@@ -1,12 +1,22 @@
 """Causes in what the pod demands of a node's labels: nodeSelector, required node affinity, spec.nodeName."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.nodes import HOSTNAME_LABEL
-from kschedd.api.selecting.selectors import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN, parse_node_selector_term
+from kschedd.api.selecting.selectors import (
+    DOES_NOT_EXIST,
+    EXISTS,
+    GT,
+    IN,
+    LT,
+    NOT_IN,
+    NodeSelectorTerm,
+    parse_node_selector_term,
+)
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, counted, listed, some
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
@@ -18,7 +28,7 @@ _SIGNS: Final = {GT: ">", LT: "<"}
 Spec = dict[str, Any]
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Demand:
     """One requirement on a node. `place`: how to find it in the pod's spec; `term` None: of the nodeSelector."""
 
@@ -30,10 +40,12 @@ class Demand:
     of_fields: bool = False
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        return self._term.matches(labels, name)
+
+    @cached_property
+    def _term(self) -> NodeSelectorTerm:
         raw = {"key": self.key, "operator": self.operator, "values": list(self.values)}
-        return parse_node_selector_term({"matchFields" if self.of_fields else "matchExpressions": [raw]}).matches(
-            labels, name
-        )
+        return parse_node_selector_term({"matchFields" if self.of_fields else "matchExpressions": [raw]})
 
     @property
     def field(self) -> str:
