@@ -48,14 +48,14 @@ class ClaimUse:
 
     @property
     def written(self) -> str:
-        """What a person changes: the claim, or what it is made from."""
+        """The claim, or the template that it is made from: the object to change."""
         if self.home is Home.OBJECT:
             return str(self)
         return f"{'claim template' if self.home is Home.STATEFUL_SET else 'ephemeral volume'} {self.volume}"
 
 
 def claims_of(case: Case) -> list[ClaimUse]:
-    """The claims that the examined pod uses."""
+    """Return the claims that the examined pod uses."""
     templates = {str(each["metadata"]["name"]) for each in claim_templates(case.workload.obj)}
     stateful = case.workload.kind == "StatefulSet"
     names = {}
@@ -76,7 +76,7 @@ def claims_of(case: Case) -> list[ClaimUse]:
 
 
 def provisioning_classes(store: ClusterReader) -> list[Object]:
-    """The classes that volumes are made for, the default one first."""
+    """Return the classes with a provisioner, the default one first."""
     classes = [each for each in store.list("StorageClass") if each.raw.get("provisioner") not in (None, NO_PROVISIONER)]
     default = default_class(store.list("StorageClass"))
     return sorted(classes, key=lambda each: (default is None or each.name != default.name, each.name))
@@ -86,7 +86,7 @@ def provisioning_classes(store: ClusterReader) -> list[Object]:
 
 
 def asking(case: Case, use: ClaimUse, summary: str, change: Callable[[Spec], None]) -> RemedyOption:
-    """The option that has the claim ask for something else; `change` changes its spec in place."""
+    """Return the option that has the claim ask for something else; `change` changes its spec in place."""
     if use.home is not Home.OBJECT:
         return changing_template(case.workload, case.store, use.volume, use.home, summary, change)
     assert use.claim is not None, "a claim is expected that can be replaced"
@@ -102,7 +102,7 @@ def changing_template(
     summary: str,
     change: Callable[[Spec], None],
 ) -> RemedyOption:
-    """The option that changes a template of claims in the workload."""
+    """Return the option that changes a template of claims in the workload."""
     if home is Home.EPHEMERAL:
         return RemedyOption(summary, edit=spec_edit(_of_ephemeral(volume, change)))
     steps = _stateful(workload, store, volume, change)
@@ -110,7 +110,7 @@ def changing_template(
 
 
 def of_class(case: Case, use: ClaimUse, names: Sequence[str]) -> Iterator[RemedyOption]:
-    """Options that have the claim ask for one of these classes."""
+    """Yield options that have the claim ask for one of these classes."""
     for name in names:
         yield asking(case, use, f"have {use.written} ask for class {name}", _with_class(name))
 
@@ -166,7 +166,7 @@ def _unbound(workload: ExaminedWorkload, store: ClusterReader, template: str) ->
 
 
 def as_many_as_scheduled(case: Case) -> list[RemedyOption]:
-    """The option to have no more replicas than have a node."""
+    """Return the option to have no more replicas than have a node."""
     fits = len(case.workload.scheduled)
     if not fits or "replicas" not in case.workload.spec:
         return []
@@ -178,11 +178,11 @@ def as_many_as_scheduled(case: Case) -> list[RemedyOption]:
 
 
 def storage_text(spec: Mapping[str, Any]) -> str:
-    """The amount of storage that a claim's spec asks for, as it is written."""
+    """Return the amount of storage that a claim's spec requests, as it is written."""
     return str(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
 
 
 def class_word(claim: Object) -> str:
-    """`class fast`, or `no class`."""
+    """Return `class fast`, or `no class`."""
     name = class_of(claim)
     return f"class {name}" if name else "no class"

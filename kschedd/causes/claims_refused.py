@@ -29,7 +29,7 @@ _BOUND: Final = re.compile(r"(maximum|minimum) storage usage per PersistentVolum
 
 
 def claims_refused(store: ClusterWriter, workload: ExaminedWorkload) -> Iterator[FoundCause]:
-    """Why claims that the workload's pods are to have are not there; nothing where all are, or would be created."""
+    """Yield why claims of the workload's pods were not created; nothing if all are there, or would be created."""
     refused: dict[str, list[tuple[_ToCreate, str]]] = {}
     missing = list(_to_create(store, workload))
     for each in missing[:_MOST_TRIED]:

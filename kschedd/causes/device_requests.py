@@ -63,18 +63,21 @@ class Devices:
         return [] if found is None else [d for d in self.all if _meets(d, expressions(found.spec.get("selectors")))]
 
     def suiting(self, request: DeviceSubRequest) -> list[Device]:
-        """The devices of the request's class that meet its selectors."""
+        """Return the devices of the request's class that meet its selectors."""
         return [d for d in self.of_class(request.device_class) if _meets(d, expressions(request.selectors))]
 
-    def is_on(self, device: Device, node: Node) -> bool:
-        """Whether the node can use the device."""
-        try:
-            return device.reach.includes(node)
-        except SelectorError:
-            return False
+    def on(self, names: Iterable[str], devices: Iterable[Device]) -> dict[str, list[Device]]:
+        """Return the devices among these that each of the nodes can use."""
+        found: dict[str, list[Device]] = {name: [] for name in names}
+        for device in devices:
+            own = device.reach.node_name
+            for name in (own,) if own else found:
+                if name in found and _reaches(device, self.nodes[name]):
+                    found[name].append(device)
+        return found
 
     def possible(self, claims: Iterable[Object], nodes: Iterable[str]) -> set[str]:
-        """Those of the nodes where all these claims could be allocated if no device was in use."""
+        """Return the nodes among these where all claims could be allocated if no device was in use."""
         wanted = tuple(read_claim(claim) for claim in claims)
         allocator = Allocator(
             wanted,
@@ -85,6 +88,13 @@ class Devices:
             _STEPS,
         )
         return {name for name in nodes if _finds(allocator, self.nodes[name])}
+
+
+def _reaches(device: Device, node: Node) -> bool:
+    try:
+        return device.reach.includes(node)
+    except SelectorError:
+        return False
 
 
 def _finds(allocator: Allocator, node: Node) -> bool:
@@ -111,7 +121,7 @@ def _meets(device: Device, wanted: Sequence[str]) -> bool:
 def request_at_fault(
     case: Case, devices: Devices, entry: Raw, claim: Object, request: DeviceRequest
 ) -> FoundCause | None:
-    """Why nothing that is published would ever serve the request; None if something would."""
+    """Return why no published device would ever serve the request; None if one would."""
     unknown = [sub for sub in request.subrequests if case.store.find("DeviceClass", "", sub.device_class) is None]
     if unknown:  # of one alternative: the scheduler does not go on to the next
         return _no_class(case, entry, claim, request, unknown)
@@ -134,7 +144,7 @@ def _at_fault(
         return _tainted(case, entry, claim, request, wanted, suiting)
     if wanted.mode == "All":
         return None
-    by_node = {name: sum(devices.is_on(d, node) for d in suiting) for name, node in case.nodes.items()}
+    by_node = {name: len(there) for name, there in devices.on(case.nodes, suiting).items()}
     where = max(by_node, key=lambda name: (by_node[name], name), default="")
     most = by_node.get(where, 0)
     if most >= wanted.count:
@@ -332,7 +342,7 @@ def _field(request: DeviceRequest) -> str:
 
 
 def label(entry: Raw, claim: Object) -> str:
-    """The claim, or the template that it was made from, or the extended resource that it stands for."""
+    """Return the claim, or the template that it was made from, or the extended resource that it stands for."""
     if entry.get(EXTENDED):
         return f"the resource {listed(entry[EXTENDED])}"
     template = entry.get("resourceClaimTemplateName")

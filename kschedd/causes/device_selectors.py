@@ -31,7 +31,7 @@ class Mended:
 
 
 def mended(text: str, devices: Sequence[Device]) -> Mended | None:
-    """The selector with one word changed so that it selects a device; None if no word does."""
+    """Return the selector with one word changed so that it selects a device; None if no word does."""
     kinds = _kinds(devices)
     found = [fix for match in _WORDS.finditer(text) for fix in _with_other_word(text, match, kinds)]
     # A word that is nearly right is meant; otherwise the value of an attribute is, rather than the name of one.
@@ -112,7 +112,7 @@ def _values(devices: Iterable[Device]) -> set[str]:
 
 
 def told_values(text: str, devices: Sequence[Device]) -> list[str]:
-    """What devices have of the attributes and capacities that the selector names: `memory 40Gi`."""
+    """Return the values that devices have of the attributes and capacities in the selector: `memory 40Gi`."""
     counts: dict[str, Counter[str]] = {}
     for device in devices:
         for name, attribute in (device.raw.get("attributes") or {}).items():

@@ -49,7 +49,7 @@ class _Used:
 
 
 def by_claims(case: Case) -> Case:
-    """The case with a claim in the place of extended resources that a DeviceClass stands behind."""
+    """Return the case with a claim in the place of extended resources that a DeviceClass stands behind."""
     handle = case.engine.machine.handle
     manager = handle.shared(DRAManager)
     asked = None
@@ -74,7 +74,7 @@ def by_claims(case: Case) -> Case:
 
 
 def no_such_device_resource(case: Case) -> FoundCause | None:
-    """A resource that no node offers, while a DeviceClass stands behind one with nearly the same name."""
+    """Return a resource that no node offers, while a DeviceClass stands behind one with nearly the same name."""
     handle = case.engine.machine.handle
     if not handle.rules.extended_resources:
         return None
@@ -133,7 +133,7 @@ def _used(case: Case) -> list[_Used]:
 
 
 def device_claims_at_fault(case: Case) -> Iterator[FoundCause]:
-    """What is wrong with each resource claim of the pod, whichever node it is for."""
+    """Yield what is wrong with each resource claim of the pod on any node."""
     if not _asks(case):
         return
     for entry in _entries(case):
@@ -229,7 +229,7 @@ def _nodes_of(case: Case, used: _Used) -> set[str]:
 
 
 def devices_reach(case: Case) -> set[str]:
-    """The nodes that the devices of the pod's claims allow: those it has, and those it could get if none was in use."""
+    """Return the nodes with the devices of the pod's claims: allocated ones, or such as would do if none was in use."""
     nodes = set(case.nodes)
     if not _asks(case):
         return nodes
@@ -245,7 +245,7 @@ def devices_reach(case: Case) -> set[str]:
 
 
 def device_elsewhere(case: Case) -> FoundCause | None:
-    """Devices that are, or would be, where the pod may not go; None if it may."""
+    """Return that the pod's devices are, or would be, where it may not go; None if it may."""
     if not _asks(case):
         return None
     for used in _used(case):
@@ -323,7 +323,7 @@ def _without_constraints(claim: Object) -> Object:
 
 
 def devices_told(case: Case) -> str:
-    """The allocated claims that keep the pod to some nodes; "" if none does."""
+    """Return the allocated claims that keep the pod to some nodes; "" if none does."""
     kept = [used for used in _used(case) if allocation(used.claim) is not None]
     parts = [
         f"{_CLAIM} {used.claim.name} is allocated on {some(_nodes_of(case, used))}"
@@ -334,7 +334,7 @@ def devices_told(case: Case) -> str:
 
 
 def own_claims(case: Case) -> list[RemedyOption]:
-    """The option that the workload's pods have a claim each, where they share one that other pods of it have."""
+    """Return the option of a claim for each pod, where the workload's pods share one."""
     mine = {pod.uid for pod in case.workload.pods}
     found = []
     for used in _used(case):
@@ -361,7 +361,7 @@ def own_claims(case: Case) -> list[RemedyOption]:
 
 
 def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Nodes with such devices, which other claims have."""
+    """Return that other claims have the devices of nodes that would do otherwise; None if they do not."""
     full = sorted(name for name in among if _PLUGIN in case.rejections.get(name, {}))
     open_ = [used for used in _used(case) if allocation(used.claim) is None]
     if not full or not open_:
@@ -370,10 +370,11 @@ def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
     for used in open_:
         for request in read_claim(used.claim).requests:
             wanted = request.subrequests[0]
-            suiting = [d for d in devices.suiting(wanted) if any(devices.is_on(d, case.nodes[n]) for n in full)]
-            held = [device for device in suiting if device.id in devices.in_use]
+            by_node = devices.on(full, devices.suiting(wanted))
+            suiting = {device.id: device for there in by_node.values() for device in there}
+            held = [number for number in suiting if number in devices.in_use]
             count = len(suiting) if wanted.mode == "All" else wanted.count
-            most = max(sum(devices.is_on(d, case.nodes[n]) and d not in held for d in suiting) for n in full)
+            most = max(sum(device.id not in devices.in_use for device in there) for there in by_node.values())
             if most >= count and wanted.mode != "All":
                 continue
             whole = wanted.mode == "All"
@@ -433,7 +434,7 @@ def _holders(case: Case, nodes: Collection[str]) -> Counter[str]:
 
 
 def unscheduled_devices(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Pods whose node is named by `nodeName`: no scheduler allocates devices for their claims."""
+    """Return that pods name their node by `nodeName`, so that no scheduler allocates devices for them."""
     if "nodeName" not in workload.pod_spec:
         return None
     for pod in workload.pods:

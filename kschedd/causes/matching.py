@@ -48,7 +48,7 @@ class _Gap:
 
 
 def no_volume(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
-    """Why no existing volume is the claim's; None if one is, or if the node decides which."""
+    """Return why no existing volume suits the claim; None if one does, or if the node decides which."""
     wanted = volume_of(claim)
     volumes = [Volume.of(each) for each in case.store.list(_VOLUME)]
     if wanted:
@@ -68,7 +68,7 @@ def no_volume(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
 
 
 def suiting(case: Case, claim: Object) -> list[Volume]:
-    """The free volumes of the claim's class that are what it asks for."""
+    """Return the free volumes of the claim's class that have what it asks for."""
     volumes = [Volume.of(each) for each in case.store.list(_VOLUME) if class_of(each) == class_of(claim)]
     return [each for each in volumes if _free(each, claim) and not _gaps(claim, each)]
 
@@ -80,7 +80,7 @@ def _free(volume: Volume, claim: Object) -> bool:
 
 
 def _gaps(claim: Object, volume: Volume, *, by_name: bool = False) -> list[_Gap]:
-    """What keeps a free volume from being the claim's."""
+    """Return what keeps a free volume from being bound to the claim."""
     spec = claim.spec
     found = []
     size = str((volume.obj.spec.get("capacity") or {}).get("storage", "0"))
@@ -235,7 +235,7 @@ def _key(claim: Object) -> tuple[str, str]:
 
 
 def _is_left(case: Case, volume: Volume) -> bool:
-    """Whether the claim that the volume was bound to is gone."""
+    """Return whether the claim that the volume was bound to is gone."""
     ref = volume.claim_ref
     if ref is None or not ref.uid:
         return False

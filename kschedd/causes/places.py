@@ -57,12 +57,12 @@ def word(key: str) -> str:
 
 
 def reached(case: Case) -> set[str]:
-    """The nodes that the pod's volumes can be used from, or be made for."""
+    """Return the nodes that can use the pod's volumes, or that volumes can be made for."""
     return set(case.nodes) - case.rejected_by(_BINDING, _ZONE)
 
 
 def volume_elsewhere(case: Case) -> FoundCause | None:
-    """Volumes that no node which the pod selects can use; None if one can."""
+    """Return that no node which the pod selects can use its volumes; None if one can."""
     if case.selected & reached(case):
         return None
     places = _places(case)
@@ -89,7 +89,7 @@ def _all_of(places: Sequence[_Place], together: frozenset[str]) -> _Place:
 
 
 def told(case: Case) -> str:
-    """The volumes that keep the pod to some nodes, and where they are; "" if none does."""
+    """Return the volumes that keep the pod to some nodes, and where they are; "" if none does."""
     kept = [place for place in _places(case) if len(place.nodes) < len(case.nodes)]
     return listed([f"{place.what} is {place.where}" for place in kept]) if kept else ""
 
@@ -265,7 +265,7 @@ def demanded(demand: Demand, key: str) -> str:
 
 
 def clashing(case: Case, nodes: Collection[str]) -> list[Demand]:
-    """The demands of the pod that keep it from all of these nodes."""
+    """Return the demands of the pod that keep it from all of these nodes."""
     found: list[Demand] = []
     for alternative in demands(case.workload.pod_spec):
         unmet = [each for each in alternative if not any(_meets(case, each, name) for name in nodes)]
@@ -281,7 +281,7 @@ def _meets(case: Case, demand: Demand, name: str) -> bool:
 
 
 def meeting(case: Case, nodes: Collection[str], against: Sequence[Demand], why: str) -> RemedyOption | None:
-    """The option to demand what these nodes have, instead of what they do not meet."""
+    """Return the option to demand what these nodes have, instead of what they do not meet."""
     if not against:
         return None
     edits, wanted, dropped = [], [], []

@@ -49,7 +49,7 @@ _MODES: Final = ("ReadWriteOnce",)
 
 
 def claims_at_fault(case: Case) -> Iterator[FoundCause]:
-    """What is wrong with each claim of the pod."""
+    """Yield what is wrong with each claim of the pod."""
     for use in claims_of(case):
         finding = _at_fault(case, use)
         if finding is not None:
@@ -295,7 +295,7 @@ def _failure(case: Case, claim: Object) -> str:
 
 
 def provisioning(case: Case) -> FoundCause | None:
-    """The pod only waits until volumes are made for its claims."""
+    """Return that the pod only waits until volumes are made for its claims; None if it does not."""
     for use in claims_of(case):
         claim = use.claim
         if claim is None or volume_of(claim) or not claim.annotations.get(STORAGE_PROVISIONER):
@@ -318,7 +318,7 @@ def provisioning(case: Case) -> FoundCause | None:
 
 
 def unscheduled_claims(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Pods whose node is named by `nodeName`: no scheduler chooses a node for their claims."""
+    """Return that pods name their node by `nodeName`, so that no scheduler chooses one for their claims."""
     if "nodeName" not in workload.pod_spec:
         return None
     for pod in workload.pods:
@@ -335,7 +335,7 @@ def unscheduled_claims(store: ClusterReader, workload: ExaminedWorkload) -> Foun
 
 
 def skips_scheduler(workload: ExaminedWorkload, pod: Pod, what: ObjectNamed, why: str) -> FoundCause:
-    """The finding that pods name their node, and why that does not do."""
+    """Return the cause that pods name their node; `why`: what they lack for it."""
     node = str(workload.pod_spec["nodeName"])
 
     def selecting(spec: Spec) -> None:

@@ -25,7 +25,7 @@ _MOST_NODES: Final = 16
 
 
 def claim_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
-    """A ReadWriteOncePod claim that another pod uses."""
+    """Return the ReadWriteOncePod claim that another pod uses; None if there is none."""
     if not any(_IN_USE in r for n in among for r in case.rejections.get(n, {}).get(_RESTRICTIONS, ())):
         return None
     for use in claims_of(case):
@@ -78,7 +78,7 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
 
 
 def volume_limit(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Nodes whose CSI driver can attach no further volume, or that do not have the driver."""
+    """Return that nodes' CSI driver can attach no further volume, or is missing; None if neither is so."""
     said = {name: case.rejections.get(name, {}).get(_LIMITS, ()) for name in among}
     full = sorted(name for name, reasons in said.items() if _TOO_MANY in reasons)
     if full:
