@@ -431,7 +431,7 @@ def held(workload: ExaminedWorkload) -> FoundCause | None:
             manifest["spec"]["suspend"] = False
 
         return FoundCause(
-            f"{workload.kind}Suspended",
+            "JobSuspended" if workload.kind == "Job" else "CronJobSuspended",
             f"{workload.label} is suspended (spec.suspend is true), so it has no pods",
             [named(workload.obj)],
             ["spec.suspend"],
