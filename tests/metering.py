@@ -12,8 +12,9 @@ import builtins
 import gc
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, Final
@@ -145,16 +146,18 @@ class _Metering(ast.NodeTransformer):
         return node  # formats as written
 
 
-_compiled: Final[dict[str, dict[CodeType, CodeType]]] = {}  # by file: the code of each function, and its metered code
+@cache
+def _metered_code(file: str) -> Mapping[CodeType, CodeType]:
+    """Return the code of each function of a file, and its metered code."""
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    plain = compile(tree, file, "exec", dont_inherit=True)
+    metered = compile(ast.fix_missing_locations(_Metering().visit(tree)), file, "exec", dont_inherit=True)
+    return dict(_paired(plain, metered))
 
 
-def _metered_code(file: str) -> dict[CodeType, CodeType]:
-    if file not in _compiled:
-        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-        plain = compile(tree, file, "exec", dont_inherit=True)
-        metered = compile(ast.fix_missing_locations(_Metering().visit(tree)), file, "exec", dont_inherit=True)
-        _compiled[file] = dict(_paired(plain, metered))
-    return _compiled[file]
+@cache
+def _plain_code(file: str) -> Mapping[CodeType, CodeType]:
+    return {metered: plain for plain, metered in _metered_code(file).items()}
 
 
 def _paired(plain: CodeType, metered: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
@@ -165,18 +168,22 @@ def _paired(plain: CodeType, metered: CodeType) -> Iterator[tuple[CodeType, Code
         yield from _paired(one, other)
 
 
+def _exchange(files: Collection[str], of: Callable[[str], Mapping[CodeType, CodeType]]) -> None:
+    """Give the functions of these files the code that `of` has for theirs, where it has any."""
+    for each in gc.get_objects():
+        if type(each) is FunctionType and each.__code__.co_filename in files:
+            code = each.__code__
+            each.__code__ = of(code.co_filename).get(code, code)
+
+
 @contextmanager
 def metered(package: str = "kschedd") -> Iterator[None]:
     """Have the functions of the package's loaded modules counted within the block."""
     modules = [module for name, module in list(sys.modules.items()) if f"{name}.".startswith(f"{package}.")]
     files = {file for module in modules if (file := getattr(module, "__file__", None)) is not None}
-    found = [each for each in gc.get_objects() if type(each) is FunctionType and each.__code__.co_filename in files]
-    before = [(function, function.__code__) for function in found]
     vars(builtins).update(_FUNCTIONS)
-    for function, code in before:
-        function.__code__ = _metered_code(code.co_filename)[code]
+    _exchange(files, _metered_code)
     try:
         yield
-    finally:
-        for function, code in before:
-            function.__code__ = code
+    finally:  # functions that were made within it have metered code, too
+        _exchange(files, _plain_code)

@@ -14,7 +14,7 @@ from kschedd.store.patches.patching import patched, read_configuration
 from kschedd.store.store import Store
 from tests.cost import GROWTH, cost_of, growth_of
 from tests.metering import metered
-from tests.store.manifests import Clock, workload
+from tests.store.manifests import Clock, pod, workload
 
 Work = Callable[[], Any]
 
@@ -121,11 +121,76 @@ def moves(size: int) -> list[dict[str, Any]]:
     return [{"op": "add", "path": "/data", "value": labels(size)}, *[there, back] * (size // 2)]
 
 
+def patched_containers(size: int) -> Work:
+    """Each container of a Deployment is changed."""
+    store = Store(now=Clock())
+    store.create(workload("Deployment", "a"))
+    store.patch("Deployment", "default", "a", containers(size))
+    path = "/spec/template/spec/containers"
+    patch = [{"op": "replace", "path": f"{path}/{number}/image", "value": "j"} for number in range(size)]
+    return lambda: store.patch("Deployment", "default", "a", patch, "json")
+
+
 def copies(size: int) -> list[dict[str, Any]]:
     """A large value is copied until the limit on copies is reached."""
     value = labels(20_000)
     copied = [{"op": "copy", "from": "/data", "path": f"/d{number}"} for number in range(size)]
     return [{"op": "add", "path": "/data", "value": value}, *copied]
+
+
+def long_pod(size: int, **spec: Any) -> dict[str, Any]:
+    tolerations = [{"key": f"k{n}", "operator": "Equal", "value": "v"} for n in range(size)]
+    raw = pod("p", tolerations=tolerations, **spec)
+    raw["spec"]["containers"][0]["resources"] = {"claims": [{"name": f"c{n}", "request": "r"} for n in range(size)]}
+    raw["spec"]["resourceClaims"] = [{"name": f"c{n}", "resourceClaimName": "x"} for n in range(size)]
+    return raw
+
+
+def confined(size: int) -> dict[str, Any]:
+    raw = pod("p")
+    raw["spec"]["containers"] = containers(size)["spec"]["template"]["spec"]["containers"]
+    raw["metadata"]["annotations"] = {
+        f"container.apparmor.security.beta.kubernetes.io/c{n}": "unconfined" for n in range(size)
+    }
+    return raw
+
+
+def of_a_class(size: int) -> Work:
+    store, raw = Store(now=Clock()), long_pod(size, runtimeClassName="c")
+    tolerations = [{"key": "a", "operator": "Exists"}]
+    of = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "c"}, "handler": "h"}
+    store.create({**of, "scheduling": {"tolerations": tolerations}})
+    return lambda: store.create(raw)
+
+
+def updated(size: int) -> Work:
+    """A pod with as many tolerations is changed, and each of them is still there."""
+    store = Store(now=Clock())
+    raw = store.create(long_pod(size)).raw
+    changed = {**raw, "metadata": {**raw["metadata"], "labels": {"a": "b"}}}
+    changed["spec"] = {**raw["spec"], "tolerations": raw["spec"]["tolerations"][::-1]}
+    return lambda: store.update(changed)
+
+
+def running(size: int) -> Work:
+    """A kubelet reports the resources of as many containers."""
+    store = Store(now=Clock())
+    store.create(confined(size))
+    statuses = [{"name": f"c{n}", "image": "i", "imageID": "", "resources": {}} for n in range(size)]
+    return lambda: store.patch_status("Pod", "default", "p", {"containerStatuses": statuses})
+
+
+def applied(field: str, item: Callable[[int], Any]) -> Callable[[int], Work]:
+    """A list with a key is applied by a manager, and then by another one in another order."""
+
+    def work(size: int) -> Work:
+        items = [item(number) for number in range(size)]
+        first = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}, field: items}
+        store, again = Store(now=Clock()), {**first, field: items[::-1]}
+        store.server_side_apply("ServiceAccount", "default", "a", first, "me")
+        return lambda: store.server_side_apply("ServiceAccount", "default", "a", again, "you", force=True)
+
+    return work
 
 
 @pytest.mark.parametrize(
@@ -151,8 +216,15 @@ def copies(size: int) -> list[dict[str, Any]]:
         pytest.param(repeated_in_json, id="json-one-key-repeated"),
         pytest.param(created(budget), id="budget-with-many-labels"),
         pytest.param(created(deployment), id="deployment-with-many-labels"),
+        pytest.param(created(long_pod), id="pod-with-many-tolerations-and-claims"),
+        pytest.param(created(confined), id="pod-with-many-containers-and-annotations"),
+        pytest.param(of_a_class, id="pod-with-many-tolerations-and-those-of-its-class"),
+        pytest.param(updated, id="update-of-many-tolerations"),
+        pytest.param(running, id="statuses-of-many-containers"),
+        pytest.param(applied("secrets", lambda n: {"name": f"s{n}"}), id="apply-of-items-with-a-key"),
         pytest.param(changed("Deployment", containers), id="strategic-merge-of-containers"),
         pytest.param(changed("ConfigMap", finalizers), id="strategic-merge-of-finalizers"),
+        pytest.param(patched_containers, id="json-patch-of-many-containers"),
         pytest.param(changed("ConfigMap", moves, "json"), id="json-patch-moves"),
         pytest.param(changed("ConfigMap", copies, "json"), id="json-patch-copies"),
     ],

@@ -41,6 +41,9 @@ def work(items):
     there, places = set(items), {each: place for place, each in enumerate(items)}
     return VALUE
 
+def maker():
+    return lambda items: [each for each in items if each in items]
+
 def loops(items):
     found = 0
     for one in items:
@@ -97,5 +100,7 @@ def test_the_functions_return_the_same_and_are_the_same_afterwards(loaded: Calla
     with metered("metered_sample"):
         assert (sample.work(["v1", "v2"]), sample.loops(["v1", "v2"])) == plain
         assert growth(sample.loops) > 3
-    assert sample.work.__code__ is before
+        made = sample.maker()
+    assert sample.work.__code__ == before
+    assert made.__code__ == sample.maker().__code__
     assert growth(sample.loops) == unmetered

@@ -280,12 +280,12 @@ def resizes(spec: Raw, status: Raw | None) -> bool:
 
 
 def _differs(containers: Sequence[Raw] | None, statuses: Sequence[Raw] | None) -> bool:
+    by_name = {each.get("name"): each for each in reversed(containers or ())}
     for entry in statuses or ():
         reported, allocated = entry.get("resources"), entry.get("allocatedResources")
         if reported is None and allocated is None:
             continue
-        name = entry.get("name")
-        container = next((each for each in containers or () if each.get("name") == name), None)
+        container = by_name.get(entry.get("name"))
         if container is None:
             continue
         asked = (container.get("resources") or _NOTHING).get("requests") or _NOTHING

@@ -9,7 +9,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.quantity import format_milli, format_value, milli_value, value
 from kschedd.api.similar_nodes import similar_node
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, listed, some
+from kschedd.causes.case import Case, counted, every, listed, some
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import RemedyStep, created
@@ -148,8 +148,8 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
         evidence.append(f"{overhead[resource]} {resource} of it is overhead of RuntimeClass {runtime}")
     if elsewhere:
         taints = sorted({said(taint) for name in elsewhere for taint in untolerated(case, name)})
-        why = f", which have the taint {listed(taints)}" if taints else ", which the pod does not select"
-        evidence.append(f"large enough: {some(elsewhere)}{why}")
+        why = f"tainted ({', '.join(taints)})" if taints else "not selected by the pod"
+        evidence.append(f"large enough, but {why}: {some(elsewhere)}")
     return FoundCause(
         code,
         message if slip is None else f"{message}: `{_as_written(*slip)}` may be meant as `{slip[1]}`",
@@ -244,9 +244,10 @@ def _largest_for_all(case: Case, resource: str) -> int:
     there are enough nodes."""
     waiting = max(1, len(case.workload.pending) or case.workload.wanted)
     others = {name: number for name, number in case.pod.requests.items() if number and name != resource}
+    usable = [name for name in case.open if case.rejections.get(name, {}).keys() <= {"NodeResourcesFit"}]
     roomy = [
         name
-        for name in case.open
+        for name in usable or case.open
         if all(
             case.free(name, other) >= number
             for other, number in others.items()
@@ -398,7 +399,7 @@ def _too_many_pods(case: Case, full: Sequence[str]) -> FoundCause:
     node = case.nodes[full[0]]
     return FoundCause(
         "ClusterFull",
-        f"all {counted(len(full), 'node')} that the pod may use have as many pods as they may have "
+        f"{every(len(full))} that the pod may use {'has' if len(full) == 1 else 'have'} as many pods as allowed "
         f"({node.name}: {node.allocatable.get('pods', 0)})",
         [ObjectNamed("Node", "", name) for name in sorted(full)[:3]],
         evidence=[f"full: {some(full)}"],

@@ -141,7 +141,9 @@ def counted(number: int, word: str) -> str:
 
 
 def every(number: int, word: str = "node") -> str:
-    """`both nodes`, `all 3 nodes`."""
+    """`the only node`, `both nodes`, `all 3 nodes`."""
+    if number == 1:
+        return f"the only {word}"
     return f"both {word}s" if number == 2 else f"all {counted(number, word)}"
 
 

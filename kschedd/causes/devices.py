@@ -13,7 +13,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.selecting.requirements import SelectorError
 from kschedd.api.selecting.selectors import parse_node_selector
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, listed, some
+from kschedd.causes.case import Case, counted, every, listed, some
 from kschedd.causes.claims import as_many_as_scheduled
 from kschedd.causes.device_requests import EXTENDED, Devices, asking, label, request_at_fault
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
@@ -394,7 +394,8 @@ def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
 
 def _few_left(device_class: str, count: int, held: int, asked: int, most: int) -> str:
     if held == count:
-        return f"all {counted(count, 'device')} of class {device_class} that would do are allocated"
+        are = "is" if count == 1 else "are"
+        return f"{every(count, 'device')} of class {device_class} that would do {are} allocated"
     return (
         f"{counted(asked, 'device')} of class {device_class} requested, the most that is free on one node is {most}: "
         f"{held} of {count} are allocated"

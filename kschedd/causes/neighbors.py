@@ -7,7 +7,7 @@ from typing import Any, Final
 from kschedd.api.nodes import HOSTNAME_LABEL
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import PodAffinityTerm
-from kschedd.causes.case import Case, counted, listed, some, values_by_key
+from kschedd.causes.case import Case, counted, every, listed, some, values_by_key
 from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest, nearest_key
 from kschedd.causes.steps import patched
@@ -91,7 +91,7 @@ def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Seque
     message = f"{counted(wanted, 'replica')} with one per {what}, and {counted(len(usable), what)}{names}"
     if len(usable) >= wanted:
         message = (
-            f"{counted(wanted, 'replica')} with one per {what}: all {counted(len(usable), what)} that would do "
+            f"{counted(wanted, 'replica')} with one per {what}: {every(len(usable), what)} that would do "
             f"{'has one' if len(usable) == 1 else 'have one'} already"
         )
     options = [_preferred("podAntiAffinity", place)]
@@ -147,7 +147,12 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
     word = _domain_word(term.topology_key)
     where = f"{workload.obj.namespace}/" if workload.obj.namespace != case.pod.namespace else ""
     after = _relaxed_anti_affinity(workload, place)
-    steps = [patched(workload.obj.raw, after)]
+    relaxed = RemedyOption(
+        f"have {where}{workload.label} prefer to be apart",
+        CHANGE_OTHER,
+        steps=[patched(workload.obj.raw, after)],
+        target=workload.label,
+    )
     return FoundCause(
         "AntiAffinityOfOthers",
         f"pods of {where}{workload.label} want no pod with `{term.selector}` on their {word}, and they are on every "
@@ -157,9 +162,7 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
         [f"they are on {some(nodes)}"],
         [
             *_other_labels(case, term),
-            RemedyOption(
-                f"have {where}{workload.label} prefer to be apart", CHANGE_OTHER, steps=steps, target=workload.label
-            ),
+            *([] if workload.kind == "Pod" else [relaxed]),  # whose affinity nobody can change
         ],
     )
 
@@ -371,7 +374,7 @@ def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
             return _port_of_own(case, taken, port)
         owners = sorted({_owner_label(case, pod) for pod in holders if pod.uid not in mine})
         free = _free_port(case, taken, protocol, port)
-        where = f"all {counted(len(taken), 'node')} that would do" if len(taken) > 1 else taken[0]
+        where = f"{every(len(taken))} that would do" if len(taken) > 1 else taken[0]
         first = workload_of(case.store, next(pod for pod in holders if pod.uid not in mine)).obj
         return FoundCause(
             "HostPortTaken",

@@ -186,7 +186,7 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCau
         message = f"{whole} the taint {taints}, which it does not tolerate"
     else:
         parts = [f"`{'`, `'.join(map(said, pool.taints))}` ({counted(len(pool.nodes), 'node')})" for pool in pools[:4]]
-        message = f"all {counted(len(case.nodes), 'node')} are tainted, and the pod tolerates none of {listed(parts)}"
+        message = f"{every(len(case.nodes))} are tainted, and the pod tolerates none of {listed(parts)}"
     return FoundCause(
         "TolerationMissing",
         message,

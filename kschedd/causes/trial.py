@@ -17,6 +17,7 @@ from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.service.errors import RpcError
 
 PATIENCE_S: Final = 300.0  # of virtual time
+_LONGEST: Final = 200  # of a refusal
 _STAYS_S: Final = 120.0  # more, in which nothing may change
 
 
@@ -45,7 +46,8 @@ class TrialOutcome:
     @property
     def why_not(self) -> str:
         if self.refused:
-            return f"refused: {self.refused}"
+            first = self.refused.splitlines()[0]
+            return f"refused: {first[:_LONGEST]}{'...' if len(first) > _LONGEST else ''}"
         if self.scheduled < self.wanted or self.pending:
             return f"{self.scheduled} of {self.wanted} pods were scheduled, {self.pending} pending"
         if not self.stays:

@@ -8,7 +8,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.similar_nodes import similar_csi_node
 from kschedd.causes.amounts import created_node
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, some
+from kschedd.causes.case import Case, counted, every, some
 from kschedd.causes.claims import ClaimUse, as_many_as_scheduled, claims_of
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named
 from kschedd.causes.steps import RemedyStep, created
@@ -54,7 +54,12 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
     text = f"{use} has the access mode ReadWriteOncePod, and pod {user.key} on {user.node_name} uses it"
     if user.uid not in mine:
         owner = workload_of(case.store, user)
-        return FoundCause("ClaimInUse", f"{text} (of {owner.label}): one pod at a time may", objects, fields)
+        return FoundCause(
+            "ClaimInUse",
+            f"{text}{'' if owner.kind == 'Pod' else f' (of {owner.label})'}: one pod at a time may",
+            objects,
+            fields,
+        )
 
     def alone(manifest: dict[str, Any], spec: Spec) -> None:
         manifest["spec"]["replicas"] = 1
@@ -91,7 +96,8 @@ def _at_limit(case: Case, full: Sequence[str]) -> FoundCause:
     each = max(1, (most or 1) // max(1, wanted.get(driver, 1)))
     return FoundCause(
         "NodeVolumeLimit",
-        f"all {counted(len(full), 'node')} that would do have as many volumes as driver {driver} can attach "
+        f"{every(len(full))} that would do {'has' if len(full) == 1 else 'have'} as many volumes as driver {driver} "
+        f"can attach "
         f"({most} each)",
         [ObjectNamed("CSINode", "", name) for name in full[:3]],
         ["spec.volumes"],

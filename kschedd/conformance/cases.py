@@ -21,7 +21,9 @@ from kschedd.config.versions.kube_versions import V1_34_1, KubernetesVersion
 from kschedd.config.versions.rules import Rules
 from kschedd.conformance.compare import differences
 from kschedd.conformance.records import GoldenRecord
+from kschedd.extenders.extender import extenders_of
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import EXTENDER_NAME
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PRE_ENQUEUE, RESERVE, PostFilterResult
 from kschedd.framework.registry import Registry
@@ -133,7 +135,8 @@ def _scheduler(
         now_s=time.time(),  # records have times far in the past or in the future
     )
     running = build_profile(config, profile, Registry(), handle)
-    return Scheduler(running, cluster, by_name, StartNode(), remember=remember), nominated
+    extenders = extenders_of(config.extenders)
+    return Scheduler(running, cluster, by_name, StartNode(), remember, extenders), nominated
 
 
 def _gate(scheduler: Scheduler, pod: Pod) -> Status | None:
@@ -190,7 +193,8 @@ def _describe_placed(
     scores = drive(scheduler.ranking.details(state, pod, rows))
     assert isinstance(scores, Scores), "scores that could be summed are expected to be there one by one"
     assert placed.totals is not None, "several feasible nodes are expected to be scored"
-    assert (scores.total == placed.totals).all(), "details are expected to add up to the totals"
+    if not scheduler.extenders:
+        assert (scores.total == placed.totals).all(), "details are expected to add up to the totals"
     ordered = [names[row] for row in rows.tolist()]
     outcome["raw_scores"] = {
         name: dict(zip(ordered, values.tolist(), strict=True)) for name, values in scores.raw.items()
@@ -198,7 +202,7 @@ def _describe_placed(
     outcome["scores"] = {
         name: dict(zip(ordered, values.tolist(), strict=True)) for name, values in scores.weighted.items()
     }
-    outcome["total"] = dict(zip(ordered, scores.total.tolist(), strict=True))
+    outcome["total"] = dict(zip(ordered, placed.totals.tolist(), strict=True))
     best = max(outcome["total"].values())
     outcome["best"] = sorted(name for name, total in outcome["total"].items() if total == best)
     assert placed.node_name == outcome["best"][0], "the first of the best is expected to be taken"
@@ -252,6 +256,8 @@ def _plugins(scheduler: Scheduler, pod: Pod, verdicts: Verdicts) -> tuple[list[s
     for status, _ in verdicts.distinct_statuses():
         rejecting[Code.PENDING if status.code == Code.PENDING else Code.UNSCHEDULABLE].add(status.plugin)
     narrowed_by = scheduler.pre_filters.at_once(CycleState(), pod).narrowed_by
+    if "" in rejecting[Code.UNSCHEDULABLE]:
+        narrowed_by = narrowed_by | {EXTENDER_NAME}
     return sorted((rejecting[Code.UNSCHEDULABLE] | narrowed_by) - {""}), sorted(rejecting[Code.PENDING] - {""})
 
 

@@ -27,7 +27,7 @@ M = TypeVar("M", bound=HasRaw)
 
 
 @attrs.frozen(eq=False)
-class ManifestOutcome(Generic[M]):
+class AppliedManifest(Generic[M]):
     """The result of applying one manifest: the object and warnings, or the refusal."""
 
     manifest: M
@@ -50,7 +50,7 @@ def apply_each(
     before: Callable[[M], None] = lambda manifest: None,
     *,
     served: bool = False,
-) -> Iterator[ManifestOutcome[M]]:
+) -> Iterator[AppliedManifest[M]]:
     """Apply the manifests in their order and yield each outcome; `before` is called before each.
 
     Unknown fields of objects that have a uid only cause warnings: a dump may come from a later Kubernetes version.
@@ -64,6 +64,6 @@ def apply_each(
             raw, warnings = known_fields(manifest.raw, rule, store)
             made, action = store.apply(raw, restore=restore, as_client=served and not restore, annotated=False)
         except ApiError as refusal:
-            yield ManifestOutcome(manifest, refusal=refusal)
+            yield AppliedManifest(manifest, refusal=refusal)
         else:
-            yield ManifestOutcome(manifest, made, action, warnings)
+            yield AppliedManifest(manifest, made, action, warnings)

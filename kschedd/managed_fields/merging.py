@@ -5,6 +5,7 @@ of the configuration; those that only the live list has stay where they stood am
 Source: sigs.k8s.io/structured-merge-diff v6, typed/merge.go and typed/remove.go.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,7 +43,8 @@ def _merge_items(live: Any, config: Any, schema: Schema) -> list[Any]:
     right = [] if config is ABSENT or not config else config
     left_steps = [item_step(schema, item) for item in left]
     right_steps = [item_step(schema, item) for item in right]
-    observed = {step: None if left_steps.count(step) > 1 else item for step, item in zip(left_steps, left, strict=True)}
+    count = Counter(left_steps)
+    observed = {step: None if count[step] > 1 else item for step, item in zip(left_steps, left, strict=True)}
     wanted = dict(zip(right_steps, right, strict=True))
     shared = iter([step for step in right_steps if step in observed])
     next_shared = next(shared, None)

@@ -7,6 +7,7 @@ type `ANY` is a leaf if a scalar or a list stands there, and a map of such place
 Source: sigs.k8s.io/structured-merge-diff v6, typed (helpers.go, validate.go, tofieldset.go).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -195,8 +196,9 @@ def _of_fields(value: Mapping[str, Any], schema: Schema) -> FieldSet:
 def _of_items(items: list[Any], schema: ListOf) -> FieldSet:
     made = FieldSet()
     steps = [item_step(schema, item) for item in items]
+    count = Counter(steps)
     for step, item in zip(steps, items, strict=True):
-        if steps.count(step) > 1:
+        if count[step] > 1:
             made.children[step] = FieldSet(member=True)
         else:
             made.children[step] = FieldSet(True, field_set_of(item, schema.item).children)

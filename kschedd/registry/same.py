@@ -10,6 +10,7 @@ from typing import Any, Final
 from kschedd.api.quantity import QuantityError, nanos
 from kschedd.api.schemas.schema import QUANTITY, Fields, ListOf, Schema
 
+FIELD_IS_IMMUTABLE: Final = "field is immutable"
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
@@ -49,3 +50,14 @@ def canonical_amount(quantity: Any) -> Any:
         return nanos(quantity)
     except QuantityError:
         return quantity
+
+
+def at(raw: Mapping[str, Any], path: str) -> Any:
+    found: Any = raw
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def without(spec: Mapping[str, Any] | None, fields: tuple[str, ...]) -> Mapping[str, Any]:
+    return {field: value for field, value in (spec or {}).items() if field not in fields}

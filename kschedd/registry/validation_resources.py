@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from kschedd.api.quantity import QuantityError, as_stored, canonical, milli_value, nanos
-from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.schemas.fields import ENOUGH, FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.selecting.names import dns_label, qualified_name
 from kschedd.api.selecting.resource_names import is_extended
 
@@ -169,6 +169,7 @@ def _whole_pages(name: str, amount: int) -> bool:
 
 def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozenset[str]) -> None:
     seen: set[str] = set()
+    parted: set[str] = set()  # claims of which one request is stated
     for index, claim in enumerate(resources.get("claims") or ()):
         name, request = claim.get("name") or "", claim.get("request") or ""
         here = f"{path}.claims[{index}]"
@@ -177,12 +178,14 @@ def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozense
             continue
         key = f"{name}/{request}" if request else name
         faults += [invalid(f"{here}.request", request, why) for why in dns_label(request) if request]
-        if name in seen or (not request and any(each.startswith(f"{name}/") for each in seen)):
+        if name in seen or (not request and name in parted):
             faults.append(duplicate(here, name))  # all of the claim, and part of it
         elif key in seen:
             faults.append(duplicate(here, key))
         seen.add(key)
-        if name not in claims:
+        if request:
+            parted.add(name)
+        if name not in claims and len(faults) < ENOUGH:
             known = f": {', '.join(sorted(claims))}" if claims else " which is empty"
             why = f'Not found: "{name}": must be one of the names in pod.spec.resourceClaims{known}'
             faults.append(FieldError(here, name, why))

@@ -6,14 +6,13 @@ Explanations are left out: they quote labels, taints and volumes at length.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
 
 from kschedd.dumps.redaction import Redaction
-from kschedd.report.decisions import Decision, Funnel
-from kschedd.report.model import Checked, NodeAtEnd, NodeGroup, PendingBand, Report
+from kschedd.report.model import Report
 
 _MASKED: Final = "xxx"
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")
@@ -41,8 +40,15 @@ _SAID: Final = frozenset(
 
 class _Names:
     def __init__(self, report: Report, objects: Iterable[Any]) -> None:
+        found: list[str] = []
+
+        def noted(name: str) -> str:
+            found.append(name)
+            return name
+
+        _rewritten(report, noted, str)
         # What is gone by now is not among the objects, but is named in the report.
-        names = [{"kind": "Name", "metadata": {"name": name}} for name in _names(report)]
+        names = [{"kind": "Name", "metadata": {"name": name}} for name in found]
         self._redaction = Redaction([*objects, *names])
 
     def name(self, text: str) -> str:
@@ -62,90 +68,54 @@ class _Names:
 def redacted(report: Report, objects: Iterable[Any]) -> Report:
     """`objects`: all manifests of the cluster. Names of plugins and resources stay."""
     names = _Names(report, objects)
-    return attrs.evolve(
-        report,
-        groups=[_group(each, names) for each in report.groups],
-        pending=[_pending(each, names) for each in report.pending],
-        explained=(),
-        zones=[attrs.evolve(each, name=names.name(each.name)) for each in report.zones],
-        spread=[attrs.evolve(each, workload=_workload(each.workload, names)) for each in report.spread],
-        decisions={number: _decision(each, names) for number, each in report.decisions.items()},
-        checked=None if report.checked is None else _checked(report.checked, names),
-        notes=(
-            *report.notes,
-            "Names are made up, the same one for the same; words of messages that may be names are masked; "
-            "explanations are left out.",
-        ),
+    told: Report = _rewritten(report, names.name, names.said)
+    note = (
+        "Names are made up, the same one for the same; words of messages that may be names are masked; "
+        "explanations are left out."
     )
+    return attrs.evolve(told, explained=(), notes=(*report.notes, note))
 
 
-def _workload(text: str, names: _Names) -> str:
-    kind, _, name = text.partition(" ")
-    return f"{kind} {names.name(name)}" if kind[:1].isupper() else names.said(text)
+Rewrite = Callable[[str], str]
+#: by field of a class of the report: what it is, `name` or `said`, or what each part of its tuples is
+_FIELDS: Final[Mapping[str, str | tuple[str, ...]]] = {
+    "NodeGroup.label": "name",
+    "NodeGroup.zone": "name",
+    "NodeAtEnd.name": "name",
+    "PendingBand.reason": "said",
+    "PendingBand.pods": "name",
+    "ZoneUse.name": "name",
+    "Spread.workload": "workload",
+    "Decision.pod": "name",
+    "Decision.node": "name",
+    "Decision.message": "said",
+    "Decision.nominated": "name",
+    "Decision.victims": "name",
+    "NodeScore.node": "name",
+    "FunnelStep.reasons": ("", "said"),
+    "UnplacedHere.pod": "name",
+    "UnplacedHere.why": "said",
+    "UnplacedHere.remedy": "said",
+    "Checked.displaced": ("name", "", "said"),
+    "Checked.troubles": "said",
+}
 
 
-def _group(group: NodeGroup, names: _Names) -> NodeGroup:
-    label = names.name(group.label)
-    return NodeGroup(label, names.name(group.zone), tuple(_node(each, names) for each in group.nodes))
-
-
-def _node(node: NodeAtEnd, names: _Names) -> NodeAtEnd:
-    return attrs.evolve(node, name=names.name(node.name))
-
-
-def _pending(each: PendingBand, names: _Names) -> PendingBand:
-    return attrs.evolve(each, reason=names.said(each.reason), pods=tuple(map(names.name, each.pods)))
-
-
-def _decision(each: Decision, names: _Names) -> Decision:
-    return attrs.evolve(
-        each,
-        pod=names.name(each.pod),
-        node=names.name(each.node),
-        message=names.said(each.message),
-        nominated=names.name(each.nominated),
-        victims=tuple(map(names.name, each.victims)),
-        funnel=None if each.funnel is None else _funnel(each.funnel, names),
-        best=tuple(attrs.evolve(node, node=names.name(node.node)) for node in each.best),
-    )
-
-
-def _funnel(funnel: Funnel, names: _Names) -> Funnel:
-    steps = (
-        attrs.evolve(step, reasons=tuple((count, names.said(why)) for count, why in step.reasons))
-        for step in funnel.steps
-    )
-    return attrs.evolve(funnel, steps=tuple(steps))
-
-
-def _checked(checked: Checked, names: _Names) -> Checked:
-    return attrs.evolve(
-        checked,
-        unplaced=tuple(
-            attrs.evolve(each, pod=names.name(each.pod), why=names.said(each.why), remedy=names.said(each.remedy))
-            for each in checked.unplaced
-        ),
-        displaced=tuple((names.name(pod), what, names.said(why)) for pod, what, why in checked.displaced),
-        troubles=tuple(map(names.said, checked.troubles)),
-    )
-
-
-def _names(report: Report) -> Iterator[str]:
-    """Everything in the report that is a name."""
-    for group in report.groups:
-        yield group.label
-        yield group.zone
-        for node in group.nodes:
-            yield node.name
-    for pending in report.pending:
-        yield from pending.pods
-    for zone in report.zones:
-        yield zone.name
-    for spread in report.spread:
-        yield spread.workload.rpartition(" ")[2]
-    for decision in report.decisions.values():
-        yield from (decision.pod, decision.node, decision.nominated, *decision.victims)
-        yield from (node.node for node in decision.best)
-    if report.checked is not None:
-        yield from (each.pod for each in report.checked.unplaced)
-        yield from (pod for pod, _, _ in report.checked.displaced)
+def _rewritten(value: Any, name: Rewrite, said: Rewrite, what: str | tuple[str, ...] = "") -> Any:
+    """Return the part of a report with each name as `name` returns it, and each message as `said` does."""
+    if isinstance(value, str):
+        if what == "workload":
+            kind, _, own = value.partition(" ")
+            return f"{kind} {name(own)}" if kind[:1].isupper() else said(value)
+        return {"name": name, "said": said}.get(str(what), str)(value)
+    if attrs.has(type(value)):
+        fields = [(field.name, f"{type(value).__name__}.{field.name}") for field in attrs.fields(type(value))]
+        made = {field: _rewritten(getattr(value, field), name, said, _FIELDS.get(key, "")) for field, key in fields}
+        return attrs.evolve(value, **made)
+    if isinstance(value, Mapping):
+        return {key: _rewritten(each, name, said) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        if isinstance(what, tuple) and value and not isinstance(value[0], tuple):
+            return tuple(_rewritten(each, name, said, part) for each, part in zip(value, what, strict=True))
+        return type(value)(_rewritten(each, name, said, what) for each in value)
+    return value

@@ -83,7 +83,7 @@ column; where there is none, whoever asks for more waits.
 | clients | 1024, and 16 more for short visits without streams | `too_many` |
 | clients of one process | 256 | `too_many` |
 | clients on TCP | 512, so that the Unix socket always has places | `too_many` |
-| connections by TCP that have not said who they are | 64; then the one that took longest is closed | |
+| connections by TCP that are not authenticated | 64; then the oldest of the address that has most is closed | |
 | time to say so, the TLS handshake included | 10 s, then it is closed | |
 | bytes of the message that says so | 16384 | `unauthenticated` |
 | faults told of one text of manifests | 1000, then the rest is not read | |

@@ -4,7 +4,7 @@ import argparse
 
 from kschedd.printing.terminal.tables import Table, render
 from kschedd.verbs.command_line.answers import FORMS, write_answer
-from kschedd.verbs.command_line.grammar import Verb, VerbParser, output_flag
+from kschedd.verbs.command_line.grammar import VerbParser, output_flag, verb
 from kschedd.verbs.command_line.session import VerbSession
 
 
@@ -12,6 +12,13 @@ def _kinds_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "kinds",
+    "What kinds of objects there are, and how many of each.",
+    _kinds_words,
+    aliases=("api-resources",),
+    examples=("kinds", "kinds -o json"),
+)
 def kinds(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("objects.kinds")
     if write_answer(session, options.output, found):
@@ -37,6 +44,7 @@ def _stop_words(words: VerbParser) -> None:
     words.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
+@verb("stop", "Stop the daemon.", _stop_words, examples=("stop", "stop --yes --grace 10"))
 def stop(session: VerbSession, options: argparse.Namespace) -> int:
     if not options.yes and not session.confirm("Stop the daemon? What it keeps only in memory is gone."):
         session.write_error("The daemon goes on.\n")
@@ -44,16 +52,3 @@ def stop(session: VerbSession, options: argparse.Namespace) -> int:
     session.daemon.call("daemon.stop", **({} if options.grace is None else {"grace_s": options.grace}))
     session.write("the daemon is stopping\n")
     return 0
-
-
-VERBS = (
-    Verb(
-        "kinds",
-        "What kinds of objects there are, and how many of each.",
-        kinds,
-        _kinds_words,
-        ("api-resources",),
-        examples=("kinds", "kinds -o json"),
-    ),
-    Verb("stop", "Stop the daemon.", stop, _stop_words, examples=("stop", "stop --yes --grace 10")),
-)

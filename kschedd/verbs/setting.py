@@ -13,12 +13,12 @@ from kschedd.api.quantity import QuantityError, milli_value
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
-    Verb,
     VerbParser,
     dry_run_flag,
     namespace_flags,
     output_flag,
     suggest,
+    verb,
 )
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import get_object, selected, targets_of, where
@@ -52,6 +52,21 @@ def _words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "set",
+    "Change the configuration while the scheduler runs; or image, resources, env of a workload's containers.",
+    _words,
+    examples=(
+        "set weight ImageLocality 5",
+        "set plugin NodeAffinity off --at score",
+        "set args InterPodAffinity '{\"hardPodAffinityWeight\": 5}'",
+        "set backoff 1 30",
+        "set image deployment/web app=nginx:2",
+        "set resources deployment web --requests cpu=200m --limits cpu=1",
+        "set env deployment/web DEBUG=1 OLD-",
+    ),
+    completes="set",
+)
 def set_(session: VerbSession, options: argparse.Namespace) -> int:
     what = options.what[0] if options.what else ""
     if what not in OBJECT_SETS:
@@ -239,23 +254,3 @@ def _change(
         write_change(session, options, answer["object"], f"{done}{dry_run_text(options)}")
     session.warn_unsupported(answers)
     return 1 if failed else 0
-
-
-VERBS = (
-    Verb(
-        "set",
-        "Change the configuration while the scheduler runs; or image, resources, env of a workload's containers.",
-        set_,
-        _words,
-        examples=(
-            "set weight ImageLocality 5",
-            "set plugin NodeAffinity off --at score",
-            """set args InterPodAffinity '{"hardPodAffinityWeight": 5}'""",
-            "set backoff 1 30",
-            "set image deployment/web app=nginx:2",
-            "set resources deployment web --requests cpu=200m --limits cpu=1",
-            "set env deployment/web DEBUG=1 OLD-",
-        ),
-        completes="set",
-    ),
-)

@@ -7,7 +7,7 @@ from typing import Final
 from kschedd.errors import KscheddError
 from kschedd.printing.terminal.safe import brief
 from kschedd.verbs import general, setting
-from kschedd.verbs.command_line.grammar import UsageError, Verb, suggest
+from kschedd.verbs.command_line.grammar import UsageError, Verb, suggest, verbs_of
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.nodes import drain, node, nodes, top
 from kschedd.verbs.objects import (
@@ -42,38 +42,41 @@ from kschedd.verbs.scheduler import (
     timing,
 )
 
+_MODULES: Final = (
+    reading,
+    manifests,
+    diffing,
+    top,
+    counting,
+    creating,
+    changing,
+    replacing,
+    editing,
+    waiting,
+    expecting,
+    rollout,
+    nodes,
+    node,
+    drain,
+    events,
+    explain,
+    scheduling,
+    measuring,
+    debugging,
+    timing,
+    config,
+    setting,
+    plugins,
+    loading,
+    profiling,
+    recording,
+    reporting,
+    general,
+)
 VERBS: Final[tuple[Verb, ...]] = (
-    *reading.VERBS,
-    *manifests.VERBS,
-    *diffing.VERBS,
-    *top.VERBS,
-    *counting.VERBS,
-    *creating.VERBS,
-    *changing.VERBS,
-    *replacing.VERBS,
-    *editing.VERBS,
-    *waiting.VERBS,
-    *expecting.VERBS,
-    *rollout.VERBS,
-    *nodes.VERBS,
-    *node.VERBS,
-    *drain.VERBS,
-    *events.VERBS,
-    *explain.VERBS,
-    *scheduling.VERBS,
-    *measuring.VERBS,
-    *debugging.VERBS,
-    *timing.VERBS,
-    *config.VERBS,
-    *setting.VERBS,
-    *plugins.VERBS,
-    *loading.VERBS,
-    *profiling.VERBS,
-    *recording.VERBS,
-    *reporting.VERBS,
-    *general.VERBS,
+    *(verb for module in _MODULES for verb in verbs_of(module)),
     *forks.verbs(lambda session, words: run_words(session, words)),
-    *capacity.VERBS,
+    *verbs_of(capacity),
     *plan.verbs(lambda session, words: run_words(session, words)),
     watching.verb(lambda word: find_verb(word), lambda session, words: run_words(session, words)),
 )

@@ -58,6 +58,13 @@ REQUESTS: Final[dict[str, Callable[[int], Request]]] = {
         JSON,
     ),
     "create-a-deployment": lambda n: ("POST", DEPLOYMENTS, deployment(n), JSON),
+    "create-of-unknown-fields": lambda n: (
+        "POST",
+        f"{MAPS}?fieldValidation=Strict",
+        {**config_map(1), **values(n)},
+        JSON,
+    ),
+    "warn-of-unknown-fields": lambda n: ("POST", f"{MAPS}?fieldValidation=Warn", {**config_map(1), **values(n)}, JSON),
     "replace": lambda n: ("PUT", f"{MAPS}/there", {"metadata": {"name": "there"}, "data": values(n)}, JSON),
     "merge": lambda n: ("PATCH", f"{MAPS}/there", {"data": values(n)}, MERGE),
     "merge-strategically": lambda n: ("PATCH", f"{DEPLOYMENTS}/web", containers(n), STRATEGIC),

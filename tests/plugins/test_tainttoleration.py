@@ -280,3 +280,21 @@ def test_what_would_let_the_pod_onto_the_node(tainted: Node, texts: list[str], c
     assert [remedy.text for remedy in found] == texts
     assert sum(len(remedy.changes) for remedy in found) == commands
     assert cluster.plugin.remedies(context, None, Status(Code.UNSCHEDULABLE)) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "text", "changed"),
+    [
+        ("not-ready", "n were ready", True),
+        ("unreachable", "n could be reached", True),
+        ("memory-pressure", "n had no memory pressure", True),
+        ("disk-pressure", "n had no disk pressure", True),
+        ("pid-pressure", "n had no shortage of process ids", True),
+        ("network-unavailable", "n had a network", False),
+    ],
+)
+def test_a_taint_of_a_condition_goes_with_it(condition: str, text: str, changed: bool) -> None:
+    cluster = Cluster(node("n", raw_taint(f"node.kubernetes.io/{condition}")))
+    context = RemedyContext(cluster.cache, CycleState(), pod())
+    (remedy,) = cluster.plugin.remedies(context, cluster.cache.table.row_of["n"], Status(Code.UNSCHEDULABLE))
+    assert (remedy.text, remedy.cost, bool(remedy.changes)) == (text, 1, changed)

@@ -174,6 +174,35 @@ def _row(raw: dict[str, object], *, wide: bool = False) -> dict[str, str]:
             id="autoscaler",
         ),
         pytest.param(
+            {
+                "kind": "HorizontalPodAutoscaler",
+                "spec": {"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {}}}]},
+                "status": {
+                    "currentMetrics": [{"type": "Resource", "resource": {"current": {"averageUtilization": 40}}}]
+                },
+            },
+            {"TARGETS": "cpu: 40%/<auto>"},
+            id="measured",
+        ),
+        pytest.param(
+            {
+                "kind": "Ingress",
+                "spec": {"ingressClassName": "nginx", "rules": [{"host": each} for each in "abcd"], "tls": [{}]},
+                "status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}},
+            },
+            {"CLASS": "nginx", "HOSTS": "a,b,c + 1 more...", "ADDRESS": "10.0.0.1", "PORTS": "80, 443"},
+            id="ingress",
+        ),
+        pytest.param(
+            {
+                "kind": "CertificateSigningRequest",
+                "spec": {"signerName": "a.b/c", "username": "ann", "expirationSeconds": 3600},
+                "status": {"conditions": [{"type": "Approved"}], "certificate": "x"},
+            },
+            {"SIGNERNAME": "a.b/c", "REQUESTOR": "ann", "REQUESTEDDURATION": "60m", "CONDITION": "Approved,Issued"},
+            id="certificate-request",
+        ),
+        pytest.param(
             {"kind": "Job", "spec": {"completions": 3}, "status": {"startTime": "2024-12-31T23:59:50Z"}},
             {"STATUS": "Running", "COMPLETIONS": "0/3", "DURATION": "10s"},
             id="job",

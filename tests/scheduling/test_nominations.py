@@ -220,6 +220,8 @@ def test_pods_of_equal_or_higher_priority_count(priority: int, counts: bool) -> 
         assert (row in found.at("n0")) is counts
     again = NominatedPods(cluster.table, pod("p0", priority), cluster.nominator.nominated)
     assert row not in again.everywhere, "a pod does not count for itself"
+    with pytest.raises(KeyError):
+        again.everywhere[row]
     assert row not in again.at("n0")
 
 

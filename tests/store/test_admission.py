@@ -1,9 +1,11 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kschedd.store.admission.chain import Admission, UnknownAdmissionPlugin
-from kschedd.store.admission_plugins.tolerations import merge_tolerations
+from kschedd.store.admission_plugins.tolerations import is_superset, merge_tolerations
 from kschedd.store.errors import Forbidden
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, pod
@@ -218,6 +220,38 @@ def test_an_unknown_plugin_is_named_with_those_there_are() -> None:
 )  # fmt: skip
 def test_merged_tolerations(first: list, second: list, merged: list) -> None:
     assert merge_tolerations(first, second) == merged
+
+
+def _plainly_merged(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each toleration is compared with all that were kept before it, and with all that come after it."""
+    together, merged = [*first, *second], []
+    for place, toleration in enumerate(together):
+        after = [each for each in together[place + 1 :] if each != toleration]
+        if not any(is_superset(each, toleration) for each in (*merged, *after)):
+            merged.append(toleration)
+    return merged
+
+
+_TOLERATIONS = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "key": st.sampled_from("ab"),
+            "operator": st.sampled_from(("Exists", "Equal")),
+            "value": st.sampled_from(("", "x", "y")),
+            "effect": st.sampled_from(("", "NoExecute", "NoSchedule")),
+            "tolerationSeconds": st.integers(-1, 2),
+        },
+    ),
+    max_size=6,
+)
+
+
+@given(_TOLERATIONS, _TOLERATIONS)
+def test_tolerations_are_merged_as_if_each_was_compared_with_each(
+    first: list[dict[str, Any]], second: list[dict[str, Any]]
+) -> None:
+    assert merge_tolerations(first, second) == _plainly_merged(first, second)
 
 
 @pytest.mark.parametrize(

@@ -153,10 +153,11 @@ def test_what_is_older_than_the_history_is_merged_and_comes_to_the_same(
     ]
 
 
-def test_a_snapshot_replaces_the_one_before_and_begins_another_history(path: Path) -> None:
+@pytest.mark.parametrize("events", [3, 1_000])
+def test_a_snapshot_replaces_the_one_before_and_begins_another_history(path: Path, events: int) -> None:
     written(path)
     journal = Journal(path)
-    journal.compact()
+    journal.compact_some(events)
     epoch = journal.epoch
     other = Store(now=Clock())
     for raw in (node(), pod("p"), config_map("c")):

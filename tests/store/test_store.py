@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -6,7 +5,7 @@ import pytest
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selector_text import parse_field_selector, parse_selector_text
-from kschedd.store.admission.chain import Admission
+from kschedd.store.admission.chain import Admission, ValidatingPlugin
 from kschedd.store.admission.request import UserInfo
 from kschedd.store.errors import (
     AlreadyExists,
@@ -344,6 +343,17 @@ def test_apply_of_a_pod_again_is_unchanged_although_admission_added_to_it(store:
     assert store.apply(raw)[1] == "unchanged"
 
 
+def test_a_first_apply_makes_a_new_object_of_any_kind_that_nobody_manages(store: Store) -> None:
+    raw = pod()
+    raw["metadata"] |= {"uid": "u-1", "creationTimestamp": "2020-01-01T00:00:00Z"}
+    made, _ = store.apply({**raw, "status": {"phase": "Running"}})
+    assert (made.status["phase"], made.uid != "u-1") == ("Pending", True)
+    assert store.apply({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}})[1] == "created"
+    assert "managedFields" not in store.create(pod("other")).metadata
+    (entry,) = store.create(pod("mine"), manager="me").metadata["managedFields"]
+    assert (entry["manager"], entry["operation"]) == ("me", "Update")
+
+
 def test_apply_of_a_bound_pod_leaves_its_node(store: Store) -> None:
     store.apply(pod())
     store.bind("default", "web", "node-1")
@@ -462,7 +472,8 @@ def test_finalizers_keep_an_object_until_the_last_is_taken_away(store: Store) ->
         store.merge_patch("ConfigMap", "default", "c", {"metadata": {"finalizers": ["a.io/z"]}})
     store.merge_patch("ConfigMap", "default", "c", {"metadata": {"finalizers": ["a.io/y"]}})
     assert store.get("ConfigMap", "default", "c").deleting
-    store.merge_patch("ConfigMap", "default", "c", {"metadata": {"finalizers": None}})
+    gone = store.merge_patch("ConfigMap", "default", "c", {"metadata": {"finalizers": None}})
+    assert (gone.name, gone.resource_version) == ("c", store.version)
     assert store.find("ConfigMap", "default", "c") is None
 
 
@@ -651,9 +662,9 @@ def test_a_definition_goes_with_the_last_of_its_objects(store: Store) -> None:
 # -- copies within a request, quotas, applies by server, evictions, forks -------------------------------------------
 
 
-@pytest.mark.parametrize("make", [pod, node], ids=["pods", "nodes"])
-def test_objects_of_one_request_are_those_that_are_created_one_by_one(make: Callable[[str], dict[str, Any]]) -> None:
-    manifests = [make(name) for name in ("a", "b", "c", "b", "d")]
+@pytest.mark.parametrize("raw", [pod(), node()], ids=["pods", "nodes"])
+def test_objects_of_one_request_are_those_that_are_created_one_by_one(raw: dict[str, Any]) -> None:
+    manifests = [{**raw, "metadata": {**raw["metadata"], "name": name}} for name in ("a", "b", "c", "b", "d")]
     together, apart = Store(now=Clock(), seed=1), Store(now=Clock(), seed=1)
     answers = together.create_many(manifests)
     expected = [_answer(apart, raw) for raw in manifests]
@@ -716,6 +727,24 @@ def test_who_may_not_write_a_kind_is_refused_but_learns_first_what_is_no_object_
         assert store.create(node("n1")).name == "n1"
 
 
+def test_a_plugin_of_a_file_is_asked_about_all_but_what_is_built_in_or_restored() -> None:
+    asked_about: list[str] = []
+
+    def judge(asked: Any, new: Any, old: Any) -> None:
+        asked_about.append(f"{asked.operation} {asked.name}")
+        if asked.name == "bad":
+            raise Forbidden("Namespace", "bad", "no")
+
+    store = Store(now=Clock(), admission=Admission(others={"mine": ValidatingPlugin(judge, ("Namespace",))}))
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
+    store.create(space)
+    store.create({**space, "metadata": {"name": "restored"}}, restore=True)
+    with pytest.raises(Forbidden, match='namespaces "bad" is forbidden: no'):
+        store.create({**space, "metadata": {"name": "bad"}})
+    store.delete("Namespace", "", "a")
+    assert asked_about == ["CREATE a", "CREATE bad", "DELETE a"]
+
+
 @pytest.mark.parametrize("dry_run", [False, True], ids=["wet", "dry"])
 def test_a_configuration_that_is_applied_creates_changes_and_conflicts(store: Store, dry_run: bool) -> None:
     def applied_by(manager: str, value: str, **how: Any) -> str:
@@ -771,6 +800,7 @@ def test_a_fork_goes_on_by_itself_and_what_it_did_can_be_done_here() -> None:
     store = Store(now=clock, seed=3, history=20, max_object_bytes=9_000)
     store.keep_admitted(5, 6)
     store.create(config_map("a"))
+    store.create(config_map("gone"))
     fork = store.fork()
     clock.now += 60
     since = fork.version
@@ -782,11 +812,14 @@ def test_a_fork_goes_on_by_itself_and_what_it_did_can_be_done_here() -> None:
     assert fork.watch(None, since).take()[0].new is made
     with pytest.raises(Gone):
         fork.watch(None, since - 1)
+    fork.merge_patch("ConfigMap", "default", "a", {"data": {"y": "1"}})
+    fork.delete("ConfigMap", "default", "gone")
     adopted = run_steps(store.adopt(fork.changes_since(since)))
     assert adopted is not None
-    assert [key[2] for key in adopted] == ["b"]
+    assert {key[2] for key in adopted} == {"a", "b"}
     twin = run_steps(store.forking(since))
-    assert [event.new.name for event in twin.watch(None, since).take()] == ["b"]
+    events = {(event.type, event.new.name) for event in twin.watch(None, since).take()}
+    assert events == {("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "gone")}
     for number in range(1_100):  # the log forgets 1,000 at a time
         store.merge_patch("ConfigMap", "default", "a", {"data": {"x": str(number)}})
     copies = run_steps(store.forking(store.log.oldest)), store

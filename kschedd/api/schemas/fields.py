@@ -5,15 +5,16 @@ Source: Kubernetes v1.34, apimachinery/pkg/util/validation/field (errors.go, pat
 """
 
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Final, TypeVar
 
 import attrs
 
 from kschedd.api.quantity import shown
 
+T = TypeVar("T", bound=Hashable)
 WHOLE: Final = "[]"  # the path of a fault of the object as a whole
-ENOUGH: Final = 1_000
+ENOUGH: Final = 100
 """Faults of one object: none are looked for where each is as long as the object and these are found."""
 _LONGEST_KEY: Final = 2048
 _LONGEST_VALUE: Final = 4096
@@ -56,6 +57,15 @@ def forbidden(path: str, rule: str) -> FieldError:
 
 def duplicate(path: str, value: object) -> FieldError:
     return FieldError(path, value, f"Duplicate value: {_value(value)}")
+
+
+def repeats(values: Iterable[T]) -> Iterator[tuple[int, T]]:
+    """Yield each value that is equal to one before it, with its place."""
+    seen: set[T] = set()
+    for place, value in enumerate(values):
+        if value in seen:
+            yield place, value
+        seen.add(value)
 
 
 def not_found(path: str, value: object) -> FieldError:

@@ -1,18 +1,17 @@
-"""The columns that `get` prints for each kind, as kubectl does: the default ones, and those that `-o wide` adds.
+"""Cells of the tables that `get` prints: those of pods, nodes and namespaces, and what all cells are made of.
 
-Pods, nodes and namespaces are here, with what all columns are made of; workloads and storage have files of their own,
-and `kind_tables` has them all.
+`kind_tables` has the columns of all kinds.
 
 Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
 
 from kschedd.api.quantity import format_milli, format_value
-from kschedd.printing.columns.ages import age
+from kschedd.printing.columns.ages import age, seconds_of, span
 from kschedd.printing.terminal.tables import NONE
 
 Raw = Mapping[str, Any]
@@ -32,11 +31,10 @@ class RowContext:
     requested: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
 
 
-@attrs.frozen
-class Column:
-    header: str
-    cell: Callable[[Raw, RowContext], str]
-    wide: bool = False
+Cell = Callable[[Raw, RowContext], Any]
+"""The value of a column for an object: text, or a number or boolean."""
+Cells = Mapping[str, Cell]
+"""By the name of the column, as kube-apiserver has it."""
 
 
 def meta(raw: Raw) -> Raw:
@@ -51,7 +49,7 @@ def status(raw: Raw) -> Raw:
     return raw.get("status") or _NOTHING
 
 
-def field(where: Callable[[Raw], Raw], name: str, absent: str = "") -> Callable[[Raw, RowContext], str]:
+def field(where: Callable[[Raw], Raw], name: str, absent: str = "") -> Cell:
     """A cell function that prints one field of the object unchanged; `absent` where it is unset or empty."""
 
     def cell(raw: Raw, around: RowContext) -> str:
@@ -63,16 +61,19 @@ def field(where: Callable[[Raw], Raw], name: str, absent: str = "") -> Callable[
     return cell
 
 
-def _name(raw: Raw, around: RowContext) -> str:
+def name_cell(raw: Raw, around: RowContext) -> str:
     return str(meta(raw).get("name", ""))
 
 
-def _age(raw: Raw, around: RowContext) -> str:
+def age_cell(raw: Raw, around: RowContext) -> str:
     return age(meta(raw).get("creationTimestamp"), around.now)
 
 
-NAME = Column("NAME", _name)
-AGE = Column("AGE", _age)
+def joined(values: Iterable[Any], most: int = 0, absent: str = NONE) -> str:
+    """Return the values with commas between them, at most `most` of them (0: all)."""
+    found = [str(value) for value in values]
+    more = f" + {len(found) - most} more..." if most and len(found) > most else ""
+    return ",".join(found[: most or None]) + more if found else absent
 
 
 # -- pods -----------------------------------------------------------------------------------------------------------
@@ -160,7 +161,18 @@ def _condition(raw: Raw, kind: str) -> str:
 
 
 def _restarts(pod: Raw, around: RowContext) -> str:
-    return str(sum(c.get("restartCount") or 0 for c in status(pod).get("containerStatuses") or ()))
+    """How often the containers were restarted, and when the last one was."""
+    restarts, last = 0, None
+    sidecars = {each.get("name") for each in spec(pod).get("initContainers") or () if each.get("restartPolicy")}
+    for where in ("containerStatuses", "initContainerStatuses"):
+        for each in status(pod).get(where) or ():
+            if where == "initContainerStatuses" and each.get("name") not in sidecars:
+                continue
+            restarts += each.get("restartCount") or 0
+            ended = seconds_of(((each.get("lastState") or {}).get("terminated") or {}).get("finishedAt"))
+            if ended is not None and (last is None or ended > last):
+                last = ended
+    return str(restarts) if not restarts or last is None else f"{restarts} ({span(around.now - last)} ago)"
 
 
 def _gates(pod: Raw, around: RowContext) -> str:
@@ -170,17 +182,15 @@ def _gates(pod: Raw, around: RowContext) -> str:
     return f"{sum(_condition(pod, gate.get('conditionType', '')) == 'True' for gate in gates)}/{len(gates)}"
 
 
-PODS = (
-    NAME,
-    Column("READY", lambda raw, around: pod_ready(raw)),
-    Column("STATUS", lambda raw, around: pod_status(raw)),
-    Column("RESTARTS", _restarts),
-    AGE,
-    Column("IP", field(status, "podIP", NONE), wide=True),
-    Column("NODE", field(spec, "nodeName", NONE), wide=True),
-    Column("NOMINATED NODE", field(status, "nominatedNodeName", NONE), wide=True),
-    Column("READINESS GATES", _gates, wide=True),
-)
+PODS: Cells = {
+    "Ready": lambda raw, around: pod_ready(raw),
+    "Status": lambda raw, around: pod_status(raw),
+    "Restarts": _restarts,
+    "IP": field(status, "podIP", NONE),
+    "Node": field(spec, "nodeName", NONE),
+    "Nominated Node": field(status, "nominatedNodeName", NONE),
+    "Readiness Gates": _gates,
+}
 
 
 # -- nodes ----------------------------------------------------------------------------------------------------------
@@ -216,7 +226,7 @@ def _taints(node: Raw, around: RowContext) -> str:
 
 def _use(resource: str) -> Callable[[Raw, RowContext], str]:
     def cell(node: Raw, around: RowContext) -> str:
-        used = around.requested.get(_name(node, around), {}).get(resource, 0)
+        used = around.requested.get(name_cell(node, around), {}).get(resource, 0)
         has = (status(node).get("allocatable") or {}).get(resource)
         return f"{amount_text(resource, used)}/{'0' if has is None else has}"
 
@@ -231,64 +241,41 @@ def amount_text(resource: str, amount: int) -> str:
     return format_value(amount, "BinarySI" if binary else "DecimalSI")
 
 
-NODES = (
-    NAME,
-    Column("STATUS", lambda raw, around: node_status(raw)),
-    Column("ROLES", lambda raw, around: node_roles(raw)),
-    AGE,
-    Column("VERSION", lambda raw, around: str((status(raw).get("nodeInfo") or {}).get("kubeletVersion") or "")),
-    Column("ZONE", _zone, wide=True),
-    Column("TAINTS", _taints, wide=True),
-    Column("CPU", _use("cpu"), wide=True),
-    Column("MEMORY", _use("memory"), wide=True),
-    Column("PODS", _use("pods"), wide=True),
-)
+def _address(kind: str) -> Cell:
+    def cell(node: Raw, around: RowContext) -> str:
+        for address in status(node).get("addresses") or ():
+            if address.get("type") == kind:
+                return str(address.get("address"))
+        return NONE
 
-NAMESPACES = (NAME, Column("STATUS", field(status, "phase", "Active")), AGE)
+    return cell
 
 
-def _event_object(event: Raw, around: RowContext) -> str:
-    about = event.get("involvedObject") or event.get("regarding") or {}
-    kind, name = str(about.get("kind", "")).lower(), about.get("name")
-    return f"{kind}/{name}" if name else kind
+def _node_info(field: str) -> Cell:
+    def cell(node: Raw, around: RowContext) -> str:
+        return str((status(node).get("nodeInfo") or {}).get(field) or "<unknown>")
+
+    return cell
 
 
-def _last_seen(event: Raw, around: RowContext) -> str:
-    return age(event_moment(event) or None, around.now)
-
-
-def _event_source(event: Raw, around: RowContext) -> str:
-    source = event.get("source") or {}
-    parts = [source.get("component") or event.get("reportingComponent"), source.get("host")]
-    return ", ".join(str(part) for part in parts if part)
-
-
-def _first_seen(event: Raw, around: RowContext) -> str:
-    times = (event.get("firstTimestamp"), event.get("eventTime"), meta(event).get("creationTimestamp"))
-    return age(next((time for time in times if time), None), around.now)
-
-
-def _event_count(event: Raw, around: RowContext) -> str:
-    return str((event.get("series") or {}).get("count") or event.get("count") or 1)
-
-
-def event_moment(event: Raw) -> str:
-    """When the event was last observed, as sortable text."""
-    times = ((event.get("series") or {}).get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return str(next((time for time in times if time), meta(event).get("creationTimestamp") or ""))
-
-
-EVENTS = (
-    Column("LAST SEEN", _last_seen),
-    Column("TYPE", lambda raw, around: str(raw.get("type", ""))),
-    Column("REASON", lambda raw, around: str(raw.get("reason", ""))),
-    Column("OBJECT", _event_object),
-    Column("SOURCE", _event_source, wide=True),
-    Column("MESSAGE", lambda raw, around: str(raw.get("message") or raw.get("note") or "").strip()),
-    Column("FIRST SEEN", _first_seen, wide=True),
-    Column("COUNT", _event_count, wide=True),
-    Column("NAME", _name, wide=True),
-)
+NODES: Cells = {
+    "Status": lambda raw, around: node_status(raw),
+    "Roles": lambda raw, around: node_roles(raw),
+    "Version": lambda raw, around: str((status(raw).get("nodeInfo") or {}).get("kubeletVersion") or ""),
+    "Internal-IP": _address("InternalIP"),
+    "External-IP": _address("ExternalIP"),
+    "OS-Image": _node_info("osImage"),
+    "Kernel-Version": _node_info("kernelVersion"),
+    "Container-Runtime": _node_info("containerRuntimeVersion"),
+}
+NODES_WIDE: Cells = {
+    "ZONE": _zone,
+    "TAINTS": _taints,
+    "CPU": _use("cpu"),
+    "MEMORY": _use("memory"),
+    "PODS": _use("pods"),
+}
+"""What `-o wide` shows of nodes here, instead of addresses and versions."""
 
 
 def labels_text(labels: Mapping[str, Any] | None) -> str:

@@ -1,29 +1,113 @@
-"""The table that `get` prints of objects of a kind. A kind without columns of its own has a name and an age."""
+"""The columns of each kind, as kube-apiserver has them, and the table that `get` prints of objects.
 
-from collections.abc import Sequence
+`columns.json` beside this module has the columns by kind (name, type, format, description, priority), and under ""
+those of a kind without columns of its own: kube-apiserver shows when such an object was created, `get` its age.
+Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
 
 from kschedd.printing.columns.by_kind import (
-    AGE,
-    EVENTS,
-    NAME,
-    NAMESPACES,
     NODES,
+    NODES_WIDE,
     PODS,
-    Column,
+    Cell,
+    Cells,
     Raw,
     RowContext,
+    age_cell,
+    field,
     labels_text,
     meta,
+    name_cell,
+    status,
 )
-from kschedd.printing.columns.storage import STORAGE
-from kschedd.printing.columns.workloads import WORKLOADS
-from kschedd.printing.terminal.tables import Table
+from kschedd.printing.columns.events import EVENTS
+from kschedd.printing.columns.networking import NETWORKING
+from kschedd.printing.columns.storage import STORAGE, STORAGE_WIDE
+from kschedd.printing.columns.workloads import WORKLOADS, containers_cell, selector_cell, template_of
+from kschedd.printing.terminal.tables import NONE, Table
+
+_ANY: Final[Cells] = {
+    "Name": name_cell,
+    "Age": age_cell,
+    "Created At": lambda raw, around: meta(raw).get("creationTimestamp"),
+    "Containers": containers_cell(template_of, "name", NONE),
+    "Images": containers_cell(template_of, "image", NONE),
+    "Selector": selector_cell,
+}
+_CELLS: Final[Mapping[str, Cells]] = {
+    "Pod": PODS,
+    "Node": NODES,
+    "Namespace": {"Status": field(status, "phase", "Active")},
+    "Event": EVENTS,
+    **WORKLOADS,
+    **STORAGE,
+    **NETWORKING,
+}
 
 
-def columns_of(kind: str, objects: Sequence[Raw] = ()) -> tuple[Column, ...]:
-    """The columns of a kind (`Pod`), wide ones included; of a kind of another group with that name, name and age."""
-    own = {"Pod": PODS, "Node": NODES, "Namespace": NAMESPACES, "Event": EVENTS}
-    return own.get(kind) or WORKLOADS.get(kind) or STORAGE.get(kind) or (NAME, AGE)
+@attrs.frozen
+class Definition:
+    """A column as kube-apiserver describes it; one of a priority above 0 is for `-o wide`."""
+
+    name: str
+    type: str
+    format: str
+    description: str
+    priority: int
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Return the TableColumnDefinition."""
+        return attrs.asdict(self)
+
+
+@attrs.frozen
+class Column:
+    header: str
+    cell: Cell
+    wide: bool = False
+
+
+@cache
+def _definitions() -> Mapping[str, Sequence[Definition]]:
+    listed = json.loads(Path(__file__).with_name("columns.json").read_text(encoding="utf-8"))
+    return {kind: [Definition(*column) for column in columns] for kind, columns in listed.items()}
+
+
+def definitions_of(kind: str) -> Sequence[Definition]:
+    """Return the columns of a kind; "" is a kind without columns of its own."""
+    return _definitions().get(kind) or _definitions()[""]
+
+
+def cell_of(kind: str, name: str) -> Cell:
+    """Return the cell of a column by its name."""
+    return _CELLS.get(kind, {}).get(name) or _ANY.get(name) or (lambda raw, around: "")
+
+
+@cache
+def columns_of(kind: str) -> tuple[Column, ...]:
+    """Return the columns that `get` prints, wide ones included; a kind without columns has a name and an age."""
+    if kind not in _definitions():
+        return Column("NAME", name_cell), Column("AGE", age_cell)
+    own = [Column(each.name.upper(), cell_of(kind, each.name), each.priority > 0) for each in definitions_of(kind)]
+    if kind == "Node":
+        own = [column for column in own if not column.wide]
+    more = NODES_WIDE if kind == "Node" else STORAGE_WIDE.get(kind, {})
+    return (*own, *(Column(header, cell, True) for header, cell in more.items()))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
 
 
 def table_of(
@@ -39,11 +123,11 @@ def table_of(
 ) -> Table:
     """The table `get` prints. `namespaces` puts a NAMESPACE column first; `prefix` goes before each name (`pod/`);
     each label of `label_columns` has a column of its own, headed by the key without its prefix."""
-    columns = [column for column in columns_of(kind, objects) if wide or not column.wide]
+    columns = [column for column in columns_of(kind) if wide or not column.wide]
     headers = [column.header for column in columns]
     rows = []
     for raw in objects:
-        cells = [column.cell(raw, around) for column in columns]
+        cells = [_text(column.cell(raw, around)) for column in columns]
         if prefix and headers[0] == "NAME":
             cells[0] = prefix + cells[0]
         if namespaces:

@@ -1,4 +1,4 @@
-"""Columns of PersistentVolumes and claims, StorageClasses, CSI objects and dynamic resources.
+"""Cells of the tables of PersistentVolumes and claims, StorageClasses, CSI objects and dynamic resources.
 
 Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kschedd.printing.columns.ages import age
-from kschedd.printing.columns.by_kind import AGE, NAME, Column, Raw, RowContext, field, meta, spec, status
+from kschedd.printing.columns.by_kind import Cell, Cells, Raw, RowContext, field, meta, spec, status
 from kschedd.printing.terminal.tables import NONE
 
 _MODES = {
@@ -25,10 +25,6 @@ def modes_text(modes: Any) -> str:
 
 def _terminating(raw: Raw) -> bool:
     return bool(meta(raw).get("deletionTimestamp"))
-
-
-def _phase(raw: Raw, around: RowContext) -> str:
-    return "Terminating" if _terminating(raw) else str(status(raw).get("phase") or "Pending")
 
 
 def _taint(rule: Raw) -> Raw:
@@ -114,85 +110,74 @@ def _claim_users(claim: Raw, around: RowContext) -> str:
     return ",".join(str(user.get("name", "")) for user in status(claim).get("reservedFor") or ()) or NONE
 
 
-_VOLUME_MODE = Column("VOLUMEMODE", field(spec, "volumeMode", "Filesystem"), wide=True)
+def _phase(raw: Raw, around: RowContext) -> str:
+    return "Terminating" if meta(raw).get("deletionTimestamp") else str(status(raw).get("phase") or "")
 
-STORAGE: Mapping[str, tuple[Column, ...]] = {
-    "PersistentVolume": (
-        NAME,
-        Column("CAPACITY", lambda raw, around: str((spec(raw).get("capacity") or {}).get("storage", ""))),
-        Column("ACCESS MODES", lambda raw, around: modes_text(spec(raw).get("accessModes"))),
-        Column("RECLAIM POLICY", field(spec, "persistentVolumeReclaimPolicy", "Retain")),
-        Column("STATUS", _phase),
-        Column("CLAIM", _volume_claim),
-        Column("STORAGECLASS", field(spec, "storageClassName")),
-        Column("VOLUMEATTRIBUTESCLASS", field(spec, "volumeAttributesClassName", "<unset>")),
-        Column("REASON", field(status, "reason")),
-        AGE,
-        _VOLUME_MODE,
-        Column("NODE AFFINITY", _volume_nodes, wide=True),
-    ),
-    "PersistentVolumeClaim": (
-        NAME,
-        Column("STATUS", _phase),
-        Column("VOLUME", field(spec, "volumeName")),
-        Column("CAPACITY", _claim_capacity),
-        Column("ACCESS MODES", _claim_modes),
-        Column("STORAGECLASS", field(spec, "storageClassName")),
-        Column("VOLUMEATTRIBUTESCLASS", field(spec, "volumeAttributesClassName", "<unset>")),
-        AGE,
-        _VOLUME_MODE,
-    ),
-    "StorageClass": (
-        Column("NAME", _class_name),
-        Column("PROVISIONER", field(_of, "provisioner")),
-        Column("RECLAIMPOLICY", field(_of, "reclaimPolicy", "Delete")),
-        Column("VOLUMEBINDINGMODE", field(_of, "volumeBindingMode", "Immediate")),
-        Column("ALLOWVOLUMEEXPANSION", field(_of, "allowVolumeExpansion", "false")),
-        AGE,
-    ),
-    "CSINode": (NAME, Column("DRIVERS", lambda raw, around: str(len(spec(raw).get("drivers") or ()))), AGE),
-    "CSIDriver": (
-        NAME,
-        Column("ATTACHREQUIRED", field(spec, "attachRequired", "true")),
-        Column("STORAGECAPACITY", field(spec, "storageCapacity", "false")),
-        Column("MODES", lambda raw, around: ",".join(spec(raw).get("volumeLifecycleModes") or ("Persistent",))),
-        AGE,
-    ),
-    "CSIStorageCapacity": (
-        NAME,
-        Column("STORAGECLASSNAME", field(_of, "storageClassName")),
-        Column("CAPACITY", field(_of, "capacity")),
-        AGE,
-    ),
-    "VolumeAttachment": (
-        NAME,
-        Column("ATTACHER", field(spec, "attacher")),
-        Column("PV", _source),
-        Column("NODE", field(spec, "nodeName")),
-        Column("ATTACHED", field(status, "attached", "false")),
-        AGE,
-    ),
-    "ResourceClaim": (
-        NAME,
-        Column("STATE", lambda raw, around: claim_state(raw)),
-        AGE,
-        Column("DEVICES", _claim_devices, wide=True),
-        Column("RESERVED FOR", _claim_users, wide=True),
-    ),
-    "ResourceSlice": (
-        NAME,
-        Column("NODE", _slice_node),
-        Column("DRIVER", field(spec, "driver")),
-        Column("POOL", lambda raw, around: str((spec(raw).get("pool") or {}).get("name", ""))),
-        Column("DEVICES", lambda raw, around: str(len(spec(raw).get("devices") or ())), wide=True),
-        AGE,
-    ),
-    "DeviceTaintRule": (
-        NAME,
-        Column("KEY", field(_taint, "key")),
-        Column("VALUE", field(_taint, "value")),
-        Column("EFFECT", field(_taint, "effect")),
-        Column("TIMEADDED", _added),
-        AGE,
-    ),
+
+def _driver(name: str, absent: Any) -> Cell:
+    return lambda raw, around: spec(raw).get(name, absent)
+
+
+STORAGE: Mapping[str, Cells] = {
+    "PersistentVolume": {
+        "Capacity": lambda raw, around: str((spec(raw).get("capacity") or {}).get("storage", "")),
+        "Access Modes": lambda raw, around: modes_text(spec(raw).get("accessModes")),
+        "Reclaim Policy": field(spec, "persistentVolumeReclaimPolicy", "Retain"),
+        "Status": _phase,
+        "Claim": _volume_claim,
+        "StorageClass": field(spec, "storageClassName"),
+        "VolumeAttributesClass": field(spec, "volumeAttributesClassName", "<unset>"),
+        "Reason": field(status, "reason"),
+        "VolumeMode": field(spec, "volumeMode", "Filesystem"),
+    },
+    "PersistentVolumeClaim": {
+        "Status": _phase,
+        "Volume": field(spec, "volumeName"),
+        "Capacity": _claim_capacity,
+        "Access Modes": _claim_modes,
+        "StorageClass": field(spec, "storageClassName"),
+        "VolumeAttributesClass": field(spec, "volumeAttributesClassName", "<unset>"),
+        "VolumeMode": field(spec, "volumeMode", "Filesystem"),
+    },
+    "StorageClass": {
+        "Name": _class_name,
+        "Provisioner": field(_of, "provisioner"),
+        "ReclaimPolicy": field(_of, "reclaimPolicy", "Delete"),
+        "VolumeBindingMode": field(_of, "volumeBindingMode", "Immediate"),
+        "AllowVolumeExpansion": lambda raw, around: bool(raw.get("allowVolumeExpansion")),
+    },
+    "CSINode": {"Drivers": lambda raw, around: str(len(spec(raw).get("drivers") or ()))},
+    "CSIDriver": {
+        "AttachRequired": _driver("attachRequired", True),
+        "PodInfoOnMount": _driver("podInfoOnMount", False),
+        "StorageCapacity": _driver("storageCapacity", False),
+        "TokenRequests": lambda raw, around: "<unset>" if not spec(raw).get("tokenRequests") else "<set>",
+        "RequiresRepublish": _driver("requiresRepublish", False),
+        "Modes": lambda raw, around: ",".join(spec(raw).get("volumeLifecycleModes") or ("Persistent",)),
+    },
+    "CSIStorageCapacity": {"StorageClassName": field(_of, "storageClassName"), "Capacity": field(_of, "capacity")},
+    "VolumeAttachment": {
+        "Attacher": field(spec, "attacher"),
+        "PV": _source,
+        "Node": field(spec, "nodeName"),
+        "Attached": field(status, "attached", "false"),
+    },
+    "ResourceClaim": {"State": lambda raw, around: claim_state(raw)},
+    "ResourceSlice": {
+        "Node": _slice_node,
+        "Driver": field(spec, "driver"),
+        "Pool": lambda raw, around: str((spec(raw).get("pool") or {}).get("name", "")),
+    },
+    "DeviceTaintRule": {
+        "Key": field(_taint, "key"),
+        "Value": field(_taint, "value"),
+        "Effect": field(_taint, "effect"),
+        "TimeAdded": _added,
+    },
 }
+STORAGE_WIDE: Mapping[str, Cells] = {
+    "PersistentVolume": {"NODE AFFINITY": _volume_nodes},
+    "ResourceClaim": {"DEVICES": _claim_devices, "RESERVED FOR": _claim_users},
+    "ResourceSlice": {"DEVICES": lambda raw, around: str(len(spec(raw).get("devices") or ()))},
+}
+"""What `-o wide` shows here besides kubectl's columns."""

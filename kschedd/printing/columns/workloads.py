@@ -1,21 +1,21 @@
-"""Columns of workloads, Services, PodDisruptionBudgets, ResourceQuotas and PriorityClasses.
+"""Cells of the tables of workloads, Services, autoscalers, PodDisruptionBudgets, ResourceQuotas and PriorityClasses.
 
 Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from kschedd.api.quantity import QuantityError, canonical
-from kschedd.api.schemas.kinds import kind_of
-from kschedd.printing.columns.ages import seconds_of, span
+from kschedd.printing.columns.ages import age, seconds_of, span
 from kschedd.printing.columns.by_kind import (
-    AGE,
-    NAME,
-    Column,
+    Cell,
+    Cells,
     Raw,
     RowContext,
     field,
+    joined,
     labels_text,
     meta,
     spec,
@@ -23,22 +23,40 @@ from kschedd.printing.columns.by_kind import (
 )
 from kschedd.printing.terminal.tables import NONE
 
+_UNKNOWN = "<unknown>"
 
-def _count(where: Callable[[Raw], Raw], name: str, absent: int = 0) -> Callable[[Raw, RowContext], str]:
+
+def _itself(raw: Raw) -> Raw:
+    return raw
+
+
+def _data(raw: Raw, around: RowContext) -> int:
+    return len(raw.get("data") or ())
+
+
+def _count(where: Callable[[Raw], Raw], name: str, absent: int = 0) -> Cell:
     return field(where, name, str(absent))
 
 
-def _containers(raw: Raw) -> list[Raw]:
-    template = spec(raw).get("template") or {}
-    return list((template.get("spec") or {}).get("containers") or ())
+def containers_cell(template: Callable[[Raw], Raw | None], name: str, absent: str = "") -> Cell:
+    """Return a cell with one field of each container of a pod template."""
+
+    def cell(raw: Raw, around: RowContext) -> str:
+        containers = spec(template(raw) or {}).get("containers") or ()
+        return joined((container.get(name, "") for container in containers), absent=absent)
+
+    return cell
 
 
-def _container_names(raw: Raw, around: RowContext) -> str:
-    return ",".join(str(container.get("name", "")) for container in _containers(raw)) or NONE
+def template_of(raw: Raw) -> Raw:
+    """Return the pod template of a workload."""
+    template: Raw = spec(raw).get("template") or {}
+    return template
 
 
-def _images(raw: Raw, around: RowContext) -> str:
-    return ",".join(str(container.get("image", "")) for container in _containers(raw)) or NONE
+def _job_template(cron_job: Raw) -> Raw:
+    template: Raw = spec(cron_job).get("jobTemplate") or {}
+    return template
 
 
 def selector_text(selector: Any) -> str:
@@ -56,13 +74,8 @@ def selector_text(selector: Any) -> str:
     return ",".join(parts) or NONE
 
 
-def _selector(raw: Raw, around: RowContext) -> str:
+def selector_cell(raw: Raw, around: RowContext) -> str:
     return selector_text(spec(raw).get("selector"))
-
-
-_CONTAINERS = Column("CONTAINERS", _container_names, wide=True)
-_IMAGES = Column("IMAGES", _images, wide=True)
-_SELECTOR = Column("SELECTOR", _selector, wide=True)
 
 
 def _ready(raw: Raw, around: RowContext) -> str:
@@ -100,16 +113,6 @@ def _duration(job: Raw, around: RowContext) -> str:
     return span((around.now if ended is None else ended) - began)
 
 
-def _last_schedule(cron_job: Raw, around: RowContext) -> str:
-    at = seconds_of(status(cron_job).get("lastScheduleTime"))
-    return NONE if at is None else span(around.now - at)
-
-
-def _of_job_template(cell: Callable[[Raw, RowContext], str]) -> Callable[[Raw, RowContext], str]:
-    """A cell about the Jobs that a CronJob makes."""
-    return lambda raw, around: cell(spec(raw).get("jobTemplate") or {}, around)
-
-
 def _ports(service: Raw, around: RowContext) -> str:
     ports = []
     for port in spec(service).get("ports") or ():
@@ -131,11 +134,10 @@ def _external(service: Raw, around: RowContext) -> str:
 
 
 def _node_selector(raw: Raw, around: RowContext) -> str:
-    template = (spec(raw).get("template") or {}).get("spec") or {}
-    return labels_text(template.get("nodeSelector"))
+    return labels_text(spec(template_of(raw)).get("nodeSelector"))
 
 
-def _quota(part: str) -> Callable[[Raw, RowContext], str]:
+def _quota(part: str) -> Cell:
     def cell(quota: Raw, around: RowContext) -> str:
         hard, used = (
             status(quota).get("hard") or spec(quota).get("hard") or {},
@@ -157,44 +159,6 @@ def _amount(quantity: Any) -> str:
         return str(quantity)
 
 
-def _controller(revision: Raw, around: RowContext) -> str:
-    """Who controls a ControllerRevision, as kubectl names it: statefulset.apps/db."""
-    owner = next((o for o in meta(revision).get("ownerReferences") or () if o.get("controller")), None)
-    return f"{kind_of(owner).resource}/{owner.get('name', '')}" if owner else NONE
-
-
-def _scaled(autoscaler: Raw, around: RowContext) -> str:
-    target = spec(autoscaler).get("scaleTargetRef") or {}
-    return f"{target.get('kind', '')}/{target.get('name', '')}"
-
-
-def _targets(autoscaler: Raw, around: RowContext) -> str:
-    """What is measured, of which nothing is known here, and what is aimed at; two of them are shown."""
-    metrics = spec(autoscaler).get("metrics") or ()
-    if not metrics:
-        percent = spec(autoscaler).get("targetCPUUtilizationPercentage")
-        return f"cpu: <unknown>/{percent}%" if percent is not None else NONE
-    shown = ", ".join(map(_target, metrics[:2]))
-    return f"{shown} + {len(metrics) - 2} more..." if len(metrics) > 2 else shown
-
-
-def _target(metric: Raw) -> str:
-    kind = str(metric.get("type") or "")
-    source = metric.get(kind[:1].lower() + kind[1:]) or {}
-    target = source.get("target") or {}
-    if kind in ("Resource", "ContainerResource"):
-        percent = target.get("averageUtilization")
-        aim = target.get("averageValue") or (f"{percent}%" if percent is not None else "<auto>")
-        return f"{source.get('name', '')}: <unknown>/{aim}"
-    average = target.get("averageValue")
-    return f"<unknown>/{average or target.get('value', '')}{' (avg)' if average and kind != 'Pods' else ''}"
-
-
-def top(name: str, absent: str = "") -> Column:
-    """A column for a top-level field of the object; the header is the field's name in capitals."""
-    return Column(name.upper(), field(lambda raw: raw, name, absent))
-
-
 def _group_policy(raw: Raw, around: RowContext) -> str:
     return "Basic" if (spec(raw).get("schedulingPolicy") or {}).get("gang") is None else "Gang"
 
@@ -214,119 +178,129 @@ def _group_status(raw: Raw, around: RowContext) -> str:
     return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
 
 
-WORKLOADS: Mapping[str, tuple[Column, ...]] = {
-    "Deployment": (
-        NAME,
-        Column("READY", _ready),
-        Column("UP-TO-DATE", _count(status, "updatedReplicas")),
-        Column("AVAILABLE", _count(status, "availableReplicas")),
-        AGE,
-        _CONTAINERS,
-        _IMAGES,
-        _SELECTOR,
-    ),
-    **dict.fromkeys(
-        ("ReplicaSet", "ReplicationController"),
-        (
-            NAME,
-            Column("DESIRED", _count(spec, "replicas", 1)),
-            Column("CURRENT", _count(status, "replicas")),
-            Column("READY", _count(status, "readyReplicas")),
-            AGE,
-            _CONTAINERS,
-            _IMAGES,
-            _SELECTOR,
-        ),
-    ),
-    "StatefulSet": (NAME, Column("READY", _ready), AGE, _CONTAINERS, _IMAGES),
-    "DaemonSet": (
-        NAME,
-        Column("DESIRED", _count(status, "desiredNumberScheduled")),
-        Column("CURRENT", _count(status, "currentNumberScheduled")),
-        Column("READY", _count(status, "numberReady")),
-        Column("UP-TO-DATE", _count(status, "updatedNumberScheduled")),
-        Column("AVAILABLE", _count(status, "numberAvailable")),
-        Column("NODE SELECTOR", _node_selector),
-        AGE,
-        _CONTAINERS,
-        _IMAGES,
-        _SELECTOR,
-    ),
-    "Job": (
-        NAME,
-        Column("STATUS", _job_status),
-        Column("COMPLETIONS", _completions),
-        Column("DURATION", _duration),
-        AGE,
-        _CONTAINERS,
-        _IMAGES,
-        _SELECTOR,
-    ),
-    "CronJob": (
-        NAME,
-        Column("SCHEDULE", field(spec, "schedule")),
-        Column("TIMEZONE", field(spec, "timeZone", NONE)),
-        Column("SUSPEND", lambda raw, around: str(bool(spec(raw).get("suspend")))),
-        Column("ACTIVE", lambda raw, around: str(len(status(raw).get("active") or ()))),
-        Column("LAST SCHEDULE", _last_schedule),
-        AGE,
-        Column("CONTAINERS", _of_job_template(_container_names), wide=True),
-        Column("IMAGES", _of_job_template(_images), wide=True),
-        Column("SELECTOR", _of_job_template(_selector), wide=True),
-    ),
-    "Service": (
-        NAME,
-        Column("TYPE", field(spec, "type", "ClusterIP")),
-        Column("CLUSTER-IP", field(spec, "clusterIP", NONE)),
-        Column("EXTERNAL-IP", _external),
-        Column("PORT(S)", _ports),
-        AGE,
-        _SELECTOR,
-    ),
-    "PodDisruptionBudget": (
-        NAME,
-        Column("MIN AVAILABLE", field(spec, "minAvailable", "N/A")),
-        Column("MAX UNAVAILABLE", field(spec, "maxUnavailable", "N/A")),
-        Column("ALLOWED DISRUPTIONS", _count(status, "disruptionsAllowed")),
-        AGE,
-    ),
-    "PriorityClass": (
-        NAME,
-        top("value", "0"),
-        Column("GLOBAL-DEFAULT", field(lambda raw: raw, "globalDefault", "false")),
-        AGE,
-        Column("PREEMPTIONPOLICY", field(lambda raw: raw, "preemptionPolicy", "PreemptLowerPriority")),
-    ),
-    "PodGroup.scheduling.k8s.io": (
-        NAME,
-        Column("POLICY", _group_policy),
-        Column("WORKLOAD", _group_workload),
-        Column("STATUS", _group_status),
-        AGE,
-    ),
-    "RuntimeClass": (NAME, top("handler"), AGE),
-    "ResourceQuota": (NAME, Column("REQUEST", _quota("requests")), Column("LIMIT", _quota("limits")), AGE),
-    "ConfigMap": (NAME, Column("DATA", lambda raw, around: str(len(raw.get("data") or ()))), AGE),
-    "Secret": (
-        NAME,
-        top("type", "Opaque"),
-        Column("DATA", lambda raw, around: str(len(raw.get("data") or ()))),
-        AGE,
-    ),
-    "ControllerRevision": (
-        NAME,
-        Column("CONTROLLER", _controller),
-        Column("REVISION", field(lambda raw: raw, "revision", "0")),
-        AGE,
-    ),
-    "HorizontalPodAutoscaler": (
-        NAME,
-        Column("REFERENCE", _scaled),
-        Column("TARGETS", _targets),
-        Column("MINPODS", field(spec, "minReplicas", "<unset>")),
-        Column("MAXPODS", _count(spec, "maxReplicas")),
-        Column("REPLICAS", _count(status, "currentReplicas")),
-        AGE,
-    ),
-    "Lease": (NAME, Column("HOLDER", field(spec, "holderIdentity")), AGE),
+def _cron(field: str, absent: Any) -> Cell:
+    def cell(job: Raw, around: RowContext) -> Any:
+        value = spec(job).get(field)
+        return absent if value is None or value == "" else value
+
+    return cell
+
+
+def _cron_suspend(job: Raw, around: RowContext) -> str:
+    suspended = spec(job).get("suspend")
+    return "<unset>" if suspended is None else str(bool(suspended))
+
+
+def _cron_last(job: Raw, around: RowContext) -> str:
+    last = status(job).get("lastScheduleTime")
+    return age(last, around.now) if last else NONE
+
+
+def _reference(autoscaler: Raw, around: RowContext) -> str:
+    target = spec(autoscaler).get("scaleTargetRef") or {}
+    return f"{target.get('kind', '')}/{target.get('name', '')}"
+
+
+def _targets(autoscaler: Raw, around: RowContext) -> str:
+    """The value and the target of each metric: `cpu: <unknown>/80%`; two of them are shown."""
+    percent = spec(autoscaler).get("targetCPUUtilizationPercentage")
+    if percent is not None:
+        now = status(autoscaler).get("currentCPUUtilizationPercentage")
+        return f"cpu: {_UNKNOWN if now is None else f'{now}%'}/{percent}%"
+    metrics, current = spec(autoscaler).get("metrics") or (), status(autoscaler).get("currentMetrics") or ()
+    words = [_target(metric, seen or {}) for metric, seen in zip_longest(metrics, current[: len(metrics)])]
+    more = f" + {len(words) - 2} more..." if len(words) > 2 else ""
+    return ", ".join(words[:2]) + more if words else NONE
+
+
+def _target(metric: Raw, seen: Raw) -> str:
+    kind = str(metric.get("type") or "")
+    source, measured = ((each.get(kind[:1].lower() + kind[1:]) or {}) for each in (metric, seen))
+    target, now = source.get("target") or {}, measured.get("current") or {}
+    by = "averageValue" if target.get("averageValue") else "value"
+    if kind not in ("Resource", "ContainerResource"):
+        return f"{now.get(by) or _UNKNOWN}/{target.get(by, '')}{' (avg)' * (by != 'value' and kind != 'Pods')}"
+    if by == "averageValue":
+        return f"{source.get('name', '')}: {now.get(by) or _UNKNOWN}/{target[by]}"
+    used, aim = (each.get("averageUtilization") for each in (now, target))
+    shown = _UNKNOWN if used is None else f"{used}%"
+    return f"{source.get('name', '')}: {shown}/{'<auto>' if aim is None else f'{aim}%'}"
+
+
+def _controller(raw: Raw, around: RowContext) -> str:
+    for ref in meta(raw).get("ownerReferences") or ():
+        if ref.get("controller"):
+            group = str(ref.get("apiVersion", "")).rpartition("/")[0]
+            return f"{str(ref.get('kind', '')).lower()}{'.' + group if group else ''}/{ref.get('name', '')}"
+    return NONE
+
+
+_REPLICAS: Cells = {
+    "Desired": _count(spec, "replicas", 1),
+    "Current": _count(status, "replicas"),
+    "Ready": _count(status, "readyReplicas"),
+}
+WORKLOADS: Mapping[str, Cells] = {
+    "Deployment": {
+        "Ready": _ready,
+        "Up-to-date": _count(status, "updatedReplicas"),
+        "Available": _count(status, "availableReplicas"),
+    },
+    "ReplicaSet": _REPLICAS,
+    "ReplicationController": _REPLICAS,
+    "StatefulSet": {"Ready": _ready},
+    "DaemonSet": {
+        "Desired": _count(status, "desiredNumberScheduled"),
+        "Current": _count(status, "currentNumberScheduled"),
+        "Ready": _count(status, "numberReady"),
+        "Up-to-date": _count(status, "updatedNumberScheduled"),
+        "Available": _count(status, "numberAvailable"),
+        "Node Selector": _node_selector,
+    },
+    "Job": {"Status": _job_status, "Completions": _completions, "Duration": _duration},
+    "CronJob": {
+        "Schedule": _cron("schedule", ""),
+        "Timezone": _cron("timeZone", NONE),
+        "Suspend": _cron_suspend,
+        "Active": lambda raw, around: len(status(raw).get("active") or ()),
+        "Last Schedule": _cron_last,
+        "Containers": containers_cell(lambda raw: template_of(_job_template(raw)), "name"),
+        "Images": containers_cell(lambda raw: template_of(_job_template(raw)), "image"),
+        "Selector": lambda raw, around: selector_cell(_job_template(raw), around),
+    },
+    "Service": {
+        "Type": field(spec, "type", "ClusterIP"),
+        "Cluster-IP": field(spec, "clusterIP", NONE),
+        "External-IP": _external,
+        "Port(s)": _ports,
+    },
+    "PodDisruptionBudget": {
+        "Min Available": field(spec, "minAvailable", "N/A"),
+        "Max Unavailable": field(spec, "maxUnavailable", "N/A"),
+        "Allowed Disruptions": _count(status, "disruptionsAllowed"),
+    },
+    "PriorityClass": {
+        "Value": field(_itself, "value", "0"),
+        "Global-Default": field(_itself, "globalDefault", "false"),
+        "PreemptionPolicy": field(_itself, "preemptionPolicy", "PreemptLowerPriority"),
+    },
+    "PodGroup.scheduling.k8s.io": {"Policy": _group_policy, "Workload": _group_workload, "Status": _group_status},
+    "PodTemplate": {
+        "Containers": containers_cell(lambda raw: raw.get("template"), "name"),
+        "Images": containers_cell(lambda raw: raw.get("template"), "image"),
+        "Pod Labels": lambda raw, around: labels_text(meta(raw.get("template") or {}).get("labels")),
+    },
+    "RuntimeClass": {"Handler": field(_itself, "handler")},
+    "ResourceQuota": {"Request": _quota("requests"), "Limit": _quota("limits")},
+    "ConfigMap": {"Data": _data},
+    "Secret": {"Type": field(_itself, "type", "Opaque"), "Data": _data},
+    "ControllerRevision": {"Controller": _controller, "Revision": lambda raw, around: raw.get("revision", 0)},
+    "HorizontalPodAutoscaler": {
+        "Reference": _reference,
+        "Targets": _targets,
+        "MinPods": lambda raw, around: str(spec(raw).get("minReplicas", "<unset>")),
+        "MaxPods": lambda raw, around: spec(raw).get("maxReplicas", 0),
+        "Replicas": lambda raw, around: status(raw).get("currentReplicas") or 0,
+    },
+    "Lease": {"Holder": field(spec, "holderIdentity")},
 }

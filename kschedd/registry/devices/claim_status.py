@@ -7,7 +7,16 @@ Takes claims that match the schema; appends to `faults`.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, required, too_many, unsupported
+from kschedd.api.schemas.fields import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    repeats,
+    required,
+    too_many,
+    unsupported,
+)
 from kschedd.api.schemas.schema import type_named
 from kschedd.api.selecting.names import dns_label
 from kschedd.api.text.ip_addresses import cidr_family
@@ -58,7 +67,7 @@ def _validate_users(users: Sequence[Raw], faults: Faults) -> None:
         faults += [required(f"{path}[{index}].{field}") for field in ("resource", "name", "uid") if not user.get(field)]
     validate_count(users, _MOST_USERS, path, faults)
     uids = [user.get("uid") or "" for user in users]
-    faults += [duplicate(f"{path}[{index}].uid", uid) for index, uid in enumerate(uids) if uid in uids[:index]]
+    faults += [duplicate(f"{path}[{index}].uid", uid) for index, uid in repeats(uids)]
 
 
 def _validate_reservation(before: Raw, after: Raw, deleted: Any, faults: Faults) -> None:
@@ -92,6 +101,7 @@ def _validate_device_name(device: Raw, path: str, faults: Faults) -> None:
 
 def _validate_devices(devices: Sequence[Raw], allocated: Collection[str], faults: Faults) -> None:
     shown = [device_id(device) for device in devices]
+    twice = {index for index, _ in repeats(shown)}
     for index, (device, text) in enumerate(zip(devices, shown, strict=True)):
         here = f"status.devices[{index}]"
         _validate_device_name(device, here, faults)
@@ -105,7 +115,7 @@ def _validate_devices(devices: Sequence[Raw], allocated: Collection[str], faults
         if "data" in device:
             validate_raw_json(device["data"], f"{here}.data", faults)
         _validate_network(device.get("networkData") or {}, f"{here}.networkData", faults)
-        if text in shown[:index]:
+        if index in twice:
             faults.append(FieldError(f"{here}.deviceID", text, f"Duplicate value: {text}"))
 
 
@@ -119,7 +129,7 @@ def _validate_network(network: Raw, path: str, faults: Faults) -> None:
             why = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
             faults.append(invalid(f"{path}.ips[{index}]", address, why))
     validate_count(addresses, _MOST_ADDRESSES, f"{path}.ips", faults)
-    faults += [duplicate(f"{path}.ips[{n}]", each) for n, each in enumerate(addresses) if each in addresses[:n]]
+    faults += [duplicate(f"{path}.ips[{n}]", each) for n, each in repeats(addresses)]
 
 
 def _request_names(spec: Raw) -> set[str]:

@@ -9,7 +9,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kschedd.api.quantity import as_stored, format_nanos, nanos, style, value
-from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, required, too_many, unsupported
+from kschedd.api.schemas.fields import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    repeats,
+    required,
+    too_many,
+    unsupported,
+)
 from kschedd.api.selecting.names import dns_label, dns_subdomain, label_value, qualified_name
 from kschedd.api.selecting.resource_names import is_extended
 from kschedd.registry.validation_selectors import validate_node_selector
@@ -64,7 +73,7 @@ def _validate_counter_sets(sets: Sequence[Raw], named_by: str, path: str, most: 
 
 
 def _repeated(keys: Sequence[str], path: str, faults: Faults) -> None:
-    faults += [duplicate(f"{path}[{index}]", key) for index, key in enumerate(keys) if key in keys[:index]]
+    faults += [duplicate(f"{path}[{index}]", key) for index, key in repeats(keys)]
 
 
 def most_devices(devices: Sequence[Raw]) -> int:

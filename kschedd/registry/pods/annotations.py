@@ -62,11 +62,11 @@ def validate_pod_annotations(
     for key, profile in annotations.items():
         if key == _SECCOMP_OF_POD or key.startswith(_SECCOMP):
             _validate_seccomp(profile, f"{path}.{key}", faults)
-    for key, profile in annotations.items():
-        if not key.startswith(APPARMOR):
-            continue
+    confined = {key: profile for key, profile in annotations.items() if key.startswith(APPARMOR)}
+    names = {container.get("name") for container, _ in each_container(spec, "")} if confined else set()
+    for key, profile in confined.items():
         name = key.removeprefix(APPARMOR)
-        if not any(name == container.get("name") for container, _ in each_container(spec, "")):
+        if name not in names:
             faults.append(invalid(f"{path}[{key}]", name, "container not found"))
         if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCAL):
             faults.append(invalid(f"{path}[{key}]", profile, f"invalid AppArmor profile name: {quoted(profile)}"))

@@ -7,7 +7,7 @@ Takes statuses that match the schema.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, unsupported
+from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, repeats, unsupported
 from kschedd.api.selecting.names import between, dns_subdomain, qualified_name
 from kschedd.registry.pods.security import BAD_ADDRESS, is_address
 
@@ -63,11 +63,7 @@ def _validate_addresses(addresses: Sequence[Raw], path: str, faults: Faults) -> 
     if wrong or len(texts) > 2 or len({":" in text for text in texts}) == 1:
         shown = [{"IP": text} for text in texts]
         faults.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
-    seen: set[str] = set()
-    for index, text in enumerate(texts):
-        if text in seen:
-            faults.append(duplicate(f"{path}[{index}]", {"IP": text}))
-        seen.add(text)
+    faults += [duplicate(f"{path}[{index}]", {"IP": text}) for index, text in repeats(texts)]
 
 
 _LISTS: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")

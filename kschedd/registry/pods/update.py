@@ -44,7 +44,7 @@ def validate_pod_update(old: Raw, new: Raw) -> Faults:
     if not _deadline(old.get("activeDeadlineSeconds"), new.get("activeDeadlineSeconds"), faults):
         return faults
     tolerations = new.get("tolerations") or []
-    if not all(_kept(toleration, tolerations) for toleration in old.get("tolerations") or ()):
+    if not set(map(_bare, old.get("tolerations") or ())) <= set(map(_bare, tolerations)):
         why = "existing toleration can not be modified except its tolerationSeconds"
         faults.append(forbidden("spec.tolerations", why))
     else:
@@ -97,12 +97,9 @@ def _deadline(before: int | None, after: int | None, faults: Faults) -> bool:
     return True
 
 
-def _kept(toleration: Raw, tolerations: Sequence[Raw]) -> bool:
-    bare = {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
-    return any(
-        same({n: v for n, v in t.items() if n != "tolerationSeconds"}, bare, type_named("Toleration"))
-        for t in tolerations
-    )
+def _bare(toleration: Raw) -> tuple[str, ...]:
+    """Return what a toleration states besides its time."""
+    return tuple(toleration.get(field) or "" for field in ("key", "operator", "value", "effect"))
 
 
 def _keep(rest: dict[str, Any], old: Raw, field: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, repeats, required, unsupported
 from kschedd.registry.policy.certification_requests import DerError, check_certification_request
 from kschedd.registry.signers import validate_signer
 
@@ -138,11 +138,8 @@ def _validate(item: Item, tolerated: _Tolerated, faults: Faults) -> None:
     for index, usage in enumerate(usages):
         if usage not in _USAGES and not tolerated.unknown_usages:
             faults.append(unsupported(f"spec.usages[{index}]", usage, _USAGES))
-    seen: set[str] = set()
-    for index, usage in enumerate(usages):
-        if usage in seen and not tolerated.equal_usages:
-            faults.append(duplicate(f"spec.usages[{index}]", usage))
-        seen.add(usage)
+    if not tolerated.equal_usages:
+        faults += [duplicate(f"spec.usages[{index}]", usage) for index, usage in repeats(usages)]
     signer = spec.get("signerName") or ""
     if signer == _LEGACY_SIGNER and not tolerated.legacy_signer:
         why = "the legacy signerName is not allowed via this API version"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kschedd.api.quantity import nanos
 from kschedd.api.quantity import value as whole
-from kschedd.api.schemas.fields import ENOUGH, FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.schemas.fields import ENOUGH, FieldError, duplicate, forbidden, invalid, repeats, required, unsupported
 from kschedd.api.selecting.names import dns_label, dns_subdomain, qualified_name
 from kschedd.registry.storage.volume_sources import initiator_too_long, validate_common_source, validate_no_backsteps
 from kschedd.registry.validation_resources import NOT_NEGATIVE
@@ -280,11 +280,8 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
             if not expression.get("values"):
                 faults.append(required(f"{here}.values"))
             faults += [invalid(f"{here}.key", key, why) for why in qualified_name(key)]
-            values: set[str] = set()
-            for place, value in enumerate(expression.get("values") or ()):
-                if value in values:
-                    faults.append(duplicate(f"{here}.values[{place}]", value))
-                values.add(value)
+            repeated = repeats(expression.get("values") or ())
+            faults += [duplicate(f"{here}.values[{place}]", value) for place, value in repeated]
             if key in keys:
                 faults.append(duplicate(f"{here}.key", key))
             keys.add(key)

@@ -64,8 +64,9 @@ def _changed_templates(templates: list[Raw], old: Raw | None, path: str) -> Iter
     for number, template in enumerate(templates):
         if template.get("name") not in before:
             yield forbidden(f"{path}[{number}]", "item may not be added")
+    names = {template.get("name") for template in templates}
     for name in before:
-        if all(template.get("name") != name for template in templates):
+        if name not in names:
             yield forbidden(path, "item may not be removed")
 
 

@@ -1,9 +1,8 @@
 """The door on the network: who comes by TCP shows a token or a client certificate before there is a session.
 
 TLS first, where there is a certificate; then one message, `rpc.authenticate` with a token, which is answered. All of it
-within a few seconds and a few kilobytes. Those who have not got so far are counted: where there are too many, the one
-that has taken longest has to go, so that who is slow on purpose holds up nobody else. They take no place among the
-clients, and nothing of theirs is worked on.
+within a few seconds and a few kilobytes. Connections that are not admitted yet have a budget of their own, as over
+HTTP. They take no place among the clients, and nothing of theirs is worked on.
 
 Owns: the connections that are not admitted yet.  Ends: never by itself.  Fails: a fault of a peer ends its connection.
 """
@@ -19,6 +18,7 @@ from kschedd.access.addresses import SCHEME, Address
 from kschedd.access.credentials import Credentials, certified
 from kschedd.access.listening import in_tls
 from kschedd.access.users import Caller, User
+from kschedd.http.unauthenticated import Unauthenticated, address_of
 from kschedd.rpc.encoding import encode_error, encode_response
 from kschedd.rpc.message_checks import Limits
 from kschedd.rpc.protocol import AUTHENTICATE, NO_MSGID, Event, RpcRequest, first_message
@@ -50,17 +50,19 @@ class Admitted:
 
 @attrs.define(eq=False)
 class RemoteDoor:
-    """See the module. `refused` and `most_pending` count since the start."""
+    """See the module. `refused` counts since the start."""
 
     listeners: list[trio.SocketListener]
     credentials: Credentials
     limits: AdmissionLimits = attrs.field(factory=AdmissionLimits)
     log: Any = attrs.field(factory=lambda: structlog.get_logger("kschedd.rpc"))
     refused: int = 0
-    most_pending: int = 0
-    _pending: dict[trio.CancelScope, None] = attrs.field(factory=dict, init=False)  # the longest there first
+    _pending: Unauthenticated[trio.CancelScope] = attrs.field(init=False)
     _told_at: float = attrs.field(default=-_TOLD_EVERY_S, init=False)
     _untold: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._pending = Unauthenticated(self.limits.pending)
 
     @property
     def url(self) -> str:
@@ -69,20 +71,16 @@ class RemoteDoor:
 
     def used(self) -> tuple[int, int]:
         """How many are not admitted yet, and were at most."""
-        return len(self._pending), self.most_pending
+        return len(self._pending), self._pending.most_so_far
 
     async def admit(self, stream: trio.SocketStream) -> Admitted | None:
         """The connection once its caller is known; None where that was refused, and told."""
-        address = _address_of(stream)
+        address = address_of(stream)
         if not address:
             return None
-        if len(self._pending) >= self.limits.pending:
-            oldest = next(iter(self._pending))
-            del self._pending[oldest]
-            oldest.cancel()
         scope = trio.CancelScope(deadline=trio.current_time() + self.limits.seconds)
-        self._pending[scope] = None
-        self.most_pending = max(self.most_pending, len(self._pending))
+        if (closed := self._pending.add(scope, address)) is not None:
+            closed.cancel()
         self.log.debug("rpc.knocked", address=address)
         why = f"it had not said within {self.limits.seconds:g} s who it is, or others came before it did"
         try:
@@ -93,7 +91,7 @@ class RemoteDoor:
         except (trio.BrokenResourceError, trio.ClosedResourceError) as gone:
             why = f"it went, or its TLS failed ({gone.__cause__ or gone})"
         finally:
-            self._pending.pop(scope, None)
+            self._pending.discard(scope)
         self._refused(address, why)
         return None
 
@@ -155,11 +153,3 @@ class RemoteDoor:
         others = self._untold - 1
         self._told_at, self._untold = now, 0
         self.log.warning("rpc.not_admitted", address=address, why=why, **({"others_before": others} if others else {}))
-
-
-def _address_of(stream: trio.SocketStream) -> str:
-    """Of the peer; "" where it has gone."""
-    try:
-        return str(stream.socket.getpeername()[0])
-    except (OSError, IndexError):
-        return ""

@@ -1,9 +1,12 @@
 """Merging of tolerations. Source: Kubernetes v1.34, pkg/util/tolerations/tolerations.go."""
 
+import math
 from collections.abc import Sequence
 
 from kschedd.api.selecting.terms import NO_EXECUTE
 from kschedd.store.admission_plugins.attributes import Raw
+
+_Place = tuple[str, str | None, str]  # key, value (None: any), effect
 
 
 def is_superset(wide: Raw, narrow: Raw) -> bool:
@@ -25,14 +28,49 @@ def is_superset(wide: Raw, narrow: Raw) -> bool:
     return narrow.get("operator") == "Equal" and same_value  # one that leaves the operator open is covered by none
 
 
+class _Covered:
+    """What some tolerations tolerate together: of those that differ in their times only, the longest times."""
+
+    def __init__(self) -> None:
+        self._longest: dict[_Place, tuple[float, Raw, float]] = {}  # the time, whose it is, the longest of any other's
+
+    def add(self, wide: Raw) -> None:
+        value = None if wide.get("operator") == "Exists" else wide.get("value") or ""
+        place = wide.get("key") or "", value, wide.get("effect") or ""
+        seconds = wide.get("tolerationSeconds") if wide.get("effect") == NO_EXECUTE else None
+        time = math.inf if seconds is None else seconds
+        longest, whose, others = self._longest.setdefault(place, (time, wide, -math.inf))
+        if wide != whose:
+            more = (time, wide, longest) if time > longest else (longest, whose, max(others, time))
+            self._longest[place] = more
+
+    def has(self, narrow: Raw) -> bool:
+        """Return whether one of them that is not equal to this one tolerates all that it does."""
+        key, effect, seconds = narrow.get("key") or "", narrow.get("effect") or "", narrow.get("tolerationSeconds")
+        needed = math.inf if seconds is None else seconds
+        values: list[tuple[str, str | None]] = [("", None), (key, None)]
+        if narrow.get("operator") == "Equal":
+            values.append((key, narrow.get("value") or ""))
+        for of_key, value in values:
+            for of_effect in ("", effect):
+                if (found := self._longest.get((of_key, value, of_effect))) is not None:
+                    time, whose, others = found
+                    if (others if whose == narrow else time) >= needed:
+                        return True
+        return False
+
+
 def merge_tolerations(first: Sequence[Raw], second: Sequence[Raw]) -> list[Raw]:
     """Both lists in order, without tolerations that another one covers; of equal ones the first stays."""
-    together = [*first, *second]
-    merged: list[Raw] = []
-    for place, toleration in enumerate(together):
-        if any(is_superset(kept, toleration) for kept in merged):
-            continue
-        if any(later != toleration and is_superset(later, toleration) for later in together[place + 1 :]):
-            continue
-        merged.append(toleration)
-    return merged
+    later, left = _Covered(), []
+    for toleration in (*reversed(second), *reversed(first)):
+        if not later.has(toleration):
+            left.append(toleration)
+        later.add(toleration)
+    before, merged = _Covered(), {}
+    for toleration in reversed(left):
+        same = frozenset(toleration.items())
+        if same not in merged and not before.has(toleration):
+            merged[same] = toleration
+            before.add(toleration)
+    return [*merged.values()]

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Never
+from types import FunctionType, ModuleType
+from typing import Any, Final, Never, TypeVar
 
 import attrs
 
@@ -308,3 +309,25 @@ class Verb:
         if self.examples:
             words.epilog = "examples:\n" + "".join(f"  {program}{example}\n" for example in self.examples)
         return words
+
+
+R = TypeVar("R", bound=Callable[[VerbSession, argparse.Namespace], int])
+_DECLARED: Final[dict[Any, Verb]] = {}  # by the function that runs it
+
+
+def verb(
+    name: str, summary: str, words: Callable[[VerbParser], None] = lambda words: None, **more: Any
+) -> Callable[[R], R]:
+    """Declare the function that runs a verb; `more` are further fields of `Verb`."""
+
+    def declare(run: R) -> R:
+        _DECLARED[run] = Verb(name, summary, run, words, **more)
+        return run
+
+    return declare
+
+
+def verbs_of(module: ModuleType) -> list[Verb]:
+    """Return the verbs that the functions of a module are, in their order."""
+    functions = (each for each in vars(module).values() if isinstance(each, FunctionType))
+    return [_DECLARED[each] for each in functions if each in _DECLARED and each.__module__ == module.__name__]

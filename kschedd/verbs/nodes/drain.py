@@ -23,12 +23,12 @@ from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     LiveState,
     UsageError,
-    Verb,
     VerbParser,
     dry_run_flag,
     may_go_on,
     namespace_flags,
     namespace_of,
+    verb,
     yes_flag,
 )
 from kschedd.verbs.command_line.session import VerbSession
@@ -108,6 +108,17 @@ def _drain_words(words: VerbParser) -> None:
     yes_flag(words)
 
 
+@verb(
+    "drain",
+    "Evict the pods of nodes, which get no new ones, and wait until they are gone.",
+    _drain_words,
+    examples=(
+        "drain node-a --ignore-daemonsets --delete-emptydir-data",
+        "drain -l zone=a --timeout=5m --grace-period=30",
+        "drain node-a --force --dry-run",
+    ),
+    completes="node",
+)
 def drain(session: VerbSession, options: argparse.Namespace) -> int:
     timeout_s = _timeout(options.timeout)
     if not options.what and not options.selector:
@@ -371,6 +382,14 @@ def _evict_words(words: VerbParser) -> None:
     dry_run_flag(words)
 
 
+@verb(
+    "evict",
+    "Delete pods if their disruption budgets allow that.",
+    _evict_words,
+    examples=("evict web-1", "evict web-1 web-2 -n shop --dry-run"),
+    completes="pod",
+    live=LiveState.BOUND,
+)
 def evict(session: VerbSession, options: argparse.Namespace) -> int:
     """Evict pods by name: each is deleted if its disruption budget allows that now."""
     names = options.what[1:] if options.what and lookup(options.what[0]) == POD else options.what
@@ -397,28 +416,3 @@ def evict(session: VerbSession, options: argparse.Namespace) -> int:
         else:
             session.write(f"pod/{name} evicted{DRY_RUN_WORDS[options.dry_run]}\n")
     return 1 if failed else 0
-
-
-VERBS = (
-    Verb(
-        "drain",
-        "Evict the pods of nodes, which get no new ones, and wait until they are gone.",
-        drain,
-        _drain_words,
-        examples=(
-            "drain node-a --ignore-daemonsets --delete-emptydir-data",
-            "drain -l zone=a --timeout=5m --grace-period=30",
-            "drain node-a --force --dry-run",
-        ),
-        completes="node",
-    ),
-    Verb(
-        "evict",
-        "Delete pods if their disruption budgets allow that.",
-        evict,
-        _evict_words,
-        examples=("evict web-1", "evict web-1 web-2 -n shop --dry-run"),
-        completes="pod",
-        live=LiveState.BOUND,
-    ),
-)

@@ -11,11 +11,11 @@ from kschedd.printing.terminal.tables import Table, render
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
-    Verb,
     VerbParser,
     output_flag,
     output_of,
     suggest,
+    verb,
     whole_number,
 )
 from kschedd.verbs.command_line.session import VerbSession
@@ -40,6 +40,22 @@ def _words(words: VerbParser) -> None:
     output_flag(words, _FORMS)
 
 
+@verb(
+    "node",
+    "Add nodes like one; stop, start, initialize nodes, make them short of something; zones, and which pods leave.",
+    _words,
+    examples=(
+        "node add node-a --count 20",
+        "node stop node-a",
+        "node stop -l topology.kubernetes.io/zone=zone-a",
+        "node start --all",
+        "node pressure node-a memory",
+        "node pressure node-a memory off",
+        "node zones",
+        "node leaving",
+    ),
+    completes="kubelet",
+)
 def node(session: VerbSession, options: argparse.Namespace) -> int:
     word, names = options.what[0], options.what[1:]
     form = output_of(options.output, _FORMS).form
@@ -156,24 +172,3 @@ def _ahead(session: VerbSession, time: str | None) -> str:
     """How far in the future a time is."""
     at = seconds_of(time)
     return "never" if at is None else span(max(0.0, at - session.cluster_now()))
-
-
-VERBS = (
-    Verb(
-        "node",
-        "Add nodes like one; stop, start, initialize nodes, make them short of something; zones, and which pods leave.",
-        node,
-        _words,
-        examples=(
-            "node add node-a --count 20",
-            "node stop node-a",
-            "node stop -l topology.kubernetes.io/zone=zone-a",
-            "node start --all",
-            "node pressure node-a memory",
-            "node pressure node-a memory off",
-            "node zones",
-            "node leaving",
-        ),
-        completes="kubelet",
-    ),
-)

@@ -6,7 +6,7 @@ from typing import Any
 
 from kschedd.api.schemas.kinds import lookup
 from kschedd.service.errors import RpcError
-from kschedd.verbs.command_line.grammar import LiveState, UsageError, Verb, VerbParser, dry_run_flag
+from kschedd.verbs.command_line.grammar import LiveState, UsageError, VerbParser, dry_run_flag, verb
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import with_near_name
 
@@ -75,10 +75,26 @@ def set_cordon(session: VerbSession, names: list[str], wanted: bool, dry_run: st
     )
 
 
+@verb(
+    "cordon",
+    "Let no new pods onto nodes.",
+    _cordon_words,
+    examples=("cordon node-a", "cordon -l topology.kubernetes.io/zone=zone-a"),
+    completes="node",
+    live=LiveState.UNCORDONED,
+)
 def cordon(session: VerbSession, options: argparse.Namespace) -> int:
     return set_cordon(session, node_names(session, options, options.what), True, options.dry_run)
 
 
+@verb(
+    "uncordon",
+    "Let new pods onto nodes again.",
+    _cordon_words,
+    examples=("uncordon node-a", "uncordon --all"),
+    completes="node",
+    live=LiveState.CORDONED,
+)
 def uncordon(session: VerbSession, options: argparse.Namespace) -> int:
     return set_cordon(session, node_names(session, options, options.what), False, options.dry_run)
 
@@ -90,6 +106,13 @@ def _taint_words(words: VerbParser) -> None:
     words.add_argument("--all", action="store_true", help="all nodes")
 
 
+@verb(
+    "taint",
+    "Set or take away taints of nodes.",
+    _taint_words,
+    examples=("taint node node-a dedicated=gpu:NoSchedule", "taint nodes --all maintenance:NoExecute-"),
+    completes="taint",
+)
 def taint(session: VerbSession, options: argparse.Namespace) -> int:
     taints = [word for word in options.what if _is_taint(word)]
     names = [word for word in options.what if not _is_taint(word)]
@@ -123,33 +146,3 @@ def _check(word: str) -> None:
         raise UsageError(f'"{word}": a taint needs an effect: {key}:{_EFFECTS[0]}')
     if effect not in _EFFECTS:
         raise UsageError(f'"{word}": no effect "{effect}": allowed are {", ".join(_EFFECTS)}')
-
-
-VERBS = (
-    Verb(
-        "taint",
-        "Set or take away taints of nodes.",
-        taint,
-        _taint_words,
-        examples=("taint node node-a dedicated=gpu:NoSchedule", "taint nodes --all maintenance:NoExecute-"),
-        completes="taint",
-    ),
-    Verb(
-        "cordon",
-        "Let no new pods onto nodes.",
-        cordon,
-        _cordon_words,
-        examples=("cordon node-a", "cordon -l topology.kubernetes.io/zone=zone-a"),
-        completes="node",
-        live=LiveState.UNCORDONED,
-    ),
-    Verb(
-        "uncordon",
-        "Let new pods onto nodes again.",
-        uncordon,
-        _cordon_words,
-        examples=("uncordon node-a", "uncordon --all"),
-        completes="node",
-        live=LiveState.CORDONED,
-    ),
-)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kschedd.printing.terminal.tables import render
-from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, namespace_flags, namespace_of
+from kschedd.verbs.command_line.grammar import UsageError, VerbParser, namespace_flags, namespace_of, verb
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import get_object, targets_of, where
 
@@ -24,6 +24,13 @@ def _words(words: VerbParser) -> None:
     namespace_flags(words, everywhere=True)
 
 
+@verb(
+    "top",
+    "What is requested: of each node, or by each pod (nothing runs here, so nothing is used).",
+    _words,
+    examples=("top nodes", "top pods -A --sort-by cpu"),
+    completes="kinds",
+)
 def top(session: VerbSession, options: argparse.Namespace) -> int:
     targets = targets_of(session, options.what) if options.what else []
     kinds = {target.kind.name for target in targets}
@@ -73,15 +80,3 @@ def _pods(session: VerbSession, options: argparse.Namespace, pods: list[Raw], na
 def _sort(objects: list[Raw], resource: str | None, amounts: Callable[[Raw], Mapping[str, int]]) -> None:
     if resource:
         objects.sort(key=lambda raw: -amounts(raw).get(resource, 0))
-
-
-VERBS = (
-    Verb(
-        "top",
-        "What is requested: of each node, or by each pod (nothing runs here, so nothing is used).",
-        top,
-        _words,
-        examples=("top nodes", "top pods -A --sort-by cpu"),
-        completes="kinds",
-    ),
-)

@@ -10,7 +10,6 @@ from kschedd.printing import documents
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
-    Verb,
     VerbParser,
     dry_run_flag,
     given_value,
@@ -21,6 +20,7 @@ from kschedd.verbs.command_line.grammar import (
     output_of,
     validate_flag,
     validation_of,
+    verb,
     yes_flag,
 )
 from kschedd.verbs.command_line.parsing import path_text
@@ -89,6 +89,13 @@ def _delete_words(words: VerbParser) -> None:
 _Deletion = tuple[Kind, str, dict[str, Any]]  # the name, "" for several objects, and the parameters of the call
 
 
+@verb(
+    "delete",
+    "Delete objects by name, by label, or as their manifests name them.",
+    _delete_words,
+    examples=("delete pod web-0", "delete deployment/web", "delete pods -l app=web", "delete -f cluster.yaml"),
+    completes="kinds",
+)
 def delete(session: VerbSession, options: argparse.Namespace) -> int:
     output = output_of(options.output, ("table", "name"))
     grace = 0 if options.force else 1 if options.now else options.grace_period
@@ -220,6 +227,16 @@ def _patch_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "patch",
+    "Change some fields of an object.",
+    _patch_words,
+    examples=(
+        'patch deployment web -p \'{"spec": {"replicas": 3}}\'',
+        'patch node n1 --type json -p \'[{"op": "remove", "path": "/spec/taints"}]\'',
+    ),
+    completes="kinds",
+)
 def patch(session: VerbSession, options: argparse.Namespace) -> int:
     change = _patch_given(session, options)
     flags: dict[str, Any] = {
@@ -299,6 +316,13 @@ def _scale_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "scale",
+    "Set how many pods a workload has.",
+    _scale_words,
+    examples=("scale deployment web --replicas 5",),
+    completes="kinds",
+)
 def scale(session: VerbSession, options: argparse.Namespace) -> int:
     if options.replicas < 0:
         raise UsageError(f"--replicas {options.replicas}: a number from 0 up is expected")
@@ -329,10 +353,24 @@ def _label_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "label",
+    "Set or take away labels.",
+    _label_words,
+    examples=("label node node-a disk=ssd", "label pods --all tier-"),
+    completes="kinds",
+)
 def _label(session: VerbSession, options: argparse.Namespace) -> int:
     return _mark(session, options, "objects.label", "labeled")
 
 
+@verb(
+    "annotate",
+    "Set or take away annotations.",
+    _label_words,
+    examples=("annotate node node-a owner=team-a", "annotate pods --all owner-"),
+    completes="kinds",
+)
 def _annotate(session: VerbSession, options: argparse.Namespace) -> int:
     return _mark(session, options, "objects.annotate", "annotated")
 
@@ -378,50 +416,3 @@ def _write_marks(session: VerbSession, kind: Kind, raw: Mapping[str, Any], metho
 
 def _is_change(word: str) -> bool:
     return "=" in word or (word.endswith("-") and len(word) > 1)
-
-
-VERBS = (
-    Verb(
-        "delete",
-        "Delete objects by name, by label, or as their manifests name them.",
-        delete,
-        _delete_words,
-        examples=("delete pod web-0", "delete deployment/web", "delete pods -l app=web", "delete -f cluster.yaml"),
-        completes="kinds",
-    ),
-    Verb(
-        "patch",
-        "Change some fields of an object.",
-        patch,
-        _patch_words,
-        examples=(
-            """patch deployment web -p '{"spec": {"replicas": 3}}'""",
-            """patch node n1 --type json -p '[{"op": "remove", "path": "/spec/taints"}]'""",
-        ),
-        completes="kinds",
-    ),
-    Verb(
-        "scale",
-        "Set how many pods a workload has.",
-        scale,
-        _scale_words,
-        examples=("scale deployment web --replicas 5",),
-        completes="kinds",
-    ),
-    Verb(
-        "label",
-        "Set or take away labels.",
-        _label,
-        _label_words,
-        examples=("label node node-a disk=ssd", "label pods --all tier-"),
-        completes="kinds",
-    ),
-    Verb(
-        "annotate",
-        "Set or take away annotations.",
-        _annotate,
-        _label_words,
-        examples=("annotate node node-a owner=team-a", "annotate pods --all owner-"),
-        completes="kinds",
-    ),
-)

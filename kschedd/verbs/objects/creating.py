@@ -9,7 +9,6 @@ from kschedd.api.text.numbers import whole_number
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
-    Verb,
     VerbParser,
     dry_run_flag,
     given_value,
@@ -20,6 +19,7 @@ from kschedd.verbs.command_line.grammar import (
     suggest,
     validate_flag,
     validation_of,
+    verb,
 )
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import Target, get_object, targets_of
@@ -71,6 +71,18 @@ def _create_words(words: VerbParser) -> None:
     words.add_argument("--external-name", metavar="HOST", help="of a service")
 
 
+@verb(
+    "create",
+    "Create objects that are not there yet, from manifests or a few words.",
+    _create_words,
+    examples=(
+        "create -f pod.yaml",
+        "create namespace team-a",
+        "create deployment web --image nginx --replicas 3",
+        "create job once --image busybox -- sleep 60",
+        "create quota small --hard pods=10 --dry-run=client -o yaml",
+    ),
+)
 def create(session: VerbSession, options: argparse.Namespace) -> int:
     if not options.filename:
         return _create_one(session, options, _made(session, options), "created")
@@ -162,6 +174,12 @@ def _run_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "run",
+    "Create a pod of one image. (On the command line `run` without --image starts the daemon.)",
+    _run_words,
+    examples=("run web --image nginx --labels app=web", "run web --image nginx --dry-run=client -o yaml"),
+)
 def run(session: VerbSession, options: argparse.Namespace) -> int:
     raw = generating.pod(options.name, options)
     if options.overrides:
@@ -209,6 +227,13 @@ def _expose_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "expose",
+    "Make a service for the pods of a workload, service or pod.",
+    _expose_words,
+    examples=("expose deployment web --port 80 --target-port 8080",),
+    completes="kinds",
+)
 def expose(session: VerbSession, options: argparse.Namespace) -> int:
     targets: list[Target] = targets_of(session, options.what, needs_name=True)
     if options.port and not all(whole_number(port) is not None for port in options.port.split(",")):
@@ -219,38 +244,6 @@ def expose(session: VerbSession, options: argparse.Namespace) -> int:
         raw = get_object(session, target.kind, target.name, _namespace(session, options))
         _create_one(session, options, generating.exposing_service(options.name or target.name, options, raw), "exposed")
     return 0
-
-
-VERBS = (
-    Verb(
-        "create",
-        "Create objects that are not there yet, from manifests or a few words.",
-        create,
-        _create_words,
-        examples=(
-            "create -f pod.yaml",
-            "create namespace team-a",
-            "create deployment web --image nginx --replicas 3",
-            "create job once --image busybox -- sleep 60",
-            "create quota small --hard pods=10 --dry-run=client -o yaml",
-        ),
-    ),
-    Verb(
-        "run",
-        "Create a pod of one image. (On the command line `run` without --image starts the daemon.)",
-        run,
-        _run_words,
-        examples=("run web --image nginx --labels app=web", "run web --image nginx --dry-run=client -o yaml"),
-    ),
-    Verb(
-        "expose",
-        "Make a service for the pods of a workload, service or pod.",
-        expose,
-        _expose_words,
-        examples=("expose deployment web --port 80 --target-port 8080",),
-        completes="kinds",
-    ),
-)
 
 
 def each_manifest(

@@ -15,7 +15,7 @@ from kschedd.limits import MAX_REQUEST_BYTES
 from kschedd.printing import documents
 from kschedd.printing.reports.forks import diff_text, is_different
 from kschedd.verbs.command_line.answers import FORMS, write_answer
-from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
+from kschedd.verbs.command_line.grammar import UsageError, VerbParser, output_flag, verb, whole_number
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.objects.manifests import fault_text, file_flag, sources_of
 from kschedd.verbs.objects.waiting import find_object
@@ -35,6 +35,13 @@ def _words(words: VerbParser) -> None:
     words.add_argument("--show-managed-fields", action="store_true", help="with metadata.managedFields")
 
 
+@verb(
+    "diff",
+    "Show what apply would change, or what is different in a fork. 0: nothing, 1: something, 2: an error.",
+    _words,
+    examples=("diff -f cluster.yaml", "diff -f manifests/", "diff what-if"),
+    failed=FAILED,
+)
 def diff(session: VerbSession, options: argparse.Namespace) -> int:
     """Of files, or of a fork."""
     if bool(options.fork) == bool(options.filename):
@@ -114,15 +121,3 @@ def _masked(before: Raw, after: Raw) -> tuple[Raw, Raw]:
         if key in new:
             new[key] = f"{_MASKED} (after)" if differs else _MASKED
     return {**before, "data": old}, {**after, "data": new}
-
-
-VERBS = (
-    Verb(
-        "diff",
-        "Show what apply would change, or what is different in a fork. 0: nothing, 1: something, 2: an error.",
-        diff,
-        _words,
-        examples=("diff -f cluster.yaml", "diff -f manifests/", "diff what-if"),
-        failed=FAILED,
-    ),
-)

@@ -14,12 +14,12 @@ from kschedd.printing import documents
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
-    Verb,
     VerbParser,
     namespace_flags,
     output_flag,
     validate_flag,
     validation_of,
+    verb,
 )
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import get_object, selected, targets_of, where
@@ -41,6 +41,13 @@ def _words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "edit",
+    "Change an object in your editor ($KUBE_EDITOR, $EDITOR, else vi).",
+    _words,
+    examples=("edit deployment web", "edit pod/web-0"),
+    completes="kinds",
+)
 def edit(session: VerbSession, options: argparse.Namespace) -> int:
     if session.open_editor is None:
         raise UsageError("edit needs a terminal and an editor: use `kschedd edit`, or patch or replace -f FILE")
@@ -144,15 +151,3 @@ def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Raw:
             value = merge_patch(old, value)
         patch[name] = value
     return patch
-
-
-VERBS = (
-    Verb(
-        "edit",
-        "Change an object in your editor ($KUBE_EDITOR, $EDITOR, else vi).",
-        edit,
-        _words,
-        examples=("edit deployment web", "edit pod/web-0"),
-        completes="kinds",
-    ),
-)

@@ -10,12 +10,12 @@ from kschedd.printing.terminal.tables import Table, render, widths_of
 from kschedd.verbs.command_line.answers import FORMS, write_answer, write_listing
 from kschedd.verbs.command_line.grammar import (
     UsageError,
-    Verb,
     VerbParser,
     namespace_flags,
     namespace_of,
     output_flag,
     output_of,
+    verb,
     whole_number,
 )
 from kschedd.verbs.command_line.session import VerbSession
@@ -34,6 +34,13 @@ def _events_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "events",
+    "What happened to objects, newest last.",
+    _events_words,
+    examples=("events -A --types Warning", "events pod/web-0 -w"),
+    completes="object",
+)
 def events(session: VerbSession, options: argparse.Namespace) -> int:
     about = options.about_flag or options.about
     if about and "/" not in about:
@@ -107,6 +114,13 @@ def _logs_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "logs",
+    "Pods have no logs here; shows the pod's events instead.",
+    _logs_words,
+    examples=("logs web-0",),
+    completes="pod",
+)
 def logs(session: VerbSession, options: argparse.Namespace) -> int:
     name = options.about.partition("/")[2] or options.about
     options.types = options.limit = None
@@ -122,6 +136,13 @@ def _decisions_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "decisions",
+    "The scheduler's last decisions.",
+    _decisions_words,
+    examples=("decisions", "decisions web-0", "decisions --limit 5 -o json"),
+    completes="pod",
+)
 def decisions(session: VerbSession, options: argparse.Namespace) -> int:
     params: dict[str, Any] = {"limit": options.limit}
     if options.pod:
@@ -132,31 +153,3 @@ def decisions(session: VerbSession, options: argparse.Namespace) -> int:
         return decisions_table(decisions, session.cluster_now())
 
     return write_listing(session, options.output, found, table, "No decisions yet.")
-
-
-VERBS = (
-    Verb(
-        "events",
-        "What happened to objects, newest last.",
-        events,
-        _events_words,
-        examples=("events -A --types Warning", "events pod/web-0 -w"),
-        completes="object",
-    ),
-    Verb(
-        "logs",
-        "Pods have no logs here; shows the pod's events instead.",
-        logs,
-        _logs_words,
-        examples=("logs web-0",),
-        completes="pod",
-    ),
-    Verb(
-        "decisions",
-        "The scheduler's last decisions.",
-        decisions,
-        _decisions_words,
-        examples=("decisions", "decisions web-0", "decisions --limit 5 -o json"),
-        completes="pod",
-    ),
-)

@@ -18,13 +18,13 @@ from kschedd.limits import MAX_REQUEST_BYTES
 from kschedd.verbs.command_line.grammar import (
     Output,
     UsageError,
-    Verb,
     VerbParser,
     dry_run_flag,
     output_flag,
     output_of,
     validate_flag,
     validation_of,
+    verb,
 )
 from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
@@ -127,6 +127,12 @@ def _manager(options: argparse.Namespace) -> str:
     return options.field_manager or (_SERVER_SIDE if options.server_side else _CLIENT_SIDE)
 
 
+@verb(
+    "apply",
+    "Create or change objects as their manifests say.",
+    _apply_words,
+    examples=("apply -f cluster.yaml", "apply -f manifests/ --dry-run", "apply -f - --atomic"),
+)
 def apply(session: VerbSession, options: argparse.Namespace) -> int:
     """Apply every object. Unless --atomic, the valid objects of a file are applied even if others are invalid."""
     output = output_of(options.output, _FORMS)
@@ -351,14 +357,3 @@ def read_objects(
     if not objects and not failed:
         raise UsageError("there is no object in what was given with -f")
     return objects, failed
-
-
-VERBS = (
-    Verb(
-        "apply",
-        "Create or change objects as their manifests say.",
-        apply,
-        _apply_words,
-        examples=("apply -f cluster.yaml", "apply -f manifests/ --dry-run", "apply -f - --atomic"),
-    ),
-)

@@ -9,19 +9,20 @@ import attrs
 from kschedd.api.schemas.kinds import Kind, kind_of, lookup
 from kschedd.api.text.numbers import whole_number
 from kschedd.printing import documents
-from kschedd.printing.columns.by_kind import RowContext, event_moment
+from kschedd.printing.columns.by_kind import RowContext
+from kschedd.printing.columns.events import event_moment
 from kschedd.printing.columns.kind_tables import table_of
 from kschedd.printing.terminal.tables import Table, render, widths_of
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     Output,
     UsageError,
-    Verb,
     VerbParser,
     namespace_flags,
     namespace_of,
     output_flag,
     output_of,
+    verb,
 )
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import Target, get_object, targets_of, where
@@ -82,6 +83,21 @@ def _form(options: argparse.Namespace) -> str:
     return f"{'go-template' if form == 'table' else form}={options.template}"
 
 
+@verb(
+    "get",
+    "List objects, or one object, as a table or in full.",
+    _get_words,
+    examples=(
+        "get pods -o wide",
+        "get pods,nodes -A",
+        "get deployment/web -o yaml",
+        "get pods -L app,tier -o wide",
+        "get pods -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName",
+        "get pods -l app=web --field-selector spec.nodeName=node-a -w",
+        "get pods -o jsonpath='{range .items[*]}{.metadata.name} {.spec.nodeName}{\"\\n\"}{end}'",
+    ),
+    completes="kinds",
+)
 def get(session: VerbSession, options: argparse.Namespace) -> int:
     output = output_of(_form(options), folder=session.folder)
     namespace = namespace_of(session, options)
@@ -337,6 +353,13 @@ def _describe_words(words: VerbParser) -> None:
     words.add_argument("--no-events", action="store_true", help="without the objects' events")
 
 
+@verb(
+    "describe",
+    "All about objects: conditions, events; of a pod why it is pending, of a node what runs there.",
+    _describe_words,
+    examples=("describe pod web-0", "describe node/node-a"),
+    completes="kinds",
+)
 def describe(session: VerbSession, options: argparse.Namespace) -> int:
     namespace = namespace_of(session, options)
     targets = targets_of(session, options.what)
@@ -411,31 +434,3 @@ def _maybe(session: VerbSession, method: str, **params: Any) -> Any:
 def _one(session: VerbSession, kind: str, name: str, namespace: str | None) -> Raw | None:
     answer = _maybe(session, "objects.get", kind=kind, name=name, namespace=namespace)
     return None if answer is None else answer["object"]
-
-
-VERBS = (
-    Verb(
-        "get",
-        "List objects, or one object, as a table or in full.",
-        get,
-        _get_words,
-        examples=(
-            "get pods -o wide",
-            "get pods,nodes -A",
-            "get deployment/web -o yaml",
-            "get pods -L app,tier -o wide",
-            "get pods -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName",
-            "get pods -l app=web --field-selector spec.nodeName=node-a -w",
-            "get pods -o jsonpath='{range .items[*]}{.metadata.name} {.spec.nodeName}{\"\\n\"}{end}'",
-        ),
-        completes="kinds",
-    ),
-    Verb(
-        "describe",
-        "All about objects: conditions, events; of a pod why it is pending, of a node what runs there.",
-        describe,
-        _describe_words,
-        examples=("describe pod web-0", "describe node/node-a"),
-        completes="kinds",
-    ),
-)

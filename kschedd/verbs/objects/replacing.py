@@ -8,7 +8,6 @@ from kschedd.api.schemas.kinds import kind_of
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
-    Verb,
     VerbParser,
     dry_run_flag,
     namespace_flags,
@@ -17,6 +16,7 @@ from kschedd.verbs.command_line.grammar import (
     output_of,
     validate_flag,
     validation_of,
+    verb,
 )
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import where
@@ -41,6 +41,12 @@ def _words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "replace",
+    "Put objects in the place of those that are there, as their manifests say.",
+    _words,
+    examples=("replace -f pod.yaml", "replace --force -f pod.yaml"),
+)
 def replace(session: VerbSession, options: argparse.Namespace) -> int:
     output_of(options.output, FORMS)
     if options.grace_period is not None and not options.force:
@@ -86,14 +92,3 @@ def _delete(session: VerbSession, options: argparse.Namespace, raw: Mapping[str,
     uid = str(present["metadata"].get("uid", ""))
     if not wait_until(session, kind, name, namespace, lambda found: found is None, patience, uid=uid):
         raise RpcError("timeout", timed_out(kind, name))
-
-
-VERBS = (
-    Verb(
-        "replace",
-        "Put objects in the place of those that are there, as their manifests say.",
-        replace,
-        _words,
-        examples=("replace -f pod.yaml", "replace --force -f pod.yaml"),
-    ),
-)

@@ -20,7 +20,6 @@ from kschedd.printing.describing.rollouts import template_text as described
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
-    Verb,
     VerbParser,
     dry_run_flag,
     namespace_flags,
@@ -28,6 +27,7 @@ from kschedd.verbs.command_line.grammar import (
     output_flag,
     output_of,
     suggest,
+    verb,
 )
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import get_object, selected, targets_of, where
@@ -81,6 +81,19 @@ def _words(words: VerbParser) -> None:
     words.implied["--watch"] = words.implied["-w"] = "true"
 
 
+@verb(
+    "rollout",
+    "See, wait for, undo, restart, pause and resume the rollouts of deployments, daemonsets and statefulsets.",
+    _words,
+    examples=(
+        "rollout status deployment/web",
+        "rollout history daemonset agent --revision 2",
+        "rollout undo deployment/web --to-revision 3",
+        "rollout restart deployment web",
+        "rollout pause deployment/web",
+    ),
+    completes="rollout",
+)
 def rollout(session: VerbSession, options: argparse.Namespace) -> int:
     action, *what = options.what or [""]
     if action not in ACTIONS:
@@ -364,21 +377,3 @@ def _patch_for(action: str, kind: Kind, raw: Raw, now: str) -> Raw:
     if paused == (action == "pause"):
         raise RolloutError(f"{subject} is {'already' if paused else 'not'} paused")
     return {"spec": {"paused": action == "pause"}}
-
-
-VERBS = (
-    Verb(
-        "rollout",
-        "See, wait for, undo, restart, pause and resume the rollouts of deployments, daemonsets and statefulsets.",
-        rollout,
-        _words,
-        examples=(
-            "rollout status deployment/web",
-            "rollout history daemonset agent --revision 2",
-            "rollout undo deployment/web --to-revision 3",
-            "rollout restart deployment web",
-            "rollout pause deployment/web",
-        ),
-        completes="rollout",
-    ),
-)

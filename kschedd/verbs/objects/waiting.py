@@ -14,7 +14,7 @@ import attrs
 from kschedd.api.schemas.kinds import Kind
 from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.service.errors import RpcError
-from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, namespace_flags, namespace_of
+from kschedd.verbs.command_line.grammar import UsageError, VerbParser, namespace_flags, namespace_of, verb
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import Target, targets_of, where, with_near_name
 
@@ -77,6 +77,17 @@ def _words(words: VerbParser) -> None:
     words.add_argument("--all", action="store_true", help="all of the kind")
 
 
+@verb(
+    "wait",
+    "Wait until objects meet a condition, have a field, are there or are gone.",
+    _words,
+    examples=(
+        "wait --for=condition=Ready pod/web-0 --timeout=60s",
+        "wait --for=jsonpath='{.status.phase}'=Running pods -l app=web",
+        "wait --for=delete pod/web-0",
+    ),
+    completes="kinds",
+)
 def wait(session: VerbSession, options: argparse.Namespace) -> int:
     met = condition_of(options.wanted)
     patience = Patience(session, seconds_to_wait(options.timeout))
@@ -228,19 +239,3 @@ def _field_condition(text: str) -> Met:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-VERBS = (
-    Verb(
-        "wait",
-        "Wait until objects meet a condition, have a field, are there or are gone.",
-        wait,
-        _words,
-        examples=(
-            "wait --for=condition=Ready pod/web-0 --timeout=60s",
-            "wait --for=jsonpath='{.status.phase}'=Running pods -l app=web",
-            "wait --for=delete pod/web-0",
-        ),
-        completes="kinds",
-    ),
-)

@@ -9,7 +9,7 @@ from kschedd.printing.reports import upgrade
 from kschedd.printing.reports.comparison import comparison_text
 from kschedd.printing.terminal.tables import Table, render
 from kschedd.verbs.command_line.answers import FORMS, write_answer
-from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag, output_of, whole_number
+from kschedd.verbs.command_line.grammar import UsageError, VerbParser, output_flag, output_of, verb, whole_number
 from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.objects.manifests import file_flag, sources_of
@@ -45,6 +45,17 @@ def _shape_flag(words: VerbParser, purpose: str) -> None:
     words.add_argument("--shape", action="append", default=[], metavar="NODE.yaml[=PRICE]", help=purpose)
 
 
+@verb(
+    "capacity",
+    "How many more pods of each spec, or of several together, fit; and with one more node of a kind.",
+    _capacity_words,
+    examples=(
+        "capacity -f pod.yaml",
+        "capacity -f small.yaml -f large.yaml",
+        "capacity -f web.yaml -f cache.yaml --together",
+        "capacity -f web.yaml --shape small.yaml=1 --shape large.yaml=3.5",
+    ),
+)
 def capacity(session: VerbSession, options: argparse.Namespace) -> int:
     """One row for each spec, or for all together; the status is 3 where one does not fit once."""
     manifests = _manifests(session, options.filename)
@@ -91,6 +102,12 @@ def _needed_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "nodes-needed",
+    "How many nodes of given shapes it takes for manifests, or the pending pods, to fit.",
+    _needed_words,
+    examples=("nodes-needed --shape node.yaml", "nodes-needed -f app.yaml --shape small.yaml=1 --shape large.yaml=3.5"),
+)
 def needed(session: VerbSession, options: argparse.Namespace) -> int:
     """The status is 3 where no number of these nodes does."""
     if not options.shape:
@@ -163,6 +180,21 @@ def _compare_words(words: VerbParser) -> None:
     output_flag(words, _COMPARE_FORMS)
 
 
+@verb(
+    "compare",
+    "One workload under two configurations or versions: which pods differ, and why. 0: none, 1: some, 2: an error.",
+    _compare_words,
+    examples=(
+        "compare --config now.yaml --config packed.yaml -f app.yaml",
+        "compare --kube-version 1.34,1.36",
+        "compare --kube-version 1.34,1.36 -f app.yaml -o markdown",
+        "compare --kube-version 1.34,1.36 --from dump/",
+        "compare --kube-version 1.34,1.36 --from dump/ --config scheduler.yaml",
+        "compare --config now.yaml --config packed.yaml --from dump/",
+        "compare --kube-version 1.34,1.36 --scenario upgrade.txt",
+    ),
+    failed=2,
+)
 def compare(session: VerbSession, options: argparse.Namespace) -> int:
     """The status is 1 where pods differ, as diff's, and 2 where nothing could be compared."""
     output_of(options.output, _COMPARE_FORMS)
@@ -237,45 +269,3 @@ def _offline(session: VerbSession, named: dict[str, Any]) -> dict[str, Any]:
     except KscheddError as fault:  # of input: 1 would say that something differs
         raise UsageError(str(fault), "compare") from fault
     return found
-
-
-VERBS = (
-    Verb(
-        "compare",
-        "One workload under two configurations or versions: which pods differ, and why. 0: none, 1: some, 2: an error.",
-        compare,
-        _compare_words,
-        examples=(
-            "compare --config now.yaml --config packed.yaml -f app.yaml",
-            "compare --kube-version 1.34,1.36",
-            "compare --kube-version 1.34,1.36 -f app.yaml -o markdown",
-            "compare --kube-version 1.34,1.36 --from dump/",
-            "compare --kube-version 1.34,1.36 --from dump/ --config scheduler.yaml",
-            "compare --config now.yaml --config packed.yaml --from dump/",
-            "compare --kube-version 1.34,1.36 --scenario upgrade.txt",
-        ),
-        failed=2,
-    ),
-    Verb(
-        "capacity",
-        "How many more pods of each spec, or of several together, fit; and with one more node of a kind.",
-        capacity,
-        _capacity_words,
-        examples=(
-            "capacity -f pod.yaml",
-            "capacity -f small.yaml -f large.yaml",
-            "capacity -f web.yaml -f cache.yaml --together",
-            "capacity -f web.yaml --shape small.yaml=1 --shape large.yaml=3.5",
-        ),
-    ),
-    Verb(
-        "nodes-needed",
-        "How many nodes of given shapes it takes for manifests, or the pending pods, to fit.",
-        needed,
-        _needed_words,
-        examples=(
-            "nodes-needed --shape node.yaml",
-            "nodes-needed -f app.yaml --shape small.yaml=1 --shape large.yaml=3.5",
-        ),
-    ),
-)

@@ -9,7 +9,7 @@ from kschedd.printing import documents
 from kschedd.printing.reports.scheduling import profiles_of
 from kschedd.printing.terminal.tables import Table, render
 from kschedd.verbs.command_line.answers import FORMS, write_answer, write_listing
-from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, given_value, output_flag, suggest
+from kschedd.verbs.command_line.grammar import UsageError, VerbParser, given_value, output_flag, suggest, verb
 from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.objects.manifests import Source, sources_of
@@ -42,6 +42,12 @@ def _config_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "config",
+    "The configuration in force, where it comes from, and files of any release.",
+    _config_words,
+    examples=("config show", "config check -f old.yaml", "config convert -f policy.json", "config apply -f new.yaml"),
+)
 def config(session: VerbSession, options: argparse.Namespace) -> int:
     what = options.what
     if what == "":
@@ -133,6 +139,7 @@ def _apply(session: VerbSession, options: argparse.Namespace, source: Source | N
     return 1 if answer["errors"] else _change(session, "all", text=source.text)
 
 
+@verb("undo", "Take the latest change of the configuration back.", lambda words: None, examples=("undo",))
 def undo(session: VerbSession, options: argparse.Namespace) -> int:
     change = session.daemon.call("config.undo")
     session.write(f"undone: {change['what']}\n")
@@ -292,20 +299,3 @@ def _mapping(text: str) -> Mapping[str, Any]:
     if not isinstance(found, Mapping):
         raise UsageError('args: a mapping is expected, such as {"hardPodAffinityWeight": 5}', "set")
     return found
-
-
-VERBS = (
-    Verb(
-        "config",
-        "The configuration in force, where it comes from, and files of any release.",
-        config,
-        _config_words,
-        examples=(
-            "config show",
-            "config check -f old.yaml",
-            "config convert -f policy.json",
-            "config apply -f new.yaml",
-        ),
-    ),
-    Verb("undo", "Take the latest change of the configuration back.", undo, lambda words: None, examples=("undo",)),
-)

@@ -5,7 +5,7 @@ from collections import Counter
 
 from kschedd.api.schemas.kinds import lookup
 from kschedd.printing.terminal.tables import Table, render
-from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, namespace_flags, namespace_of
+from kschedd.verbs.command_line.grammar import UsageError, VerbParser, namespace_flags, namespace_of, verb
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import where
 
@@ -18,6 +18,12 @@ def _words(words: VerbParser) -> None:
     namespace_flags(words, everywhere=True)
 
 
+@verb(
+    "count",
+    "How pods are spread over zones, hosts, or any other label of nodes.",
+    _words,
+    examples=("count pods by topology.kubernetes.io/zone -l app=web",),
+)
 def count(session: VerbSession, options: argparse.Namespace) -> int:
     """Print a row for each value of the label, including values whose nodes have no pods."""
     if len(options.what) != 3 or lookup(options.what[0]) != _POD or options.what[1] != "by":
@@ -40,14 +46,3 @@ def count(session: VerbSession, options: argparse.Namespace) -> int:
         rows.append(("(no node)", str(pending)))
     session.write(render(Table((label.rpartition("/")[2].upper(), "PODS"), tuple(rows)), session.style))
     return 0
-
-
-VERBS = (
-    Verb(
-        "count",
-        "How pods are spread over zones, hosts, or any other label of nodes.",
-        count,
-        _words,
-        examples=("count pods by topology.kubernetes.io/zone -l app=web",),
-    ),
-)

@@ -11,11 +11,11 @@ from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.answers import FORMS, write_answer, write_listing
 from kschedd.verbs.command_line.grammar import (
     UsageError,
-    Verb,
     VerbParser,
     namespace_flags,
     namespace_of,
     output_flag,
+    verb,
     whole_number,
 )
 from kschedd.verbs.command_line.session import VerbSession
@@ -64,6 +64,12 @@ def _pause_words(words: VerbParser) -> None:
     words.add_argument("--take", action="store_true", help="take the debugger from whoever holds it")
 
 
+@verb(
+    "pause",
+    "Stop scheduling before the next attempt; all else goes on.",
+    _pause_words,
+    examples=("pause", "pause --take"),
+)
 def pause(session: VerbSession, options: argparse.Namespace) -> int:
     if options.keep or options.take:
         session.daemon.call("debug.attach", take=options.take, keep=options.keep or session.outlived)
@@ -72,6 +78,7 @@ def pause(session: VerbSession, options: argparse.Namespace) -> int:
     return 0
 
 
+@verb("resume", "Let scheduling go on.", examples=("resume",))
 def resume(session: VerbSession, options: argparse.Namespace) -> int:
     session.write(stop_text(_control(session, "debug.resume")) + "\n")
     return 0
@@ -81,6 +88,7 @@ def _step_words(words: VerbParser) -> None:
     words.add_argument("attempts", nargs="?", type=whole_number, default=1, metavar="N", help="how many (1)")
 
 
+@verb("step", "Let one attempt run, or N, and stop before the next.", _step_words, examples=("step", "step 10"))
 def step(session: VerbSession, options: argparse.Namespace) -> int:
     _control(session, "debug.step", attempts=options.attempts)
     _show(session)
@@ -91,6 +99,12 @@ def _next_words(words: VerbParser) -> None:
     words.add_argument("to", nargs="?", choices=("plugin", "point"), default="plugin", help="the next what (plugin)")
 
 
+@verb(
+    "next",
+    "Go on to the next plugin, or to the next extension point, and stop there.",
+    _next_words,
+    examples=("next", "next point"),
+)
 def next_(session: VerbSession, options: argparse.Namespace) -> int:
     _control(session, "debug.next", to=options.to)
     _show(session)
@@ -107,6 +121,12 @@ def _until_words(words: VerbParser) -> None:
     namespace_flags(words)
 
 
+@verb(
+    "until",
+    "Let scheduling run up to a time, a pod, so many pods or a condition; Ctrl-C stops it where it is.",
+    _until_words,
+    examples=("until 30s", "until t=2025-01-01T00:10:00Z", "until pod web-0", "until 100 pods", "until 'pending == 0'"),
+)
 def until(session: VerbSession, options: argparse.Namespace) -> int:
     given = _goal(session, options, list(options.what))
     if session.streams:
@@ -168,6 +188,12 @@ def _where_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "where",
+    "Where scheduling is stopped, and all that is known of the attempt.",
+    _where_words,
+    examples=("where", "where --nodes 5", "where -o json"),
+)
 def where(session: VerbSession, options: argparse.Namespace) -> int:
     answer = session.daemon.call("debug.where", nodes=options.nodes)
     if not write_answer(session, options.output, answer):
@@ -203,6 +229,20 @@ def _break_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "break",
+    "Breakpoints: where scheduling is to stop by itself.",
+    _break_words,
+    examples=(
+        "break add --pod 'web-*' --outcome unschedulable",
+        "break add --plugin NodeResourcesFit --node node-a",
+        "break add --point score --if 'pod.spec.priority > 100 && nodes > 1' --ignore 3",
+        "break",
+        "break disable 1",
+        "break delete --all",
+    ),
+    completes="break",
+)
 def break_(session: VerbSession, options: argparse.Namespace) -> int:
     if options.action == "list":
         return _list_breakpoints(session, options)
@@ -261,6 +301,13 @@ def _force_words(words: VerbParser) -> None:
     words.add_argument("-y", "--yes", action="store_true", help="even if it does not fit")
 
 
+@verb(
+    "force",
+    "Have the stopped attempt choose this node.",
+    _force_words,
+    examples=("force node-a", "force node-b --yes"),
+    completes="node",
+)
 def force(session: VerbSession, options: argparse.Namespace) -> int:
     _attach(session)
     try:
@@ -279,6 +326,7 @@ def _node_words(words: VerbParser) -> None:
     words.add_argument("node", metavar="NODE")
 
 
+@verb("veto", "Have the stopped attempt choose another node.", _node_words, examples=("veto node-a",), completes="node")
 def veto(session: VerbSession, options: argparse.Namespace) -> int:
     answer = _control(session, "debug.veto", node=options.node)
     session.write(f"{answer['pod']} does not go to {answer['node']} in this attempt\n")
@@ -291,95 +339,21 @@ def _score_words(words: VerbParser) -> None:
     words.add_argument("score", type=int, metavar="VALUE", help="normalized: from 0 to 100")
 
 
+@verb(
+    "score",
+    "Replace a plugin's score of a node in the stopped attempt.",
+    _score_words,
+    examples=("score node-a ImageLocality 100",),
+    completes="node",
+)
 def score(session: VerbSession, options: argparse.Namespace) -> int:
     answer = _control(session, "debug.score", node=options.node, plugin=options.plugin, score=options.score)
     session.write(f"{answer['plugin']} gives {answer['node']} {answer['score']} in this attempt\n")
     return 0
 
 
+@verb("drop", "Give the stopped attempt up: the pod goes back to the queue.", examples=("drop",))
 def drop(session: VerbSession, options: argparse.Namespace) -> int:
     answer = _control(session, "debug.drop")
     session.write(f"{answer['pod']} goes back to the queue when the attempt goes on\n")
     return 0
-
-
-VERBS = (
-    Verb(
-        "pause",
-        "Stop scheduling before the next attempt; all else goes on.",
-        pause,
-        _pause_words,
-        examples=("pause", "pause --take"),
-    ),
-    Verb("resume", "Let scheduling go on.", resume, examples=("resume",)),
-    Verb(
-        "step", "Let one attempt run, or N, and stop before the next.", step, _step_words, examples=("step", "step 10")
-    ),
-    Verb(
-        "next",
-        "Go on to the next plugin, or to the next extension point, and stop there.",
-        next_,
-        _next_words,
-        examples=("next", "next point"),
-    ),
-    Verb(
-        "until",
-        "Let scheduling run up to a time, a pod, so many pods or a condition; Ctrl-C stops it where it is.",
-        until,
-        _until_words,
-        examples=(
-            "until 30s",
-            "until t=2025-01-01T00:10:00Z",
-            "until pod web-0",
-            "until 100 pods",
-            "until 'pending == 0'",
-        ),
-    ),
-    Verb(
-        "where",
-        "Where scheduling is stopped, and all that is known of the attempt.",
-        where,
-        _where_words,
-        examples=("where", "where --nodes 5", "where -o json"),
-    ),
-    Verb(
-        "break",
-        "Breakpoints: where scheduling is to stop by itself.",
-        break_,
-        _break_words,
-        examples=(
-            "break add --pod 'web-*' --outcome unschedulable",
-            "break add --plugin NodeResourcesFit --node node-a",
-            "break add --point score --if 'pod.spec.priority > 100 && nodes > 1' --ignore 3",
-            "break",
-            "break disable 1",
-            "break delete --all",
-        ),
-        completes="break",
-    ),
-    Verb(
-        "force",
-        "Have the stopped attempt choose this node.",
-        force,
-        _force_words,
-        examples=("force node-a", "force node-b --yes"),
-        completes="node",
-    ),
-    Verb(
-        "veto",
-        "Have the stopped attempt choose another node.",
-        veto,
-        _node_words,
-        examples=("veto node-a",),
-        completes="node",
-    ),
-    Verb(
-        "score",
-        "Replace a plugin's score of a node in the stopped attempt.",
-        score,
-        _score_words,
-        examples=("score node-a ImageLocality 100",),
-        completes="node",
-    ),
-    Verb("drop", "Give the stopped attempt up: the pod goes back to the queue.", drop, examples=("drop",)),
-)

@@ -16,12 +16,12 @@ from kschedd.printing.templates.jsonpath import JsonPathError, compile_path, val
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
-    Verb,
     VerbParser,
     namespace_flags,
     namespace_of,
     output_flag,
     output_of,
+    verb,
 )
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import kind_of_word, where
@@ -100,6 +100,20 @@ def check(session: VerbSession, options: argparse.Namespace) -> Finding:
     return attrs.evolve(finding, instead=f"expect {finding.instead}{space}{f' {wanted.time}' if wanted.time else ''}")
 
 
+@verb(
+    "expect",
+    "Say what is to be so; exit status 0 if it is, 1 if not, and then what is and why.",
+    _words,
+    examples=(
+        "expect pod web-0 on zone b",
+        "expect pod big pending because 'Insufficient cpu'",
+        "expect nothing pending after 10m",
+        "expect 3 pods running -l app=web within 1m",
+        "expect max skew at most 1 over zone for app=web",
+        "expect event Preempted for pod/little",
+        "expect deployment/web {.status.readyReplicas} = 3",
+    ),
+)
 def expect(session: VerbSession, options: argparse.Namespace) -> int:
     form = output_of(options.output, _FORMS).form
     finding = check(session, options)
@@ -115,22 +129,3 @@ def unmet_text(expected: str, finding: Finding) -> str:
     """What was expected, what is, and why; lines with their ends."""
     why = f"why:      {finding.why}\n" if finding.why else ""
     return f"expected: {expected}\nfound:    {finding.found}\n{why}"
-
-
-VERBS = (
-    Verb(
-        "expect",
-        "Say what is to be so; exit status 0 if it is, 1 if not, and then what is and why.",
-        expect,
-        _words,
-        examples=(
-            "expect pod web-0 on zone b",
-            "expect pod big pending because 'Insufficient cpu'",
-            "expect nothing pending after 10m",
-            "expect 3 pods running -l app=web within 1m",
-            "expect max skew at most 1 over zone for app=web",
-            "expect event Preempted for pod/little",
-            "expect deployment/web {.status.readyReplicas} = 3",
-        ),
-    ),
-)

@@ -14,13 +14,13 @@ from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     LiveState,
     UsageError,
-    Verb,
     VerbParser,
     namespace_flags,
     namespace_of,
     output_flag,
     output_of,
     suggest,
+    verb,
     whole_number,
 )
 from kschedd.verbs.command_line.session import VerbSession
@@ -76,6 +76,25 @@ def _words(words: VerbParser) -> None:
     output_flag(words, _FORMS)
 
 
+@verb(
+    "explain",
+    "Why a workload or a pod is pending: the cause, and what helps; then verdicts and scores. KIND.FIELD: fields.",
+    _words,
+    examples=(
+        "explain deployment/web",
+        "explain web-0",
+        "explain --pending -A",
+        "explain node/node-a",
+        "explain web-0 --node node-a",
+        "explain web-0 --attempt 2",
+        "explain -f pod.yaml",
+        "explain -f deployment.yaml",
+        "explain podgroup training",
+        "explain pod.spec",
+    ),
+    completes="pod",
+    live=LiveState.PENDING,
+)
 def explain(session: VerbSession, options: argparse.Namespace) -> int:
     form = output_of(options.output, _FORMS).form
     names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
@@ -230,27 +249,3 @@ def call_about_pod(session: VerbSession, word: str, namespace: str | None, metho
     except RpcError as error:
         namespace, _, name = key.partition("/")
         raise with_near_name(session, error, lookup("pod"), name, namespace) from error
-
-
-VERBS = (
-    Verb(
-        "explain",
-        "Why a workload or a pod is pending: the cause, and what helps; then verdicts and scores. KIND.FIELD: fields.",
-        explain,
-        _words,
-        examples=(
-            "explain deployment/web",
-            "explain web-0",
-            "explain --pending -A",
-            "explain node/node-a",
-            "explain web-0 --node node-a",
-            "explain web-0 --attempt 2",
-            "explain -f pod.yaml",
-            "explain -f deployment.yaml",
-            "explain podgroup training",
-            "explain pod.spec",
-        ),
-        completes="pod",
-        live=LiveState.PENDING,
-    ),
-)

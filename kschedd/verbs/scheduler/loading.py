@@ -7,7 +7,7 @@ from typing import Any, Final
 from kschedd.dumps.redaction import redacted
 from kschedd.dumps.saving import DumpError, dump_objects, json_chunks, write_dump
 from kschedd.verbs.command_line.answers import FORMS, write_answer
-from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag
+from kschedd.verbs.command_line.grammar import UsageError, VerbParser, output_flag, verb
 from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 
@@ -48,6 +48,12 @@ def _load_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "load",
+    "Take a cluster as it stands from a dump.",
+    _load_words,
+    examples=("load cluster.json.gz", "load must-gather.local.5281/", "load --how"),
+)
 def load(session: VerbSession, options: argparse.Namespace) -> int:
     if options.how:
         session.write(HOW)
@@ -104,6 +110,12 @@ def _save_words(words: VerbParser) -> None:
     words.add_argument("--force", action="store_true", help="write over a file that is there")
 
 
+@verb(
+    "save",
+    "Write the cluster as a dump, which load, kubectl and others can read.",
+    _save_words,
+    examples=("save cluster.json.gz", "save case.yaml --redact"),
+)
 def save(session: VerbSession, options: argparse.Namespace) -> int:
     objects = dump_objects(_all_objects(session), keep_secrets=options.keep_secrets)
     if options.redact:
@@ -129,21 +141,3 @@ def _all_objects(session: VerbSession) -> Iterator[Any]:
     for kind in sorted(kinds, key=lambda name: (name != "Namespace", name != "Node", name)):
         if kind not in _NOT_SAVED:
             yield from session.daemon.call("objects.list", kind=kind, namespace=None)["items"]
-
-
-VERBS = (
-    Verb(
-        "load",
-        "Take a cluster as it stands from a dump.",
-        load,
-        _load_words,
-        examples=("load cluster.json.gz", "load must-gather.local.5281/", "load --how"),
-    ),
-    Verb(
-        "save",
-        "Write the cluster as a dump, which load, kubectl and others can read.",
-        save,
-        _save_words,
-        examples=("save cluster.json.gz", "save case.yaml --redact"),
-    ),
-)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser
+from kschedd.verbs.command_line.grammar import UsageError, VerbParser, verb
 from kschedd.verbs.command_line.session import VerbSession
 
 
@@ -10,20 +10,15 @@ def _words(words: VerbParser) -> None:
     words.add_argument("prefix", nargs="?", default="", metavar="PREFIX", help="those only whose names begin so")
 
 
+@verb(
+    "metrics",
+    "What the scheduler has counted and timed, in Prometheus' text format.",
+    _words,
+    examples=("metrics scheduler_pending_pods",),
+)
 def metrics(session: VerbSession, options: argparse.Namespace) -> int:
     text = session.daemon.call("metrics.get", prefix=options.prefix)["text"]
     if not text:
         raise UsageError(f'no metric begins with "{options.prefix}": `metrics` shows all')
     session.write(text)
     return 0
-
-
-VERBS = (
-    Verb(
-        "metrics",
-        "What the scheduler has counted and timed, in Prometheus' text format.",
-        metrics,
-        _words,
-        examples=("metrics scheduler_pending_pods",),
-    ),
-)

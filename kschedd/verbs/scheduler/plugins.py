@@ -6,11 +6,21 @@ from typing import Any
 
 from kschedd.printing.terminal.tables import Table
 from kschedd.verbs.command_line.answers import FORMS, write_listing
-from kschedd.verbs.command_line.grammar import Verb, VerbParser, output_flag
+from kschedd.verbs.command_line.grammar import VerbParser, output_flag, verb
 from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 
 
+def _output_words(words: VerbParser) -> None:
+    output_flag(words, FORMS)
+
+
+@verb(
+    "plugins",
+    "Plugins that are not built in, and which profiles have them.",
+    _output_words,
+    examples=("plugins", "plugins -o json"),
+)
 def plugins(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("plugins.list")
     nothing = "Only built-in plugins are there: `kschedd run --plugin FILE.py` brings others."
@@ -28,31 +38,15 @@ def _reload_words(words: VerbParser) -> None:
     words.add_argument("file", metavar="FILE.py", type=path_text, help="a file that the daemon was started with")
 
 
+@verb(
+    "reload",
+    "Read a plugin file again: it counts from the next attempt on.",
+    _reload_words,
+    examples=("reload my_plugin.py",),
+)
 def reload(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("plugins.reload", file=str((session.folder / options.file).absolute()))
     for one in found:
         where = f"profiles {', '.join(one['profiles'])}" if one["profiles"] else "no profile has it"
         session.write(f"{one['name']} reloaded: {where}\n")
     return 0
-
-
-def _output_words(words: VerbParser) -> None:
-    output_flag(words, FORMS)
-
-
-VERBS = (
-    Verb(
-        "plugins",
-        "Plugins that are not built in, and which profiles have them.",
-        plugins,
-        _output_words,
-        examples=("plugins", "plugins -o json"),
-    ),
-    Verb(
-        "reload",
-        "Read a plugin file again: it counts from the next attempt on.",
-        reload,
-        _reload_words,
-        examples=("reload my_plugin.py",),
-    ),
-)

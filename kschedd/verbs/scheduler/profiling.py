@@ -5,7 +5,7 @@ import math
 
 from kschedd.printing.reports.profiles import collapsed, profile_tables, speedscope
 from kschedd.printing.terminal.tables import render
-from kschedd.verbs.command_line.grammar import Verb, VerbParser
+from kschedd.verbs.command_line.grammar import VerbParser, verb
 from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 
@@ -34,6 +34,12 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+@verb(
+    "profile",
+    "Where the daemon's own time goes: a sampling profile, by task and by function.",
+    _words,
+    examples=("profile", "profile --seconds 30 -o daemon.speedscope.json"),
+)
 def profile(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("daemon.profile", seconds=options.seconds)
     if options.path is None:
@@ -51,14 +57,3 @@ def profile(session: VerbSession, options: argparse.Namespace) -> int:
         return 1
     session.write(f"{options.path}: {found['looks']:,} looks in {found['seconds']:g} s\n")
     return 0
-
-
-VERBS = (
-    Verb(
-        "profile",
-        "Where the daemon's own time goes: a sampling profile, by task and by function.",
-        profile,
-        _words,
-        examples=("profile", "profile --seconds 30 -o daemon.speedscope.json"),
-    ),
-)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from kschedd.verbs.command_line.grammar import Verb, VerbParser
+from kschedd.verbs.command_line.grammar import VerbParser, verb
 from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 
@@ -15,6 +15,12 @@ def _words(words: VerbParser) -> None:
     )
 
 
+@verb(
+    "record",
+    "Record the run into a file, from now on: `kschedd replay FILE` makes the same decisions again.",
+    _words,
+    examples=("record start incident.rec", "record stop"),
+)
 def record(session: VerbSession, options: argparse.Namespace) -> int:
     if (options.what == "start") is (options.path is None):
         session.error("record start FILE | record stop")
@@ -30,14 +36,3 @@ def record(session: VerbSession, options: argparse.Namespace) -> int:
     state = session.daemon.call("recording.start", file=file, wait_s=options.wait)
     session.write(f"recording into {state['file']}, until `record stop`\n")
     return 0
-
-
-VERBS = (
-    Verb(
-        "record",
-        "Record the run into a file, from now on: `kschedd replay FILE` makes the same decisions again.",
-        record,
-        _words,
-        examples=("record start incident.rec", "record stop"),
-    ),
-)

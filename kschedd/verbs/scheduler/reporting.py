@@ -2,7 +2,7 @@
 
 import argparse
 
-from kschedd.verbs.command_line.grammar import Verb, VerbParser
+from kschedd.verbs.command_line.grammar import VerbParser, verb
 from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 
@@ -15,6 +15,12 @@ def _words(words: VerbParser) -> None:
     words.add_argument("--force", action="store_true", help="write over a file that is there")
 
 
+@verb(
+    "report",
+    "A page about the cluster, to be passed on: utilisation, pending pods, decisions.",
+    _words,
+    examples=("report", "report incident.html --redact"),
+)
 def report(session: VerbSession, options: argparse.Namespace) -> int:
     target = (session.folder / options.path).absolute()
     if options.path != "-" and target.exists() and not options.force:
@@ -31,14 +37,3 @@ def report(session: VerbSession, options: argparse.Namespace) -> int:
         return 1
     session.write(f"{options.path}: {len(text.encode()):,} bytes; a browser shows it\n")
     return 0
-
-
-VERBS = (
-    Verb(
-        "report",
-        "A page about the cluster, to be passed on: utilisation, pending pods, decisions.",
-        report,
-        _words,
-        examples=("report", "report incident.html --redact"),
-    ),
-)

@@ -23,12 +23,12 @@ from kschedd.verbs.command_line.answers import FORMS, write_answer, write_listin
 from kschedd.verbs.command_line.grammar import (
     LiveState,
     UsageError,
-    Verb,
     VerbParser,
     namespace_flags,
     namespace_of,
     output_flag,
     suggest,
+    verb,
     whole_number,
 )
 from kschedd.verbs.command_line.session import VerbSession
@@ -49,6 +49,13 @@ def _queue_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "queue",
+    "The scheduling queue, or the way of one pod through it; `move` moves a pod.",
+    _queue_words,
+    examples=("queue", "queue unschedulable", "queue pod web-0", "queue move web-0 active"),
+    completes="queue",
+)
 def queue(session: VerbSession, options: argparse.Namespace) -> int:
     what = list(options.what)
     if what[:1] == ["move"]:
@@ -106,6 +113,14 @@ def _activate_words(words: VerbParser) -> None:
     namespace_flags(words)
 
 
+@verb(
+    "activate",
+    "Let waiting pods be tried now.",
+    _activate_words,
+    examples=("activate web-0", "activate --all"),
+    completes="pod",
+    live=LiveState.PENDING,
+)
 def activate(session: VerbSession, options: argparse.Namespace) -> int:
     if bool(options.pods) == options.all:
         raise UsageError("activate which pods? Say names, or --all")
@@ -126,6 +141,7 @@ def _output_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb("waiting", "Pods that Permit plugins keep waiting.", _output_words, examples=("waiting", "waiting -o json"))
 def waiting(session: VerbSession, options: argparse.Namespace) -> int:
     answer = session.daemon.call("waiting.list")
     return write_listing(session, options.output, answer, waiting_table, "No pod is kept waiting by a Permit plugin.")
@@ -138,10 +154,26 @@ def _decide_words(words: VerbParser) -> None:
     namespace_flags(words)
 
 
+@verb(
+    "allow",
+    "Let a waiting pod go on.",
+    _decide_words,
+    examples=("allow web-0", "allow web-0 --plugin Coscheduling"),
+    completes="pod",
+    live=LiveState.WAITING,
+)
 def allow(session: VerbSession, options: argparse.Namespace) -> int:
     return _decide(session, options, "waiting.allow", "allowed")
 
 
+@verb(
+    "reject",
+    "Send a waiting pod back.",
+    _decide_words,
+    examples=("reject web-0", "reject web-0 --reason 'not today'"),
+    completes="pod",
+    live=LiveState.WAITING,
+)
 def reject(session: VerbSession, options: argparse.Namespace) -> int:
     return _decide(session, options, "waiting.reject", "rejected")
 
@@ -168,6 +200,13 @@ def _status_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "status",
+    "Which daemon this is, what is in it, what it is doing.",
+    _status_words,
+    aliases=("info",),
+    examples=("status", "status --limits", "status -o json"),
+)
 def status(session: VerbSession, options: argparse.Namespace) -> int:
     if options.limits:
         bounds = session.daemon.call("daemon.limits")
@@ -181,6 +220,7 @@ def status(session: VerbSession, options: argparse.Namespace) -> int:
     return 0
 
 
+@verb("clients", "Who is connected to the daemon's socket.", _output_words, examples=("clients", "clients -o json"))
 def clients(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("daemon.clients")
     if not write_answer(session, options.output, found):
@@ -188,6 +228,12 @@ def clients(session: VerbSession, options: argparse.Namespace) -> int:
     return 0
 
 
+@verb(
+    "costs",
+    "What calls of out-of-tree plugins and extenders take, and how many failed or came too late.",
+    _output_words,
+    examples=("costs", "costs -o json"),
+)
 def costs(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("daemon.info").get("plugins") or []
     nothing = "no out-of-tree plugin or extender has been called"
@@ -199,6 +245,13 @@ def _weights_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "weights",
+    "Score plugins and their weights.",
+    _weights_words,
+    examples=("weights", "weights default-scheduler"),
+    completes="profile",
+)
 def weights(session: VerbSession, options: argparse.Namespace) -> int:
     config = session.daemon.call("scheduler.config")
     names = [name for name, _ in profiles_of(config)]
@@ -209,79 +262,3 @@ def weights(session: VerbSession, options: argparse.Namespace) -> int:
     if not write_answer(session, options.output, rows):
         session.write(render(table, session.style))
     return 0
-
-
-VERBS = (
-    Verb(
-        "queue",
-        "The scheduling queue, or the way of one pod through it; `move` moves a pod.",
-        queue,
-        _queue_words,
-        examples=("queue", "queue unschedulable", "queue pod web-0", "queue move web-0 active"),
-        completes="queue",
-    ),
-    Verb(
-        "activate",
-        "Let waiting pods be tried now.",
-        activate,
-        _activate_words,
-        examples=("activate web-0", "activate --all"),
-        completes="pod",
-        live=LiveState.PENDING,
-    ),
-    Verb(
-        "waiting",
-        "Pods that Permit plugins keep waiting.",
-        waiting,
-        _output_words,
-        examples=("waiting", "waiting -o json"),
-    ),
-    Verb(
-        "allow",
-        "Let a waiting pod go on.",
-        allow,
-        _decide_words,
-        examples=("allow web-0", "allow web-0 --plugin Coscheduling"),
-        completes="pod",
-        live=LiveState.WAITING,
-    ),
-    Verb(
-        "reject",
-        "Send a waiting pod back.",
-        reject,
-        _decide_words,
-        examples=("reject web-0", "reject web-0 --reason 'not today'"),
-        completes="pod",
-        live=LiveState.WAITING,
-    ),
-    Verb(
-        "status",
-        "Which daemon this is, what is in it, what it is doing.",
-        status,
-        _status_words,
-        aliases=("info",),
-        examples=("status", "status --limits", "status -o json"),
-    ),
-    Verb(
-        "clients",
-        "Who is connected to the daemon's socket.",
-        clients,
-        _output_words,
-        examples=("clients", "clients -o json"),
-    ),
-    Verb(
-        "costs",
-        "What calls of out-of-tree plugins and extenders take, and how many failed or came too late.",
-        costs,
-        _output_words,
-        examples=("costs", "costs -o json"),
-    ),
-    Verb(
-        "weights",
-        "Score plugins and their weights.",
-        weights,
-        _weights_words,
-        examples=("weights", "weights default-scheduler"),
-        completes="profile",
-    ),
-)

@@ -10,7 +10,7 @@ from kschedd.api.text.times import seconds
 from kschedd.printing.reports.debugging import stop_text, time_text
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.answers import FORMS, write_answer
-from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag
+from kschedd.verbs.command_line.grammar import UsageError, VerbParser, output_flag, verb
 from kschedd.verbs.command_line.session import VerbSession
 
 
@@ -54,6 +54,13 @@ def _time_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
+@verb(
+    "time",
+    "The cluster's time, and how fast it passes.",
+    _time_words,
+    examples=("time", "time 10x", "time virtual"),
+    completes="time",
+)
 def time(session: VerbSession, options: argparse.Namespace) -> int:
     if options.speed:
         answer = session.daemon.call("time.set_speed", speed=speed_of(options.speed))
@@ -68,6 +75,12 @@ def _advance_words(words: VerbParser) -> None:
     words.add_argument("by", metavar="DURATION|t=TIME", help="such as 5m, or to t=2025-01-01T00:10:00Z")
 
 
+@verb(
+    "advance",
+    "Move virtual time, from one thing that is due to the next.",
+    _advance_words,
+    examples=("advance 5m", "advance t=2025-01-01T00:10:00Z"),
+)
 def advance(session: VerbSession, options: argparse.Namespace) -> int:
     by = options.by
     given: dict[str, Any] = {"until_s": moment_of(by)} if is_moment(by) else {"seconds": span_of(by)}
@@ -80,22 +93,3 @@ def advance(session: VerbSession, options: argparse.Namespace) -> int:
     if last.get("moved") == "stopped":
         session.write(stop_text(session.daemon.call("debug.state")) + "\n")
     return 0
-
-
-VERBS = (
-    Verb(
-        "time",
-        "The cluster's time, and how fast it passes.",
-        time,
-        _time_words,
-        examples=("time", "time 10x", "time virtual"),
-        completes="time",
-    ),
-    Verb(
-        "advance",
-        "Move virtual time, from one thing that is due to the next.",
-        advance,
-        _advance_words,
-        examples=("advance 5m", "advance t=2025-01-01T00:10:00Z"),
-    ),
-)

@@ -8,6 +8,7 @@ from tests.oracle.fuzz.cluster import Cluster, cluster_of, pod
 from tests.oracle.fuzz.configurations import configuration
 from tests.oracle.fuzz.devices import devices
 from tests.oracle.fuzz.draws import Draw, Raw
+from tests.oracle.fuzz.extenders import extenders
 from tests.oracle.fuzz.preemption import preemption
 from tests.oracle.fuzz.volumes import limits, volumes
 
@@ -31,6 +32,7 @@ FAMILIES: Final[Mapping[str, tuple[Feature, ...]]] = {
     "devices": (devices,),
     "preemption": (preemption,),
     "configurations": (),
+    "extenders": (lambda cluster, target: extenders(cluster),),
     "mixed": (),
 }
 
