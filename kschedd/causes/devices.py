@@ -385,7 +385,11 @@ def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
                 else _few_left(wanted.device_class, len(suiting), len(held), count, most)
             )
             return _all_taken(case, used, wanted.device_class, text, full)
-    return None
+    asked = [request for used in open_ for request in read_claim(used.claim).requests if request.subrequests]
+    if not asked:
+        return None
+    first = asked[0].subrequests[0].device_class
+    return _all_taken(case, open_[0], first, "no node has the devices of all requests free together", full)
 
 
 def _few_left(device_class: str, count: int, held: int, asked: int, most: int) -> str:

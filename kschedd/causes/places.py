@@ -1,6 +1,7 @@
 """Causes in where volumes are, or would be made: the nodes that reach them are not those where the pod may go."""
 
 import copy
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from kschedd.api.quantity import format_value
 from kschedd.api.selecting.selectors import IN, LabelSelector, NodeSelector, SelectorError, parse_label_selector
 from kschedd.causes.amounts import created_node
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, listed, some
+from kschedd.causes.case import Case, counted, listed, some
 from kschedd.causes.claims import ClaimUse, asking, claims_of, of_class, provisioning_classes, storage_text
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.matching import suiting
@@ -80,7 +81,29 @@ def volume_elsewhere(case: Case) -> FoundCause | None:
     full = _no_capacity(case)
     if full is not None:
         return full
-    return _elsewhere(case, _all_of(places, together)) if places and not together & case.selected else None
+    if places and not together & case.selected:
+        return _elsewhere(case, _all_of(places, together))
+    return _no_volumes(case)
+
+
+def _no_volumes(case: Case) -> FoundCause:
+    """Nodes that cannot have the volumes for several reasons, none of which holds for all of them."""
+    counts = Counter(
+        reason
+        for name in case.selected
+        for plugin in (_BINDING, _ZONE)
+        for reason in case.rejections.get(name, {}).get(plugin, ())
+    )
+    claims = listed([str(use) for use in claims_of(case)] or ["its claims"])
+    short = any("free storage" in reason for reason in counts)
+    return FoundCause(
+        "StorageCapacityShort" if short else "VolumeElsewhere",
+        f"no node that the pod selects can have the volumes of {claims}",
+        [named(use.claim) for use in claims_of(case) if use.claim is not None],
+        ["spec.volumes"],
+        [f"{counted(number, 'node')}: {reason.removeprefix('node(s) ')}" for reason, number in counts.most_common()],
+        certain=False,
+    )
 
 
 def _all_of(places: Sequence[_Place], together: frozenset[str]) -> _Place:
