@@ -234,6 +234,8 @@ def _pending(
             return
         # With this one mended, is there another?
         case = case.after(first.edit)
+        if not case.explanation.message:
+            return
 
 
 def _unmet_demand(case: Case) -> FoundCause | None:
