@@ -143,6 +143,8 @@ def _run(words: list[str]) -> int:
         words = [words[1], "--help", *words[2:]]
     if words[0] in MOUNTED and not _runs_a_pod(words):
         return _mounted(words, socket)
+    if words[0] == "explain" and any(word == "--from" or word.startswith("--from=") for word in words):
+        return _explain_dump(words, socket)
     if words[0].startswith("-"):
         _report_error(f"error: unknown flag {words[0]} before the verb; allowed are --socket PATH, --version, --help")
         return WRONG_USE
@@ -237,6 +239,26 @@ def _verb(words: list[str], socket: str | None) -> int:
     finally:
         for client in opened:
             client.close()
+
+
+def _explain_dump(words: list[str], socket: str | None) -> int:
+    """`explain --from DUMP`, which needs no daemon."""
+    from kschedd.commands.explain import explain_dump
+
+    if socket is not None:
+        _report_error("error: explain --from talks to no daemon and takes no --socket")
+        return WRONG_USE
+    return explain_dump(words, _session_on)
+
+
+def _session_on(client: Any, now_s: float) -> Any:
+    """A session of this terminal with that client, at that time of its cluster."""
+    import attrs
+
+    session = make_session(None, [])
+    return attrs.evolve(
+        session, connect=lambda: client, now=lambda: now_s, cluster_time=None, streams=False, remedies_for="kubectl"
+    )
 
 
 def make_session(socket: str | None, opened: list[Any]) -> Any:

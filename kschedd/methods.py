@@ -5,6 +5,7 @@
     service/scheduling  the queue, decisions, explanations, the debugger, the cluster's time
     service/daemon      status, configuration, plugins, metrics, recordings, reports, dumps
     clusters            forks (what-if, with all of the above), and how many more pods fit
+    causes              what is wrong with a workload, and what would help
 
 Each method queries the actor that owns the state, through `ClusterBackend`, and keeps no state. Names, parameters and
 results are a public interface. METHODS.md is generated from this table:
@@ -13,6 +14,7 @@ results are a public interface. METHODS.md is generated from this table:
 
 from typing import cast
 
+from kschedd.causes.methods import CauseMethods
 from kschedd.clusters.capacity_methods import CapacityMethods
 from kschedd.clusters.fork_methods import ForkMethods
 from kschedd.clusters.forks import Forks
@@ -83,6 +85,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *SnapshotMethods(cluster).table(),
         *ReportMethods(cluster).table(),
         *CapacityMethods(cluster, cluster_methods).table(),
+        *CauseMethods(cluster, cluster_methods).table(),
     ]
 
 

@@ -14,15 +14,17 @@ from kschedd.verbs.scheduler.explain import call_about_pod
 Raw = Mapping[str, Any]
 
 _POD: Final = Param("pod", "string", doc="namespace/name, or a name in the namespace default")
-_TESTED: Final = "What would place it; each was tried on a copy of the cluster, the first is the least change:\n"
+_TESTED: Final = "What would help; each was tried on a copy of the cluster, the first is the one to consider first:\n"
 _MOST: Final = 5
 
 
 def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
     def explain(given: Raw) -> Answer:
-        attempt = {"attempt": given["attempt"]} if given["attempt"] else {}
-        found = _explained(target, given["pod"], **attempt)
-        return _told(found, "", writes=writes)
+        if given["attempt"]:
+            return _told(_explained(target, given["pod"], attempt=given["attempt"]), "", writes=writes)
+        found = _explained(target, given["pod"], suggestions=False)
+        diagnosis = None if found["node"] or found["attempt"] else _diagnosed(target, given["pod"])
+        return _told(found, "", writes=writes, diagnosis=diagnosis)
 
     def why_not(given: Raw) -> Answer:
         node = given["node"]
@@ -45,7 +47,8 @@ def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
     return [
         Tool(
             "explain",
-            "Why a pod is where it is, or pending: nodes by what rejects them, scores, and what would place it.",
+            "Why a pod is where it is, or pending: the cause, what would place all pods of its workload, nodes by what "
+            "rejects them, scores.",
             (_POD, attempt),
             explain,
         ),
@@ -73,8 +76,18 @@ def _explained(target: ServedCluster, pod: str, **params: Any) -> Raw:
     return found
 
 
-def _told(found: Raw, node: str, *, writes: bool) -> Answer:
-    suggestions = [_suggestion(each) for each in found["suggestions"][:_MOST]]
+def _diagnosed(target: ServedCluster, pod: str) -> Raw:
+    """The diagnosis of the pod's workload."""
+    namespace, _, name = pod.rpartition("/")
+    found: Raw = target.daemon.call("causes.explain", kind="Pod", name=name, namespace=namespace or "default")
+    return found
+
+
+def _told(found: Raw, node: str, *, writes: bool, diagnosis: Raw | None = None) -> Answer:
+    if diagnosis is None:
+        suggestions = [_suggestion(each) for each in found["suggestions"][:_MOST]]
+    else:
+        suggestions = [_remedy(each) for each in diagnosis["remedies"][:_MOST]]
     bare = {**found, "suggestions": [], "untried": []}
     text = explanation(bare, TerminalStyle(), node=node, most=6)
     lines = text.splitlines()
@@ -91,7 +104,11 @@ def _told(found: Raw, node: str, *, writes: bool) -> Answer:
         "would_be_on": found["chosen"],
         "suggestions": suggestions,
     }
-    return Answer(lines=[*lines[:first], *helps, *lines[first:]], data=data)
+    if diagnosis is None:
+        return Answer(lines=[*lines[:first], *helps, *lines[first:]], data=data)
+    data |= {key: diagnosis[key] for key in ("workload", "cause", "also", "confidence")}
+    causes = [f"cause: {each['message']} ({each['code']})" for each in (diagnosis["cause"], *diagnosis["also"])]
+    return Answer(lines=[*causes, *helps, *lines], data=data)
 
 
 def _suggestion(each: Raw) -> dict[str, Any]:
@@ -99,7 +116,22 @@ def _suggestion(each: Raw) -> dict[str, Any]:
     steps = [{"command": one["command"], "input": one["input"] or ""} for one in each["commands"]]
     return {
         "sentence": each["sentence"],
-        "placed_on": each["placed_on"],
+        "placed": f"then on {each['placed_on']}",
+        "displaced": each["displaced"],
+        "steps": steps,
+    }
+
+
+def _remedy(each: Raw) -> dict[str, Any]:
+    """A remedy likewise. Its commands are for a shell, with what they read as a here-document."""
+    steps = []
+    for command in each["commands"]:
+        line, _, given = str(command).partition("\n")
+        words = line.removesuffix(" <<'EOF'").removeprefix("kschedd ")
+        steps.append({"command": words, "input": given.removesuffix("\nEOF")})
+    return {
+        "sentence": each["summary"],
+        "placed": f"then {each['scheduled']} of its workload's pods are scheduled",
         "displaced": each["displaced"],
         "steps": steps,
     }
@@ -109,7 +141,7 @@ def _lines(suggestion: Raw) -> list[str]:
     gone = suggestion["displaced"]
     more = f" and {len(gone) - 3:,} more" if len(gone) > 3 else ""
     displaced = f"; {', '.join(gone[:3])}{more} would be gone" if gone else ""
-    lines = [f"- {suggestion['sentence']}: then on {suggestion['placed_on']}{displaced}"]
+    lines = [f"- {suggestion['sentence']}: {suggestion['placed']}{displaced}"]
     for step in suggestion["steps"]:
         lines += [f"    command: {step['command']}"]
         lines += [f"      input: {line}" for line in step["input"].splitlines()]

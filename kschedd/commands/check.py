@@ -7,7 +7,8 @@ import argparse
 import sys
 from typing import Any, Final
 
-from kschedd.commands.flags.dump import add_dump_flags, config_of_dump, load_options
+from kschedd.commands.dumped_cluster import dumped_cluster
+from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.observe import Observed, add_report_flags, checked_of
 from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
 from kschedd.verbs.command_line.parsing import path_text, path_value
@@ -43,18 +44,11 @@ def add_parser(subparsers: Any) -> None:
 def main(options: argparse.Namespace) -> int:
     from kschedd.api.manifests import read_bytes, read_paths
     from kschedd.clusters.forks import ObservedFork
-    from kschedd.clusters.virtual import VirtualCluster
-    from kschedd.commands.simulate import read_config
-    from kschedd.config.changing.changes import with_schedulers
-    from kschedd.config.in_tree import IN_TREE
-    from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.dumps.sources import STDIN
     from kschedd.errors import KscheddError
-    from kschedd.garbage_collection import collection_paused
     from kschedd.methods import cluster_methods, daemon_methods
     from kschedd.printing.reports import checking
     from kschedd.printing.terminal.safe import exact, safe
-    from kschedd.values import run_steps
     from kschedd.verbs.scheduler.checking import check
 
     if wants_gates(options):
@@ -66,27 +60,14 @@ def main(options: argparse.Namespace) -> int:
         print(f"error: --within {options.within}: must be seconds, 0 or more", file=sys.stderr)
         return BAD_INPUT
     try:
-        registry, config = read_config(options)
-        config = with_schedulers(config, dict(options.scheduler))
-        with collection_paused():
-            dump = read_dump(options.origin, load_options(options, config), stdin=sys.stdin.buffer)
-        config = config_of_dump(options, config, IN_TREE | registry.catalogue(), dump)
         observed = Observed.of(options)
+        dumped = dumped_cluster(options)
     except KscheddError as fault:
         print(safe(f"error: {fault}"), file=sys.stderr)
         return BAD_INPUT
-    cluster = VirtualCluster(
-        config,
-        seed=options.seed,
-        registry=registry,
-        start_s=dump.taken_at,
-        controlled=not options.frozen,
-    )
-    taken = run_steps(take_dump(cluster.engine.store, dump))
-    for text in dump.assumptions.texts():
-        print(safe(f"assumed: {text}"), file=sys.stderr)
-    if options.origin and not dump.count:
-        for text in taken.errors:
+    cluster = dumped.cluster
+    if options.origin and not dumped.count:
+        for text in dumped.errors:
             print(safe(f"warning: {text}"), file=sys.stderr)
         given = ", ".join(options.origin)
         print(safe(f"error: {given}: there is no object of Kubernetes in it"), file=sys.stderr)
@@ -102,7 +83,7 @@ def main(options: argparse.Namespace) -> int:
     client = ObservedFork(cluster, observed.begin, daemon_methods, cluster_methods)
     report = check(client.call, manifests, options.within)
     # Of a dump what can be read is enough; what is to fit must be whole.
-    for text in taken.errors:
+    for text in dumped.errors:
         print(safe(f"warning: {text}"), file=sys.stderr)
     whole = {"text": checking.as_text, "markdown": checking.as_markdown, "json": checking.as_json}
     text = whole.get(options.output, checking.as_junit)(report)

@@ -78,9 +78,12 @@ def explain(
     *,
     recorded: DecisionAnswer | None = None,
     clock: Callable[[], float] | None = None,
+    suggesting: bool = True,
 ) -> Explanation:
-    """See the module. `recorded` is what is known of the attempt that placed it; `clock` (seconds) times each step."""
-    return finish(begin(machine, pod, nominated), recorded=recorded, clock=clock)
+    """See the module. `recorded` is what is known of the attempt that placed it; `clock` (seconds) times each step.
+
+    Without `suggesting` nothing is tried: the verdicts alone."""
+    return finish(begin(machine, pod, nominated), recorded=recorded, clock=clock, suggesting=suggesting)
 
 
 def begin(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
@@ -134,13 +137,14 @@ def finish(
     recorded: DecisionAnswer | None = None,
     clock: Callable[[], float] | None = None,
     node: str = "",
+    suggesting: bool = True,
 ) -> Explanation:
     """The explanation; the fork is used up. `node`: suggested is what would have that node pass."""
     pod, was_there = fork.pod, fork.known is not None and fork.past is None
     scheduler = scheduler_on(fork)
     nodes = [one for one in fork.cluster.table.nodes if one is not None]
     known = pod.node_name in fork.cluster.table.row_of
-    found = _Explaining(scheduler, fork, clock, node).run()
+    found = _Explaining(scheduler, fork, clock, node, suggesting).run()
     found.pod, found.node, found.node_exists = pod.key, pod.node_name or None, known if pod.node_name else None
     found.as_if_absent, found.profile = was_there, pod.scheduler_name
     if was_there:
@@ -200,7 +204,9 @@ _WITHOUT_PODS: Final = (
 class _Explaining:
     """One explanation in the making, on a scheduler of its own."""
 
-    def __init__(self, scheduler: Scheduler, fork: Fork, clock: Callable[[], float] | None, node: str) -> None:
+    def __init__(
+        self, scheduler: Scheduler, fork: Fork, clock: Callable[[], float] | None, node: str, suggesting: bool
+    ) -> None:
         self._scheduler = scheduler
         self._profile = scheduler.profile
         self._table = scheduler.cluster.table
@@ -208,6 +214,7 @@ class _Explaining:
         self._nominated = fork.nominated
         self._stored = fork.stored
         self._node = node
+        self._suggesting = suggesting
         self._clock = clock
         self._since = 0.0
         self._took: list[Took] = []
@@ -258,7 +265,10 @@ class _Explaining:
         told = self._told(verdicts)
         # Last: each trial has the fork to itself, and leaves rows in another order.
         preemption = _preemption(outcome)
-        found, untried = self._suggestions(state, gated, pre_filtered.status, verdicts, len(feasible), preemption)
+        found: list[Suggestion] = []
+        untried: list[str] = []
+        if self._suggesting:
+            found, untried = self._suggestions(state, gated, pre_filtered.status, verdicts, len(feasible), preemption)
         return Explanation(
             pod=self._pod.key,
             node=None,

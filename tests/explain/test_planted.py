@@ -1,6 +1,5 @@
 """A pod stays Pending for a known reason: explain names it, and its first suggestion, carried out, places the pod."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ def planted_cluster(reason: Planted, folder: Path) -> ScenarioCluster:
 
 
 def explained(cluster: ScenarioCluster) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(cluster.do("explain web -o json", ""))
+    found: dict[str, Any] = cluster.connect().call("scheduler.explain", pod="default/web")
     return found
 
 

@@ -19,6 +19,7 @@ from kschedd.api.manifests import read_text
 from kschedd.api.schemas.kinds import KINDS, kind_of, lookup
 from kschedd.api.selecting.selector_text import parse_field_selector, parse_selector_text
 from kschedd.api.text.times import stamp
+from kschedd.causes.answers import CauseAnswer, DiagnosisAnswer, ObjectNamed
 from kschedd.explain.answers import Explanation, Score, SearchAnswer, Skipped, VerdictAnswer
 from kschedd.methods import daemon_methods
 from kschedd.rpc.sessions.built_in import method_table
@@ -85,6 +86,21 @@ def verdict(node: str, plugin: str | None = None, code: str = "Success", *reason
 def _score(value: int) -> Score:
     return Score(value, value, value)
 
+
+DIAGNOSIS = DiagnosisAnswer(
+    workload=ObjectNamed("Pod", "default", "web-1"),
+    wanted=1,
+    scheduled=0,
+    pending=1,
+    missing=0,
+    examined="default/web-1",
+    cause=CauseAnswer("OnlyTimeHelps", "it fits (on node-b) and is tried next", [], [], []),
+    also=[],
+    confidence="certain",
+    remedies=[],
+    tried=[],
+    blocking_nodes=[],
+)
 
 EXPLANATION: Raw = plain(
     Explanation(
@@ -448,7 +464,13 @@ class FakeDaemon:
     def waiting_reject(self, pod: str, plugin: str | None = None, reason: str | None = None) -> Raw:
         return {"pod": pod, "decided": True}
 
-    def scheduler_explain(self, pod: str | Raw, node: str = "") -> Raw:
+    def causes_explain(self, kind: str, name: str, program: str, namespace: str = "default") -> Raw:
+        if name != "web-1":
+            raise RpcError("not_found", f'{kind.lower()}s "{name}" not found')
+        found: Raw = plain(DIAGNOSIS)
+        return found
+
+    def scheduler_explain(self, pod: str | Raw, *, node: str = "", suggestions: bool = True) -> Raw:
         if pod != "default/web-1" and not isinstance(pod, dict):
             raise RpcError("not_found", f'pods "{pod}" not found')
         return EXPLANATION

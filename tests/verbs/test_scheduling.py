@@ -12,7 +12,8 @@ from kschedd.printing.terminal.style import TerminalStyle
 
 def test_explain_says_where_why_and_by_which_points(typed) -> None:
     assert typed("explain web-1") == 0
-    assert typed.out.startswith("default/web-1 -> node-b, with 60 points, the only node that fits\n")
+    assert typed.out.startswith("pod/web-1: 0 of 1 pod scheduled, 1 pending.\nCause: it fits (on node-b)")
+    assert "\ndefault/web-1 -> node-b, with 60 points, the only node that fits\n" in typed.out
     assert "node-a   NodeResourcesFit   Unschedulable   Insufficient cpu" in typed.out
     assert "node-b   60 (60)" in typed.out
     assert "0 for each of these nodes: ImageLocality" in typed.out

@@ -4,9 +4,10 @@ For a pod that names a ResourceClaimTemplate it creates a claim owned by the pod
 pod's status; the scheduler waits for that. A pod that terminated, was deleted, or will never run is removed from
 `reservedFor`; a claim without reservations loses its allocation, which frees its devices, and then its finalizer; a
 generated claim of a pod that will not run is deleted. Claims of deleted pods are garbage-collected by ownership
-(`garbage`). For a pod that was bound without the scheduler, its allocated claims are reserved here.
+(`garbage`). For a pod that was bound without the scheduler, its allocated claims are reserved here. A claim whose
+creation was refused, as by a quota, is created again after a delay.
 
-Owns only the set of failures already reported as Events. Ends: never by itself.
+Owns the failures already reported as Events, and the times at which refused claims are created again.
 Source: Kubernetes v1.34, controller/resourceclaim/controller.go. Upstream retries after a delay if a template is
 missing; here the template's creation triggers the retry.
 """
@@ -19,7 +20,10 @@ from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.controllers.object_events import object_event
 from kschedd.controllers.running.controller import View
+from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import controller_reference
+from kschedd.controllers.workloads.backoff import CreateBackoff
+from kschedd.controllers.workloads.ownership import Key
 from kschedd.devices.claims import (
     FINALIZER,
     ClaimError,
@@ -54,17 +58,22 @@ def is_done(pod: Pod) -> bool:
 class ResourceClaims:
     name: Final = "resource-claims"
     kinds: Final = frozenset(("Pod", "ResourceClaim", "ResourceClaimTemplate"))
-    next_deadline: Final[float | None] = None
 
     def __init__(self) -> None:
+        self._later: Timers[Key] = Timers()  # pods whose claim was refused
+        self._backoff = CreateBackoff(self._later)
         self._told: set[tuple[str, str]] = set()  # (pod uid, entry name) whose failure was reported as an Event
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+
+    @property
+    def next_deadline(self) -> float | None:
+        return self._later.next
 
     def concerns(self, event: WatchEvent) -> bool:
         return not isinstance(event.new, Pod) or bool(wanted_claims(event.new))
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        pods: dict[tuple[str, str], None] = {}
+        pods: dict[tuple[str, str], None] = {key[1:]: None for key in self._later.due(now)}
         claims: dict[tuple[str, str], None] = {}
         released: set[str] = set()
         for event in events:
@@ -88,18 +97,22 @@ class ResourceClaims:
     def _look_at(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         pod = view.find("Pod", namespace, name)
         if not isinstance(pod, Pod) or pod.deletion_timestamp or pod.finished:
+            self._backoff.clear(("Pod", namespace, name))
             return []
         return self._serve(pod, view, now)
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Report a refused claim as an Event on its pod; any other refusal is followed by an event that retries."""
+        """Report a refused claim as an Event on its pod, and retry; any other refusal is followed by an event."""
         if not isinstance(write, Create) or write.raw.get("kind") != "ResourceClaim":
             return []
         meta = write.raw["metadata"]
         owner = meta["ownerReferences"][0]
         pod = view.find("Pod", meta["namespace"], owner["name"])
         entry = meta["annotations"][POD_CLAIM]
-        if pod is None or pod.uid != owner["uid"] or (pod.uid, entry) in self._told:
+        if pod is None or pod.uid != owner["uid"]:
+            return []
+        self._backoff.refused(("Pod", pod.namespace, pod.name), now)
+        if (pod.uid, entry) in self._told:
             return []
         self._told.add((pod.uid, entry))
         return [_failure(pod, entry, f"create ResourceClaim : {error}", now)]
@@ -152,6 +165,7 @@ class ResourceClaims:
                 writes += self._make(pod, entry, view, now)
             elif existing.name != noted:
                 made[name] = existing.name
+                self._backoff.clear(("Pod", pod.namespace, pod.name))
         if made:
             before = pod.status.get("resourceClaimStatuses") or ()
             statuses = [status for status in before if status.get("name") not in made]

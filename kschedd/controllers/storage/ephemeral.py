@@ -1,7 +1,10 @@
 """The ephemeral volume controller: creates the claim of each generic ephemeral volume of a pod.
 
 The pod owns the claim, so it is garbage-collected with the pod. An existing claim with that name but another owner is
-not changed; the pod then stays pending, and VolumeBinding reports the reason.
+not changed; the pod then stays pending, and VolumeBinding reports the reason. A claim whose creation was refused, as by
+a quota, is created again after a delay.
+
+Owns the times at which refused claims are created again.
 Source: Kubernetes v1.34, controller/volume/ephemeral/controller.go.
 """
 
@@ -11,6 +14,9 @@ from typing import Any, Final
 
 from kschedd.api.pods import Pod
 from kschedd.controllers.running.controller import View
+from kschedd.controllers.running.timers import Timers
+from kschedd.controllers.workloads.backoff import CreateBackoff
+from kschedd.controllers.workloads.ownership import Key
 from kschedd.object_faults import FaultLedger
 from kschedd.storage.claims import ephemeral_claim
 from kschedd.store.errors import ApiError
@@ -21,17 +27,22 @@ from kschedd.store.writes import Create, Write
 class EphemeralVolumes:
     name: Final = "ephemeral-volumes"
     kinds: Final = frozenset(("Pod", "PersistentVolumeClaim"))
-    next_deadline: Final[float | None] = None
 
     def __init__(self) -> None:
+        self._later: Timers[Key] = Timers()  # pods whose claim was refused
+        self._backoff = CreateBackoff(self._later)
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+
+    @property
+    def next_deadline(self) -> float | None:
+        return self._later.next
 
     def concerns(self, event: WatchEvent) -> bool:
         obj = event.new
         return event.old is None and bool(obj.pod_spec.volumes) if isinstance(obj, Pod) else event.type == DELETED
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        pods: dict[tuple[str, str], None] = {}
+        pods: dict[tuple[str, str], None] = {key[1:]: None for key in self._later.due(now)}
         for event in events:
             obj = event.new
             if isinstance(obj, Pod):
@@ -41,17 +52,22 @@ class EphemeralVolumes:
                 owner = obj.owner
                 if owner is not None and owner.kind == "Pod":
                     pods[obj.namespace, owner.name] = None
-        return self.faults.each("Pod", pods, partial(_serve, view), now)
+        return self.faults.each("Pod", pods, partial(self._serve, view), now)
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        if isinstance(write, Create):
+            meta = write.raw["metadata"]
+            self._backoff.refused(("Pod", meta["namespace"], meta["ownerReferences"][0]["name"]), now)
         return []
 
-
-def _serve(view: View, namespace: str, name: str, now: float) -> list[Write]:
-    pod = view.find("Pod", namespace, name)
-    if not isinstance(pod, Pod) or pod.finished or pod.deletion_timestamp:
-        return []
-    return _missing_claims(pod, view)
+    def _serve(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        pod = view.find("Pod", namespace, name)
+        writes: list[Write] = []
+        if isinstance(pod, Pod) and not pod.finished and not pod.deletion_timestamp:
+            writes = _missing_claims(pod, view)
+        if not writes:
+            self._backoff.clear(("Pod", namespace, name))
+        return writes
 
 
 def _missing_claims(pod: Pod, view: View) -> list[Write]:

@@ -14,13 +14,18 @@ Raw = Mapping[str, Any]
 
 @attrs.frozen
 class UnplacedPod:
-    """A pod that has no place. `remedy` is what was tried and places it, "" where nothing was found."""
+    """A pod that has no place. `why`: the scheduler's message; `cause`: what keeps its workload from its nodes.
+
+    `remedy` is what was tried with the whole workload, "" where nothing was found."""
 
     pod: str
     new: bool  # it comes with the manifests; else it had a place, or would have got one
     why: str
-    remedy: str
-    commands: Sequence[str]
+    code: str = ""
+    cause: str = ""
+    remedy: str = ""
+    commands: Sequence[str] = ()
+    manifest_diff: str = ""
 
 
 @attrs.define
@@ -70,10 +75,15 @@ def _count(number: int, what: str) -> str:
 def as_text(report: CheckReport) -> str:
     lines = [*(f"error: {text}" for text in report.errors), *(f"warning: {text}" for text in report.warnings)]
     lines += [verdict(report)]
+    told: set[tuple[str, str]] = set()
     for pod in report.unplaced:
-        lines += ["", f"- {pod.pod}: {'pending' if pod.new else 'loses its place'}", f"    {pod.why}"]
-        if pod.remedy:
-            lines += [f"    least change that was tried: {pod.remedy}", *(f"      {text}" for text in pod.commands)]
+        lines += ["", f"- {pod.pod}: {'pending' if pod.new else 'loses its place'}"]
+        lines += [f"    cause: {pod.cause}"] if pod.cause else []
+        lines += [f"    {pod.why}"] if pod.why else []
+        if pod.remedy and (pod.cause, pod.remedy) not in told:
+            told.add((pod.cause, pod.remedy))  # once for the pods of a workload
+            lines += [f"    remedy: {pod.remedy}"]
+            lines += [f"      {line}" for text in pod.commands for line in text.splitlines()]
     lines += [f"- {text}" for text in (*report.refused, *report.forbidden)]
     for title, rows in _sections(report):
         lines += ["", f"{title}:", *(f"  {row}" for row in rows)]
@@ -88,10 +98,12 @@ def as_markdown(report: CheckReport) -> str:
     faults += [f"- warning: {_code(text)}" for text in report.warnings]
     lines += ["", *faults] if faults else []
     if report.unplaced:
-        lines += ["", "| pod | why | least change that was tried |", "|---|---|---|"]
+        lines += ["", "| pod | cause | remedy |", "|---|---|---|"]
         for pod in report.unplaced:
-            commands = "".join(f"<br>{_code(text)}" for text in pod.commands)
-            lines.append(f"| {_code(pod.pod)} | {cell(pod.why)} | {cell(pod.remedy) or 'none found'}{commands} |")
+            commands = "".join(f"<br>{_code(' '.join(text.splitlines()[:1]))}" for text in pod.commands)
+            lines.append(
+                f"| {_code(pod.pod)} | {cell(pod.cause or pod.why)} | {cell(pod.remedy) or 'none found'}{commands} |"
+            )
     turned_away = [*report.refused, *report.forbidden]
     lines += ["", *(f"- {cell(text)}" for text in turned_away)] if turned_away else []
     if report.usage:
@@ -110,8 +122,17 @@ def as_json(report: CheckReport) -> str:
         "applied": report.applied,
         "pendingBefore": report.pending_before,
         "unplaced": [
-            {"pod": p.pod, "new": p.new, "why": p.why, "remedy": p.remedy, "commands": list(p.commands)}
-            for p in report.unplaced
+            {
+                "pod": pod.pod,
+                "new": pod.new,
+                "why": pod.why,
+                "code": pod.code,
+                "cause": pod.cause,
+                "remedy": pod.remedy,
+                "commands": list(pod.commands),
+                "manifestDiff": pod.manifest_diff,
+            }
+            for pod in report.unplaced
         ],
         "refused": report.refused,
         "forbidden": report.forbidden,
@@ -126,7 +147,9 @@ def as_json(report: CheckReport) -> str:
 
 def as_junit(report: CheckReport) -> str:
     """A test case for each pod that comes or loses its place, and one for the input."""
-    failures = {pod.pod: f"{pod.why}\n{pod.remedy}".strip() for pod in report.unplaced}
+    failures = {
+        pod.pod: "\n".join(text for text in (pod.cause, pod.why, pod.remedy) if text) for pod in report.unplaced
+    }
     cases = [(f"{pod['namespace']}/{pod['name']}", "") for pod in report.placed]
     cases += list(failures.items())
     cases += [(text.partition(": ")[0], text) for text in (*report.refused, *report.forbidden)]

@@ -127,6 +127,7 @@ class SchedulerMethods(Methods):
             Param("pod", "string|map", doc="`namespace/name` of a pod that is or was there, or a pod's manifest"),
             Param("attempt", "integer", False, doc="the pod's attempt of that number, as it was", minimum=1),
             Param("node", "string", False, doc="suggest what would have this node pass"),
+            Param("suggestions", "boolean", False, True, "false: none, which takes less time"),
         ),
         reads=True,
         doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now, or as "
@@ -151,7 +152,10 @@ class SchedulerMethods(Methods):
         fork = await self._cluster.scheduler.query(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
         # All the rest is the fork's alone: the loop goes on, and whoever asked may go away.
         return await call.services.workers.run(
-            call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter, node=node)
+            call.client,
+            lambda given_up: finish(
+                fork, recorded=attempt, clock=perf_counter, node=node, suggesting=call["suggestions"]
+            ),
         )
 
     @method(

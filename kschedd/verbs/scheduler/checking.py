@@ -1,7 +1,7 @@
 """Whether manifests would fit into a cluster as it stands: for pull requests, and in CI.
 
 A fork of the cluster takes the manifests and comes to rest. The report has the differences to the cluster as it was:
-pods without a place with the least change that was tried and places them, pods that are preempted, evicted or moved,
+pods without a place, with the cause and the first remedy that was tried, pods that are preempted, evicted or moved,
 workloads that lack more pods than before, utilisation before and after.
 """
 
@@ -66,24 +66,37 @@ def _try(in_fork: Callable[..., Any], report: CheckReport, manifests: ManifestRe
 def _look(in_fork: Callable[..., Any], report: CheckReport, diff: Raw) -> None:
     """What came of it."""
     report.pods, report.usage = diff["pods"], diff["usage"]
+    known: list[Raw] = []  # diagnoses, one a workload
     for pod in diff["pods"]:
         if pod["change"] == "pending":
-            key = f"{pod['namespace']}/{pod['successor'] or pod['name']}"
-            told = in_fork("scheduler.explain", pod=key) if len(report.unplaced) < _MOST_EXPLAINED else {}
-            report.unplaced.append(_unplaced(key, not pod["node"], pod, told))
+            namespace, name = pod["namespace"], pod["successor"] or pod["name"]
+            told = next((each for each in known if _is_of(name, namespace, each)), None)
+            if told is None and len(known) < _MOST_EXPLAINED:
+                told = in_fork("causes.explain", kind="Pod", name=name, namespace=namespace)
+                known.append(told)
+            report.unplaced.append(_unplaced(f"{namespace}/{name}", not pod["node"], pod, told))
 
 
-def _unplaced(key: str, new: bool, pod: Raw, told: Raw) -> UnplacedPod:
-    best = next(iter(told.get("suggestions") or ()), None)
-    why = pod["why"] or told.get("message") or ""
+def _is_of(name: str, namespace: str, told: Raw) -> bool:
+    """Whether the pod is of the workload that was examined."""
+    workload = told["workload"]
+    if workload["namespace"] != namespace:
+        return False
+    own = str(workload["name"])
+    return name == own if workload["kind"] == "Pod" else name.startswith(f"{own}-")
+
+
+def _unplaced(key: str, new: bool, pod: Raw, told: Raw | None) -> UnplacedPod:
+    if told is None:
+        return UnplacedPod(key, new, pod["why"] or "")
+    cause = told["cause"]
+    causes = "; ".join(each["message"] for each in (cause, *told["also"]))
+    best = next(iter(told["remedies"]), None)
     if best is None:
-        return UnplacedPod(key, new, why, "", ())
-    displaced = f"; it would displace {', '.join(best['displaced'])}" if best.get("displaced") else ""
-    placed = f" (tried: then on {best['placed_on']}{displaced})" if best.get("placed_on") else ""
-    # The pod itself is there on the fork only: what has to change of it stands in the manifest that it is made from.
-    name = key.partition("/")[2]
-    commands = [each["command"] for each in best["commands"] if f" {name} " not in each["command"]]
-    return UnplacedPod(key, new, why, f"{best['sentence']}{placed}", commands)
+        return UnplacedPod(key, new, pod["why"] or "", cause["code"], causes)
+    return UnplacedPod(
+        key, new, pod["why"] or "", cause["code"], causes, best["summary"], best["commands"], best["manifest_diff"]
+    )
 
 
 # -- workloads whose controllers cannot create their pods ---------------------------------------------------------

@@ -1,14 +1,14 @@
-"""explain: why a pod or a PodGroup is on its node or unschedulable; where a manifest's pod would be; a kind's fields.
+"""explain: what is wrong with a workload or a pod, and why its pod is on its node or on none; a kind's fields.
 
-Of a workload that is there, one of its pods is explained, a pending one if there is any.
-With -f the manifest may be a Pod or a workload; for a workload, a pod of its template is explained.
+The cause comes first, with remedies that were tried; then the verdicts and scores of one of the pods, a pending one if
+there is any. With -f the manifest may be a Pod or a workload; for a workload, a pod of its template is explained.
 """
 
 import argparse
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api.schemas.kinds import kind_of, lookup
+from kschedd.api.schemas.kinds import Kind, kind_of, lookup
 from kschedd.printing import documents
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
@@ -24,8 +24,8 @@ from kschedd.verbs.command_line.grammar import (
     whole_number,
 )
 from kschedd.verbs.command_line.session import VerbSession
-from kschedd.verbs.command_line.targets import pod_key, with_near_name
-from kschedd.verbs.command_line.workload_pods import pod_of_workload, with_workload, workload_named
+from kschedd.verbs.command_line.targets import pod_key, where, with_near_name
+from kschedd.verbs.command_line.workload_pods import with_workload, workload_named
 from kschedd.verbs.objects import fields
 from kschedd.verbs.objects.manifests import file_flag, read_objects
 
@@ -70,19 +70,23 @@ def _words(words: VerbParser) -> None:
     words.add_argument(
         "--attempt", type=whole_number, metavar="N", help="the pod's attempt of that number, as things were then"
     )
+    words.add_argument("--pending", action="store_true", help="all pending pods, grouped by cause")
+    words.add_argument("-A", "--all-namespaces", action="store_true", help="with --pending: of all namespaces")
     namespace_flags(words)
     output_flag(words, _FORMS)
 
 
 @verb(
     "explain",
-    "Why a pod is where it is, or nowhere: each node's verdict, each plugin's score. Of KIND.FIELD: its fields.",
+    "Why a workload or a pod is pending: the cause, and what helps; then verdicts and scores. KIND.FIELD: fields.",
     _words,
     examples=(
+        "explain deployment/web",
         "explain web-0",
+        "explain --pending -A",
+        "explain node/node-a",
         "explain web-0 --node node-a",
         "explain web-0 --attempt 2",
-        "explain deployment/web",
         "explain -f pod.yaml",
         "explain -f deployment.yaml",
         "explain podgroup training",
@@ -95,6 +99,8 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
     form = output_of(options.output, _FORMS).form
     names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
     namespace = namespace_of(session, options)
+    if options.pending:
+        return _explain_pending(session, options, form)
     group = _group_named(options.pod)
     if group and not options.filename:
         return _explain_group(session, group, namespace or "default", form)
@@ -108,9 +114,8 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         if options.attempt is not None:
             raise UsageError("--attempt is of a pod that was tried: give its name, not -f FILE")
         answers, failed = _of_files(session, options, namespace or "default")
-    elif (workload := workload_named(names)) is not None:
-        pod = pod_of_workload(session, *workload, namespace)
-        answers, failed = [_of_pod(session, options, pod, namespace)], 0
+    elif (workload := workload_named(names, ("CronJob", "Node"))) is not None:
+        answers, failed = [_of_workload(session, options, *workload, namespace)], 0
     elif len(names) == 1:
         answers, failed = [_of_pod(session, options, names[0], namespace)], 0
     else:
@@ -122,22 +127,76 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         if answers:
             session.write(documents.as_json(whole) if form == "json" else documents.as_yaml(whole))
         return 1 if failed else 0
+    from kschedd.printing.reports.causes import diagnosis
     from kschedd.printing.reports.explaining import explanation, timing
 
     for place, answer in enumerate(answers):
-        text = explanation(answer, session.style, node=options.node, every_node=options.all)
+        text = diagnosis(answer, session.style)
+        if "verdicts" in answer:
+            text += "\n" * bool(text) + explanation(answer, session.style, node=options.node, every_node=options.all)
         text += timing(answer, session.style) if options.timing else ""
         session.write(("\n" if place else "") + text)
     return 1 if failed else 0
 
 
 def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namespace: str | None) -> Any:
+    """The explanation of a pod, with the diagnosis of its workload where things are as they are now."""
     given = {"attempt": options.attempt, "node": options.node or None}
     params = {name: value for name, value in given.items() if value is not None}
+    space, _, own = pod_key(name, namespace).partition("/")
+    found: dict[str, Any] = {}
+    if not params:
+        try:
+            found = _diagnosis(session, "Pod", own, space)
+        except RpcError as error:
+            if error.code != "not_found":  # a pod that is gone has its last attempt
+                raise
     try:
-        return call_about_pod(session, name, namespace, "scheduler.explain", **params)
+        answer = call_about_pod(session, name, namespace, "scheduler.explain", suggestions=bool(options.node), **params)
     except RpcError as error:
+        if found:  # no profile is there for it, which is the cause
+            return found
         raise with_workload(session, error, name, namespace) from error
+    return {**answer, **found}
+
+
+def _of_workload(
+    session: VerbSession, options: argparse.Namespace, kind: Kind, name: str, namespace: str | None
+) -> Any:
+    """The diagnosis of a workload, with the explanation of the pod that was examined, if there is one."""
+    try:
+        found = _diagnosis(session, kind.name, name, namespace or "default")
+    except RpcError as error:
+        raise with_near_name(session, error, kind, name, namespace or "default") from error
+    if not found["examined"]:
+        return found
+    params = {"node": options.node} if options.node else {}
+    try:
+        answer = session.daemon.call(
+            "scheduler.explain", pod=found["examined"], suggestions=bool(options.node), **params
+        )
+    except RpcError:  # no profile is there for it, or there is none of its pods yet: the diagnosis says so
+        return found
+    return {**answer, **found}
+
+
+def _diagnosis(session: VerbSession, kind: str, name: str, namespace: str) -> dict[str, Any]:
+    found: dict[str, Any] = session.daemon.call(
+        "causes.explain", kind=kind, name=name, **where(lookup(kind), namespace), program=session.remedies_for
+    )
+    return found
+
+
+def _explain_pending(session: VerbSession, options: argparse.Namespace, form: str) -> int:
+    namespace = None if options.all_namespaces else namespace_of(session, options) or "default"
+    groups = session.daemon.call("causes.pending", namespace=namespace)
+    if form != "table":
+        session.write(documents.as_json(groups) if form == "json" else documents.as_yaml(groups))
+        return 0
+    from kschedd.printing.reports.causes import pending
+
+    session.write(pending(groups, namespace, session.style))
+    return 0
 
 
 def _group_named(words: list[str]) -> str:

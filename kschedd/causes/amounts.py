@@ -1,0 +1,463 @@
+"""Causes in amounts: requests that no node can hold, or that no node has room for now."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.api.quantity import format_milli, format_value, milli_value, value
+from kschedd.api.similar_nodes import similar_node
+from kschedd.causes.answers import ObjectNamed
+from kschedd.causes.case import Case, counted, every, listed, some
+from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, spec_edit
+from kschedd.causes.near import nearest
+from kschedd.causes.steps import RemedyStep, created
+from kschedd.causes.tainted import all_tainted, meant_for, said, untolerated
+from kschedd.causes.workload import workload_of
+
+Spec = dict[str, Any]
+_BYTES: Final = ("memory", "ephemeral-storage")
+_USUAL: Final = ("cpu", *_BYTES)
+_LEAST_SHARE: Final = 0.25  # of a request: less is no change of an amount, but another pod
+_NEARLY_ALL: Final = 0.75  # where nodes are full: another node is what people add
+_STEPS: Final = {"cpu": (1_000, 500, 100, 10), "memory": (1 << 30, 1 << 28, 1 << 20), "": (1,)}
+_MOST_NODES: Final = 16
+_PLAIN_EXCESS: Final = 4  # times the largest node: more is a slip of the unit
+
+
+def amount(resource: str, number: int) -> str:
+    """The amount as a manifest states it."""
+    if resource == "cpu":
+        return format_milli(number)
+    binary = resource in _BYTES or resource.startswith("hugepages-")
+    return format_value(number, "BinarySI" if binary else "DecimalSI")
+
+
+def shown(resource: str, number: int) -> str:
+    """The amount for a reader: cpu in cores, bytes in Gi or Mi with one decimal."""
+    if resource == "cpu":
+        return f"{number / 1_000:g}"
+    if resource in _BYTES:
+        for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
+            if abs(number) >= size:
+                return f"{number / size:.4g}{unit}"
+    return str(number)
+
+
+# -- resources that the nodes do not have -----------------------------------------------------------------------------
+
+
+def no_such_resource(case: Case) -> FoundCause | None:
+    """A resource that no node offers, or that only nodes offer whose taint the pod does not tolerate."""
+    for resource, number in case.pod.requests.items():
+        if not number or resource in _USUAL:
+            continue
+        offering = {name for name, node in case.nodes.items() if node.allocatable.get(resource, 0) > 0}
+        if offering & case.open:
+            continue
+        if offering & case.selected:
+            return all_tainted(case, offering)
+        if not offering:
+            return _unknown(case, resource, number)
+        return FoundCause(
+            "ResourceOnOtherNodes",
+            f"{resource} is on {counted(len(offering), 'node')} only, and the pod selects none of them",
+            [ObjectNamed("Node", "", name) for name in sorted(offering)[:3]],
+            ["spec.nodeSelector", "spec.affinity"],
+            [f"nodes with {resource}: {some(offering)}", f"nodes that the pod selects: {some(case.selected)}"],
+            certain=True,
+        )
+    return None
+
+
+def _unknown(case: Case, resource: str, number: int) -> FoundCause:
+    offered = {name for node in case.nodes.values() for name, there in node.allocatable.items() if there > 0}
+    likely = nearest(resource, offered - {*_USUAL, "pods"})
+    text = f"no node offers the resource `{resource}` ({shown(resource, number)} requested)"
+    fields = [field for _, field in _asking(case.workload.pod_spec, resource)]
+    if likely is None:
+        listed_ = sorted(name for name in offered if name not in (*_USUAL, "pods"))
+        evidence = [f"resources that nodes offer beside cpu and memory: {listed(listed_) if listed_ else 'none'}"]
+
+        return FoundCause(
+            "ResourceOnNoNode",
+            text,
+            fields=fields,
+            evidence=evidence,
+        )
+    with_it = [name for name, node in case.nodes.items() if node.allocatable.get(likely, 0) > 0]
+
+    def renamed(spec: Spec) -> None:
+        for holder, _ in _asking(spec, resource):
+            holder[likely] = holder.pop(resource)
+
+    return FoundCause(
+        "ResourceMisspelled",
+        f"{text}; {counted(len(with_it), 'node')} offer{'s' if len(with_it) == 1 else ''} `{likely}`",
+        [ObjectNamed("Node", "", name) for name in sorted(with_it)[:3]],
+        fields,
+        [f"nodes with {likely}: {some(with_it)}"],
+        [RemedyOption(f"request {likely}", edit=spec_edit(renamed))],
+    )
+
+
+def _asking(spec: Mapping[str, Any], resource: str) -> list[tuple[Any, str]]:
+    """The maps of the spec that name the resource, and their fields."""
+    found = []
+    for part in ("containers", "initContainers"):
+        for place, container in enumerate(spec.get(part) or ()):
+            for which in ("requests", "limits"):
+                holder = (container.get("resources") or {}).get(which) or {}
+                if resource in holder:
+                    found.append((holder, f"spec.{part}[{place}].resources.{which}[{resource}]"))
+    return found
+
+
+# -- more than any node has -------------------------------------------------------------------------------------------
+
+
+def larger_than_every_node(case: Case) -> FoundCause | None:
+    """An amount that no node which the pod may use has, even when empty."""
+    if not case.open or case.large_enough:
+        return None
+    nodes = [case.nodes[name] for name in case.open]
+    most = {
+        resource: max((node.allocatable.get(resource, 0), node.name) for node in nodes)
+        for resource, number in case.pod.requests.items()
+        if number
+    }
+    beyond = [resource for resource, (there, _) in most.items() if there < case.pod.requests[resource]]
+    if not beyond:
+        return _no_node_has_all(case)
+    resource = beyond[0]
+    largest, name = most[resource]
+    asked = case.pod.requests[resource]
+    which = "the largest node" if case.open == set(case.nodes) else "the largest node that the pod may use"
+    message = f"{shown(resource, asked)} {resource} requested, {which} ({name}) has {shown(resource, largest)}"
+    slip = _slip(case, resource)
+    code = "RequestAboveEveryNode" if slip is None else "QuantityUnit"
+    evidence = []
+    elsewhere = {name for name in set(case.nodes) - case.open if case.holds(case.nodes[name])}
+    near = meant_for(case, elsewhere & case.selected)
+    if near is not None:
+        return near
+    overhead = case.pod.pod_spec.raw.get("overhead") or {}
+    if resource in overhead:
+        runtime = case.pod.pod_spec.raw.get("runtimeClassName")
+        evidence.append(f"{overhead[resource]} {resource} of it is overhead of RuntimeClass {runtime}")
+    if elsewhere:
+        taints = sorted({said(taint) for name in elsewhere for taint in untolerated(case, name)})
+        why = f"tainted ({', '.join(taints)})" if taints else "not selected by the pod"
+        evidence.append(f"large enough, but {why}: {some(elsewhere)}")
+    return FoundCause(
+        code,
+        message if slip is None else f"{message}: `{_as_written(*slip)}` may be meant as `{slip[1]}`",
+        [ObjectNamed("Node", "", name)],
+        [field for _, field in _asking(case.workload.pod_spec, resource)],
+        [*evidence, *(f"{shown(other, case.pod.requests[other])} {other} is too much as well" for other in beyond[1:])],
+        _smaller(case, beyond),
+    )
+
+
+def _no_node_has_all(case: Case) -> FoundCause:
+    asked = {resource: number for resource, number in case.pod.requests.items() if number}
+    parts = [f"{shown(resource, number)} {resource}" for resource, number in asked.items()]
+    return FoundCause(
+        "RequestAboveEveryNode",
+        f"no node that the pod may use has {listed(parts)} together",
+        fields=[field for resource in asked for _, field in _asking(case.workload.pod_spec, resource)],
+        evidence=[
+            f"{shown(resource, number)} {resource}: "
+            + counted(sum(case.nodes[n].allocatable.get(resource, 0) >= number for n in case.open), "node")
+            for resource, number in asked.items()
+        ],
+        options=_smaller(case, list(asked)),
+    )
+
+
+def _slip(case: Case, resource: str) -> tuple[str, str] | None:
+    """What is written, and what may be meant: a unit that was forgotten, or another one."""
+    largest = max((case.nodes[name].allocatable.get(resource, 0) for name in case.open), default=0)
+    for holder, _ in _asking(case.workload.pod_spec, resource):
+        written = str(holder[resource])
+        number = _read(resource, written)
+        others = case.pod.requests[resource] - number
+        for meant in _other_units(resource, written, number, largest):
+            if number + others > largest >= _read(resource, meant) + others:
+                return written, meant
+    return None
+
+
+def _as_written(written: str, meant: str) -> str:
+    """As in the manifest; the API server writes 4000 as 4k."""
+    return meant.removesuffix("m") if written.endswith("k") else written
+
+
+def _other_units(resource: str, written: str, number: int, largest: int) -> Iterator[str]:
+    """Amounts that somebody may have meant who wrote this one, which is more than the largest node has."""
+    if resource == "cpu":
+        if number % 1_000 == 0 and number >= 100_000:  # 100 cores
+            yield f"{number // 1_000}m"
+        return
+    for binary, decimal, smaller in (("Gi", "G", "Mi"), ("Ti", "T", "Gi")):
+        if resource in _BYTES and written.endswith(binary):
+            yield written.removesuffix(binary) + decimal
+            if number > _PLAIN_EXCESS * largest:
+                yield written.removesuffix(binary) + smaller
+
+
+def _read(resource: str, text: str) -> int:
+    return milli_value(text) if resource == "cpu" else value(text)
+
+
+def _smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -> list[RemedyOption]:
+    """Requests that fit as things are: the unit that may be meant, else the largest amount that all replicas get."""
+    edits: list[Callable[[Spec], None]] = []
+    words = []
+    for resource in resources:
+        slip = _slip(case, resource)
+        if slip is not None:
+            edits.append(_written(resource, *slip))
+            words.append(f"{resource} {slip[1]}")
+            continue
+        fits = _largest_for_all(case, resource)
+        asked = case.pod.requests[resource]
+        if fits >= asked:
+            continue
+        if fits < asked * least:
+            return []
+        edits.append(_lowered(resource, asked - fits))
+        words.append(f"{shown(resource, fits)} {resource}")
+    if not edits:
+        return []
+
+    def edit(spec: Spec) -> None:
+        for each in edits:
+            each(spec)
+
+    return [RemedyOption(f"request {listed(words)}", edit=spec_edit(edit))]
+
+
+def _largest_for_all(case: Case, resource: str) -> int:
+    """The largest amount that every pod which waits or is missing would find on a node, each on one of its own where
+    there are enough nodes."""
+    waiting = max(1, len(case.workload.pending) or case.workload.wanted)
+    others = {name: number for name, number in case.pod.requests.items() if number and name != resource}
+    usable = [name for name in case.open if case.rejections.get(name, {}).keys() <= {"NodeResourcesFit"}]
+    roomy = [
+        name
+        for name in usable or case.open
+        if all(
+            case.free(name, other) >= number
+            for other, number in others.items()
+            if other in case.nodes[name].allocatable
+        )
+    ] or list(case.open)
+    frees = sorted((case.free(name, resource) for name in roomy), reverse=True)
+    best = 0
+    for taken, free in enumerate(frees, 1):
+        each = -(-waiting // taken)  # pods on one node
+        best = max(best, free // each)
+    return _round(resource, best)
+
+
+def _round(resource: str, number: int) -> int:
+    for step in _STEPS.get("memory" if resource in _BYTES else resource, _STEPS[""]):
+        if number >= 2 * step or step == _STEPS.get(resource, _STEPS[""])[-1]:
+            return number - number % step
+    return number
+
+
+def _written(resource: str, written: str, meant: str) -> Callable[[Spec], None]:
+    def edit(spec: Spec) -> None:
+        for holder, _ in _asking(spec, resource):
+            if str(holder[resource]) == written:
+                holder[resource] = meant
+
+    return edit
+
+
+def _lowered(resource: str, excess: int) -> Callable[[Spec], None]:
+    """The container that asks for most asks for so much less; a limit that has to be equal follows."""
+
+    def edit(spec: Spec) -> None:
+        containers = [c for c in spec.get("containers") or () if _request_of(c, resource)]
+        if not containers:
+            return
+        largest = max(containers, key=lambda container: _request_of(container, resource))
+        held = largest["resources"]
+        text = amount(resource, max(0, _request_of(largest, resource) - excess))
+        if resource in (held.get("requests") or {}):
+            held["requests"][resource] = text
+        if resource in (held.get("limits") or {}) and (
+            resource not in _USUAL or resource not in (held.get("requests") or {})
+        ):
+            held["limits"][resource] = text
+
+    return edit
+
+
+def _request_of(container: Mapping[str, Any], resource: str) -> int:
+    held = container.get("resources") or {}
+    text = (held.get("requests") or {}).get(resource, (held.get("limits") or {}).get(resource))
+    return 0 if text is None else _read(resource, str(text))
+
+
+# -- no room now ------------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class _Lack:
+    resource: str
+    nodes: int
+    most_free: int
+    where: str
+
+
+def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
+    """Nodes that are large enough, and full."""
+    full = [name for name in among if "NodeResourcesFit" in case.rejections.get(name, {})]
+    if not full:
+        return None
+    too_many = [name for name in full if "Too many pods" in case.rejections[name]["NodeResourcesFit"]]
+    if len(too_many) == len(full):
+        return _too_many_pods(case, full)
+    lacks = []
+    for resource, asked in case.pod.requests.items():
+        short = [name for name in full if asked and case.free(name, resource) < asked]
+        if short:
+            most, where = max((case.free(name, resource), name) for name in full)
+            lacks.append(_Lack(resource, len(short), most, where))
+    lacks.sort(key=lambda lack: -lack.nodes)
+    if not lacks:
+        return None
+    first = lacks[0]
+    asked = case.pod.requests[first.resource]
+    resized = _deferred_resize(case, full, first.resource)
+    message = (
+        f"{shown(first.resource, asked)} {first.resource} requested, the most that is free on "
+        f"{'the only node' if len(full) == 1 else f'one of {len(full)} nodes'} that the pod may use is "
+        f"{shown(first.resource, max(first.most_free, 0))} (on {first.where})"
+    )
+    if first.most_free >= asked:
+        message = f"no node that the pod may use has {listed([_part(case, lack) for lack in lacks])} free together"
+    code = "ClusterFull"
+    preempted = _preempted(case)
+    if resized:
+        code, message = "DeferredResize", f"{message}: {resized}"
+    elif preempted:
+        code, message = "Preempted", f"{preempted}; {message}"
+    return FoundCause(
+        code,
+        message,
+        [ObjectNamed("Node", "", first.where)],
+        [field for lack in lacks for _, field in _asking(case.workload.pod_spec, lack.resource)],
+        [*_holders(case, first), *_more(case)],
+        [*_smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL), *_more_nodes(case, full)],
+    )
+
+
+def _deferred_resize(case: Case, full: Sequence[str], resource: str) -> str:
+    """A pod whose resize waits for room on its node, and counts as if it were done; "" if it makes no difference."""
+    table = case.engine.machine.cluster.table
+    for name in full:
+        for pod in table.pods[table.row_of[name]]:
+            if not pod.resize_deferred:
+                continue
+            wished = pod.requests.get(resource, 0)
+            has = sum(_allocated(each, resource) for each in pod.status.get("containerStatuses") or ())
+            if has and case.free(name, resource) + wished - has >= case.pod.requests[resource]:
+                text = f"pod {pod.key}'s deferred resize holds {amount(resource, wished)} on {name}"
+                return f"{text}, of which it has {amount(resource, has)}"
+    return ""
+
+
+def _allocated(status: Mapping[str, Any], resource: str) -> int:
+    held = status.get("allocatedResources") or ((status.get("resources") or {}).get("requests")) or {}
+    return _read(resource, str(held[resource])) if resource in held else 0
+
+
+def _preempted(case: Case) -> str:
+    """Who preempted pods of the workload; "" if nobody did."""
+    begin = f"{case.workload.obj.namespace}/{case.workload.obj.name}"
+    by = {
+        f"{workload_of(case.store, each.preemptor).label} (priority {each.preemptor.priority})"
+        for each in case.preempted
+        if each.pod == begin or each.pod.startswith(f"{begin}-")
+    }
+    if not by:
+        return ""
+    return f"pods of the workload (priority {case.pod.priority}) were preempted by {listed(sorted(by))}"
+
+
+def _part(case: Case, lack: _Lack) -> str:
+    return f"{shown(lack.resource, case.pod.requests[lack.resource])} {lack.resource}"
+
+
+def _too_many_pods(case: Case, full: Sequence[str]) -> FoundCause:
+    node = case.nodes[full[0]]
+    return FoundCause(
+        "ClusterFull",
+        f"{every(len(full))} that the pod may use {'has' if len(full) == 1 else 'have'} as many pods as allowed "
+        f"({node.name}: {node.allocatable.get('pods', 0)})",
+        [ObjectNamed("Node", "", name) for name in sorted(full)[:3]],
+        evidence=[f"full: {some(full)}"],
+        options=_more_nodes(case, full),
+    )
+
+
+def _holders(case: Case, lack: _Lack) -> list[str]:
+    """Who holds most of the resource on the node with the most left."""
+    by_owner: dict[str, int] = {}
+    for pod in case.engine.machine.cluster.table.pods[case.engine.machine.cluster.table.row_of[lack.where]]:
+        owner = pod.owner
+        name = f"{owner.kind} {pod.namespace}/{owner.name}" if owner is not None else f"pod {pod.key}"
+        by_owner[name] = by_owner.get(name, 0) + pod.requests.get(lack.resource, 0)
+    ordered = sorted(by_owner.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
+    held = [f"{name} {shown(lack.resource, number)}" for name, number in ordered if number]
+    return [f"{lack.resource} on {lack.where} is held by {listed(held)}"] if held else []
+
+
+def _more(case: Case) -> list[str]:
+    waiting = len(case.workload.pending)
+    return [f"{counted(waiting, 'pod')} of the workload wait"] if waiting > 1 else []
+
+
+def _more_nodes(case: Case, full: Sequence[str]) -> list[RemedyOption]:
+    """Nodes like the one that is there most often, as many as the pods that wait need."""
+    like = max((case.nodes[name] for name in full), key=lambda node: (_room(case.pod, node.allocatable), node.name))
+    each = max(1, _room(case.pod, like.allocatable))
+    waiting = max(1, len(case.workload.pending), case.workload.wanted - len(case.workload.scheduled))
+    least = min(-(-waiting // each), _MOST_NODES)
+    found = []
+    for number in dict.fromkeys((least, min(waiting, _MOST_NODES))):
+        steps = [created_node(case, like.raw, place) for place in range(number)]
+        summary = f"add {counted(number, 'node')} like {like.name}"
+        found.append(RemedyOption(summary, ADD_OBJECT, steps=steps, target=f"node/{like.name}"))
+    return found
+
+
+def created_node(case: Case, like: Mapping[str, Any], place: int) -> RemedyStep:
+    """The step that adds a node like this one, ready."""
+    name = _free_name(case, str(like["metadata"]["name"]), place)
+    made = similar_node(like, name)
+    made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    return created(made)
+
+
+def _free_name(case: Case, like: str, place: int) -> str:
+    number = 1
+    while True:
+        name = f"{like}-more-{number}"
+        if name not in case.nodes:
+            if not place:
+                return name
+            place -= 1
+        number += 1
+
+
+def _room(pod: Pod, allocatable: Mapping[str, int]) -> int:
+    """How many such pods an empty node holds."""
+    counts = [allocatable.get(name, 0) // number for name, number in pod.requests.items() if number]
+    return min([*counts, allocatable.get("pods", 110)])

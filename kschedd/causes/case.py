@@ -1,0 +1,152 @@
+"""A case: one pod of a workload that has no node, the cluster around it, and what each plugin says of each node."""
+
+import copy
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object, parse
+from kschedd.api.pods import Pod
+from kschedd.causes.findings import Edit
+from kschedd.causes.workload import ExaminedWorkload
+from kschedd.explain.answers import Explanation
+from kschedd.explain.explain import explain
+from kschedd.scheduling.records import PodPreempted
+from kschedd.simulate.engine import Engine
+from kschedd.store.cluster_api import ClusterReader
+
+Raw = Mapping[str, Any]
+
+
+@attrs.define(eq=False, slots=False)
+class Case:
+    """`explanation`: of the pod, as if it had no node. `deviceless`: nodes that never have the devices it asks for."""
+
+    engine: Engine
+    workload: ExaminedWorkload
+    pod: Pod
+    explanation: Explanation
+    preempted: Sequence[PodPreempted] = ()  # pods of the namespace
+    deviceless: frozenset[str] = frozenset()
+    extended: Object | None = None  # the claim for extended resources that stand for devices; `pod` is without these
+    extended_names: Sequence[str] = ()
+
+    def after(self, edit: Edit) -> "Case":
+        """The case as it would be with the workload changed so, and the pod with it."""
+        manifest = copy.deepcopy(dict(self.workload.obj.raw))
+        spec: Any = manifest
+        for field in self.workload.path:
+            spec = spec.setdefault(field, {})
+        edit(manifest, spec)
+        raw = copy.deepcopy(dict(self.pod.raw))
+        edit(copy.deepcopy(manifest), raw["spec"])
+        workload = attrs.evolve(self.workload, obj=parse(manifest))
+        return case_of(self.engine, workload, Pod.from_raw(raw), self.preempted)
+
+    @property
+    def store(self) -> ClusterReader:
+        return self.engine.store
+
+    @cached_property
+    def nodes(self) -> Mapping[str, Node]:
+        return {node.name: node for node in self.engine.machine.cluster.table.nodes if node is not None}
+
+    @cached_property
+    def rejections(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        """By node the plugins that reject it, with their reasons."""
+        found: dict[str, dict[str, tuple[str, ...]]] = {}
+        for verdict in self.explanation.verdicts:
+            said = found[verdict.node] = {}
+            if verdict.plugin is not None:
+                said[verdict.plugin] = tuple(verdict.reasons)
+            for other in verdict.also:
+                said[other.plugin] = tuple(other.reasons)
+        return found
+
+    def rejected_by(self, *plugins: str) -> set[str]:
+        """The nodes that one of these plugins rejects."""
+        return {node for node, said in self.rejections.items() if any(plugin in said for plugin in plugins)}
+
+    @cached_property
+    def selected(self) -> set[str]:
+        """The nodes that the pod's selector and node affinity allow."""
+        return set(self.nodes) - self.rejected_by("NodeAffinity", "NodeName")
+
+    @cached_property
+    def reachable(self) -> set[str]:
+        """Those of them where the pod's volumes and devices can be had; all of them if that is nowhere."""
+        return self.selected - self.rejected_by("VolumeBinding", "VolumeZone") - self.deviceless or self.selected
+
+    @cached_property
+    def open(self) -> set[str]:
+        """Those of them whose taints the pod tolerates, and that are not cordoned."""
+        return self.reachable - self.rejected_by("TaintToleration", "NodeUnschedulable")
+
+    @cached_property
+    def large_enough(self) -> set[str]:
+        """Those of them that would have room for the pod if they were empty."""
+        return {name for name in self.open if self.holds(self.nodes[name])}
+
+    def holds(self, node: Node) -> bool:
+        return all(node.allocatable.get(name, 0) >= amount for name, amount in self.pod.requests.items() if amount)
+
+    def free(self, node: str, resource: str) -> int:
+        """What is left of a resource on a node; in millicores or whole units."""
+        table = self.engine.machine.cluster.table
+        row = table.row_of[node]
+        there = self.nodes[node].allocatable.get(resource, 0)
+        number = table.resources.get(resource)
+        return there if number is None else there - int(table.requested[number, row])
+
+    @cached_property
+    def labels(self) -> Mapping[str, Counter[str]]:
+        """By key the values of the nodes' labels, and on how many nodes each is."""
+        return values_by_key(node.labels for node in self.nodes.values())
+
+    def zones(self, nodes: Iterable[str], key: str) -> set[str]:
+        return {self.nodes[name].labels[key] for name in nodes if key in self.nodes[name].labels}
+
+
+def case_of(engine: Engine, workload: ExaminedWorkload, pod: Pod, preempted: Sequence[PodPreempted] = ()) -> Case:
+    """The case of a pod for which there is a profile."""
+    found = explain(engine.machine, pod, engine.driver.nominator.by_node(), suggesting=False)
+    return Case(engine, workload, pod, found, preempted)
+
+
+def values_by_key(labels: Iterable[Mapping[str, str]]) -> dict[str, Counter[str]]:
+    found: dict[str, Counter[str]] = {}
+    for each in labels:
+        for key, value in each.items():
+            counts = found.get(key)
+            if counts is None:
+                counts = found[key] = Counter()
+            counts[value] += 1
+    return found
+
+
+def some(names: Collection[str], most: int = 3) -> str:
+    """`a, b, c and 4 more`."""
+    ordered = sorted(names)
+    rest = len(ordered) - most
+    return ", ".join(ordered[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def counted(number: int, word: str) -> str:
+    """`1 node`, `3 nodes`."""
+    return f"{number:,} {word}" + ("" if number == 1 else "s")
+
+
+def every(number: int, word: str = "node") -> str:
+    """`the only node`, `both nodes`, `all 3 nodes`."""
+    if number == 1:
+        return f"the only {word}"
+    return f"both {word}s" if number == 2 else f"all {counted(number, word)}"
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"

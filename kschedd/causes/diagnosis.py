@@ -1,0 +1,308 @@
+"""The diagnosis of a workload: the order in which causes are looked for, and what is made of them.
+
+What keeps pods from being created comes first, then what keeps a pod out of the scheduler's hands, then its demands in
+the order in which they narrow the nodes down: labels, resources that only some nodes have, taints, sizes, volumes.
+Only where nodes are left by all of these, what is on them now is looked at: room, ports, topology. Causes that are
+each enough by themselves are all named.
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_resource
+from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer, RemedyAnswer
+from kschedd.causes.case import Case, case_of, some
+from kschedd.causes.claims_refused import claims_refused
+from kschedd.causes.creating import held, not_created, not_created_yet, selected_nothing, template_pod
+from kschedd.causes.devices import (
+    by_claims,
+    device_claims_at_fault,
+    device_elsewhere,
+    devices_reach,
+    devices_taken,
+    devices_told,
+    no_such_device_resource,
+    own_claims,
+    unscheduled_devices,
+)
+from kschedd.causes.findings import FoundCause, named
+from kschedd.causes.neighbors import apart_or_together, port_taken
+from kschedd.causes.node import node_causes, pods_to_move
+from kschedd.causes.places import told as places_told
+from kschedd.causes.places import volume_elsewhere
+from kschedd.causes.remedies import remedies
+from kschedd.causes.rollouts import needs_room, outdated, stuck
+from kschedd.causes.selecting import no_node_selected
+from kschedd.causes.spreading import missing_key, not_spread
+from kschedd.causes.storage import claims_at_fault, provisioning, unscheduled_claims
+from kschedd.causes.tainted import all_tainted
+from kschedd.causes.trial import Trials
+from kschedd.causes.volumes import claim_in_use, volume_limit
+from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
+from kschedd.causes.workload import ExaminedWorkload, workload_of
+from kschedd.clusters.virtual import MethodsOf, VirtualCluster
+from kschedd.scheduling.records import PodPreempted
+
+_SHOWN_NODES: Final = 5
+_MOST_CAUSES: Final = 3
+
+#: demands on nodes, in the order in which they narrow them down: the first that leaves none is a cause
+_DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
+    no_node_selected,
+    no_such_device_resource,
+    no_such_resource,
+    volume_elsewhere,
+    device_elsewhere,
+    all_tainted,
+    larger_than_every_node,
+    missing_key,
+)
+
+
+def diagnosis(
+    cluster: VirtualCluster,
+    obj: Object,
+    methods: MethodsOf,
+    *,
+    preempted: Sequence[PodPreempted] = (),
+    program: str = "kschedd",
+    trying: bool = True,
+    check: Callable[[], None] = lambda: None,
+) -> DiagnosisAnswer:
+    """What is wrong with the workload that this object is or belongs to; the cluster is used up.
+
+    `preempted`: pods of its namespace that were, as far as is known. `program`: of the commands. Without `trying` no
+    remedies are looked for.
+    """
+    workload = workload_of(cluster.engine.store, obj)
+    examined = _examined(cluster, workload, obj)
+    case = None
+    if examined is not None and examined.scheduler_name in cluster.engine.machine.schedulers:
+        case = case_of(cluster.engine, workload, examined, preempted)
+    findings = list(causes(cluster, workload, examined, case))
+    found: list[RemedyAnswer] = []
+    failed: list[str] = []
+    if trying and any(finding.options for finding in findings):
+        trials = Trials(cluster, workload, methods, check)
+        found, failed = remedies(workload, findings, trials, program)
+    wanted, scheduled, pending = workload.wanted, len(workload.scheduled), len(workload.pending)
+    return DiagnosisAnswer(
+        workload=named(workload.obj),
+        wanted=wanted,
+        scheduled=scheduled,
+        pending=pending,
+        missing=max(0, wanted - len(workload.pods)),
+        examined="" if examined is None else examined.key,
+        cause=findings[0].answer(),
+        also=[finding.answer() for finding in findings[1:]],
+        confidence="certain" if all(finding.certain for finding in findings) else "likely",
+        remedies=found,
+        tried=failed,
+        blocking_nodes=[] if case is None else blocking(case),
+    )
+
+
+def node_diagnosis(
+    cluster: VirtualCluster,
+    node: Node,
+    methods: MethodsOf,
+    *,
+    program: str = "kschedd",
+    trying: bool = True,
+    check: Callable[[], None] = lambda: None,
+) -> DiagnosisAnswer:
+    """What is wrong with a node. Counted are its pods, without those of DaemonSets."""
+    engine = cluster.engine
+    findings = list(node_causes(engine, node))
+    moving = pods_to_move(engine, node.name)
+    found: list[RemedyAnswer] = []
+    failed: list[str] = []
+    if trying and any(finding.options for finding in findings):
+        workload = workload_of(engine.store, moving[0]) if moving else ExaminedWorkload(node, ())
+        trials = Trials(cluster, workload, methods, check, [pod.uid for pod in moving])
+        found, failed = remedies(workload, findings, trials, program)
+    return DiagnosisAnswer(
+        workload=named(node),
+        wanted=len(moving),
+        scheduled=len(moving),
+        pending=0,
+        missing=0,
+        examined="",
+        cause=findings[0].answer(),
+        also=[finding.answer() for finding in findings[1:]],
+        confidence="certain" if all(finding.certain for finding in findings) else "likely",
+        remedies=found,
+        tried=failed,
+        blocking_nodes=[],
+    )
+
+
+def _examined(cluster: VirtualCluster, workload: ExaminedWorkload, obj: Object) -> Pod | None:
+    """The pod to look at: the one that is asked about, or one that is pending, or one that is not there yet."""
+    if isinstance(obj, Pod) and not obj.node_name and not obj.finished:
+        return obj
+    if workload.pending:
+        return workload.pending[0]
+    if workload.kind == "DaemonSet" and not workload.pods:  # its controller makes none where no node would do
+        made = template_pod(cluster.engine.store, workload)
+        return made if isinstance(made, Pod) else None
+    return None
+
+
+def causes(
+    cluster: VirtualCluster, workload: ExaminedWorkload, pod: Pod | None, case: Case | None
+) -> Iterator[FoundCause]:
+    """The causes; at least one. `case`: of the pod, where a profile is there for it."""
+    engine = cluster.engine
+    found = False
+    for finding in _found(cluster, workload, pod, case):
+        found = True
+        yield finding
+    if found:
+        return
+    if case is not None and case.explanation.message:
+        yield FoundCause("Rejected", case.explanation.message, [named(workload.obj)], certain=False)
+        return
+    yield (
+        stuck(engine, workload)
+        or evicted_soon(engine, workload)
+        or not_created_yet(workload)
+        or unscheduled_claims(engine.store, workload)
+        or unscheduled_devices(engine.store, workload)
+        or nothing_wrong(workload)
+    )
+
+
+def _found(
+    cluster: VirtualCluster, workload: ExaminedWorkload, pod: Pod | None, case: Case | None
+) -> Iterator[FoundCause]:
+    store = cluster.engine.store
+    told = held(workload) or selected_nothing(workload)
+    if told is not None:
+        yield told
+        return
+    unmade = list(claims_refused(store, workload))
+    yield from unmade
+    if pod is not None:
+        yield from _pending(cluster, workload, pod, case, claimless=bool(unmade))
+    refused = not_created(store, workload)
+    if refused is not None:
+        yield refused
+
+
+def _pending(
+    cluster: VirtualCluster, workload: ExaminedWorkload, pod: Pod, case: Case | None, *, claimless: bool
+) -> Iterator[FoundCause]:
+    """Why the pod has no node. `claimless`: claims of it are not there, which is known already."""
+    unknown = unknown_scheduler(cluster.engine, workload, pod)
+    if unknown is not None:
+        yield unknown
+    if case is None:
+        return
+    case = by_claims(case)
+    claims = [*claims_at_fault(case), *device_claims_at_fault(case)]
+    yield from claims
+    if claims or claimless:
+        # What else is wrong shows once the claims are left out.
+        case = case_of(cluster.engine, workload, _without_claims(case.pod))
+    gate = gated(case)
+    if gate is not None:
+        yield gate
+    if (claims or claimless) and not case.explanation.message:
+        return
+    waits = provisioning(case) or nominated(case) or fits_now(case) or outdated(case)
+    if waits is not None:
+        if gate is None:
+            yield waits
+        return
+    for _ in range(_MOST_CAUSES):
+        case = by_claims(case)
+        case = attrs.evolve(case, deviceless=frozenset(set(case.nodes) - devices_reach(case)))
+        finding = _unmet_demand(case)
+        if finding is None:
+            yield from _busy(case)
+            return
+        yield finding
+        first = next(iter(finding.options), None)
+        if first is None or first.edit is None or first.steps:
+            return
+        # With this one mended, is there another?
+        case = case.after(first.edit)
+        if not case.explanation.message:
+            return
+
+
+def _unmet_demand(case: Case) -> FoundCause | None:
+    """The first demand that leaves no node."""
+    for demand in _DEMANDS:
+        finding = demand(case)
+        if finding is not None:
+            return _kept(case, finding)
+    return None
+
+
+def _kept(case: Case, finding: FoundCause) -> FoundCause:
+    """The finding with the claims that keep the pod to the nodes it speaks of."""
+    if not case.reachable < case.selected:
+        return finding
+    told = places_told(case) or devices_told(case) or f"the devices that it claims are on {some(case.reachable)} only"
+    options = [*own_claims(case), *finding.options]
+    return attrs.evolve(finding, evidence=[*finding.evidence, told], options=options)
+
+
+def _without_claims(pod: Pod) -> Pod:
+    """The pod as it were without volumes of claims and without devices."""
+    raw = copy.deepcopy(dict(pod.raw))
+    spec = raw["spec"]
+    spec.pop("resourceClaims", None)
+    spec["volumes"] = [
+        v for v in spec.get("volumes") or () if "persistentVolumeClaim" not in v and "ephemeral" not in v
+    ]
+    return Pod.from_raw(raw)
+
+
+def _busy(case: Case) -> Iterator[FoundCause]:
+    """What is in the way on nodes that would do otherwise."""
+    left = case.large_enough
+    found = [
+        (finding, {name for name in left if set(plugins) & set(case.rejections.get(name, ()))})
+        for plugins, finding in (
+            (("NodeResourcesFit",), no_room(case, left)),
+            (("VolumeRestrictions",), claim_in_use(case, left)),
+            (("NodeVolumeLimits",), volume_limit(case, left)),
+            (("DynamicResources",), devices_taken(case, left)),
+            (("NodePorts",), port_taken(case, left)),
+            (("PodTopologySpread",), not_spread(case, left)),
+            *((("InterPodAffinity",), each) for each in apart_or_together(case, left)),
+        )
+        if finding is not None
+    ]
+    rollout = needs_room(case, [finding for finding, _ in found])
+    if rollout is not None:
+        yield rollout
+        return
+    # What turns the pod away from the most nodes first. Of two that do so from all of them each is a cause by itself.
+    found.sort(key=lambda pair: -len(pair[1]))
+    covered: set[str] = set()
+    for finding, nodes in found:
+        if nodes == left or not nodes <= covered:
+            yield _kept(case, finding)
+            covered |= nodes
+
+
+def blocking(case: Case) -> list[BlockingNodes]:
+    """The nodes that reject the pod, grouped by plugin and reason; the largest group first."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for verdict in case.explanation.verdicts:
+        if verdict.plugin is not None:
+            groups.setdefault((verdict.plugin, ", ".join(verdict.reasons)), []).append(verdict.node)
+    ordered = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    return [
+        BlockingNodes(len(nodes), plugin, reason, sorted(nodes)[:_SHOWN_NODES]) for (plugin, reason), nodes in ordered
+    ]

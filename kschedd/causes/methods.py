@@ -1,0 +1,110 @@
+"""Methods over causes: what is wrong with a workload, and the pending pods grouped by what keeps them waiting."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.schemas.kinds import lookup
+from kschedd.causes.answers import DiagnosisAnswer, PendingGroup
+from kschedd.causes.diagnosis import diagnosis, node_diagnosis
+from kschedd.causes.pending import pending_groups
+from kschedd.clusters.virtual import MethodsOf, VirtualCluster
+from kschedd.log.log import Log
+from kschedd.scheduling.records import PodPreempted
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Methods, method
+from kschedd.service.workers import GivenUp
+
+_PROGRAM: Final = Param("program", "string", False, "kschedd", "of the commands", ("kschedd", "kubectl"))
+
+
+@attrs.frozen(eq=False)
+class CauseMethods(Methods):
+    """`methods`: those that a fork answers, on which remedies are tried."""
+
+    _cluster: ClusterBackend
+    _methods: MethodsOf
+
+    @method(
+        "causes.explain",
+        (
+            Param("kind", "string", doc="Pod, Node, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob"),
+            Param("name", "string"),
+            Param("namespace", "string", False, "default"),
+            Param("remedies", "boolean", False, True, "false: the cause alone, which takes less time"),
+            _PROGRAM,
+        ),
+        reads=True,
+        doc="The cause of a workload's trouble, with evidence, and remedies: each was tried with the whole workload on "
+        "a fork, where its commands were run and 300 s of virtual time passed. Of a pod that has an owner, the owner "
+        "is examined; of a node, why a drain does not end or why no pods come. Nothing is changed.",
+        answer=DiagnosisAnswer,
+    )
+    async def explain(self, call: Call) -> Any:
+        kind, name = lookup(call["kind"]), call["name"]
+        namespace = call["namespace"] if kind.namespaced else ""
+        obj = await self._cluster.store.do(lambda store: store.get(kind.name, namespace, name))
+        preempted = await self._cluster.log.query(lambda log: _preempted(log, namespace))
+        snapshot = await self._cluster.snapshot()
+        trying, program = call["remedies"], call["program"]
+        return await call.services.workers.run(
+            call.client, lambda given_up: self._diagnosed(snapshot, obj, preempted, trying, program, given_up)
+        )
+
+    def _diagnosed(
+        self,
+        snapshot: ClusterSnapshot,
+        obj: Object,
+        preempted: Sequence[PodPreempted],
+        trying: bool,
+        program: str,
+        given_up: GivenUp,
+    ) -> DiagnosisAnswer:
+        cluster = VirtualCluster(resumed=snapshot)
+        try:
+            if isinstance(obj, Node):
+                return node_diagnosis(cluster, obj, self._methods, program=program, trying=trying, check=given_up.check)
+            return diagnosis(
+                cluster,
+                obj,
+                self._methods,
+                preempted=preempted,
+                program=program,
+                trying=trying,
+                check=given_up.check,
+            )
+        finally:
+            cluster.engine.close()
+
+    @method(
+        "causes.pending",
+        (Param("namespace", "string|null", False, doc="null: all namespaces"),),
+        reads=True,
+        doc="The pending pods, grouped by the cause that keeps them waiting; the largest group first.",
+        answer=list[PendingGroup],
+    )
+    async def pending(self, call: Call) -> Any:
+        namespace = call["namespace"]
+        snapshot = await self._cluster.snapshot()
+
+        def grouped(given_up: GivenUp) -> list[PendingGroup]:
+            cluster = VirtualCluster(resumed=snapshot)
+            try:
+                pods = [pod for pod in cluster.engine.store.list("Pod", namespace) if isinstance(pod, Pod)]
+                return pending_groups(cluster, pods, given_up.check)
+            finally:
+                cluster.engine.close()
+
+        return await call.services.workers.run(call.client, grouped)
+
+
+def _preempted(log: Log, namespace: str) -> list[PodPreempted]:
+    """Pods of the namespace that were preempted, as far back as the log goes."""
+    begin = f"{namespace}/"
+    return [entry for entry in log if isinstance(entry, PodPreempted) and entry.pod.startswith(begin)]

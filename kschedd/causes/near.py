@@ -1,0 +1,69 @@
+"""Near misses: what somebody may have meant by a name that is nowhere to be found."""
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Final
+
+_ALIKE: Final = 0.7  # of two names, 1 being the same
+_ALIKE_KEYS: Final = 0.6  # of label keys that have the wanted value
+_LONG: Final = 4  # letters
+
+#: labels that were renamed. Source: kubernetes.io/docs/reference/labels-annotations-taints
+RENAMED_LABELS: Final = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",
+    "kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/hostname": "kubernetes.io/hostname",
+}
+
+
+def nearest(word: str, names: Iterable[str], alike: float = _ALIKE) -> str | None:
+    """The name that is most like the word; None if none is. Case and separators count little."""
+    best, ratio = None, alike
+    for name in sorted(set(names)):
+        if name == word:
+            continue
+        found = likeness(word, name)
+        if found > ratio or (found == ratio and best is None):
+            best, ratio = name, found
+    return best
+
+
+def likeness(one: str, other: str) -> float:
+    """0 to 1; 1 for names that differ in case and separators only."""
+    first, second = _plain(one), _plain(other)
+    if first == second:
+        return 1.0
+    if min(len(first), len(second)) < 3:
+        return 0.0
+    if sorted(first) == sorted(second) and len(first) == len(second):
+        return 0.95  # letters are swapped
+    if min(len(first), len(second)) >= _LONG and (first.startswith(second) or second.startswith(first)):
+        return 0.8  # a part was added, or left out
+    return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
+
+
+def nearest_key(key: str, keys: Iterable[str], having: Iterable[str] = ()) -> str | None:
+    """The label key that may be meant. `having`: keys with the wanted value, which need be less alike."""
+    known, wanted = set(keys), set(having)
+    renamed = RENAMED_LABELS.get(key)
+    if renamed in known:
+        return renamed
+    with_value = nearest(key, wanted, _ALIKE_KEYS) or _same_name(key, wanted)
+    return with_value or nearest(key, known) or _same_name(key, known)
+
+
+def _same_name(key: str, keys: set[str]) -> str | None:
+    """The only key that differs in its prefix alone."""
+    name = key.rpartition("/")[2]
+    found = [other for other in sorted(keys) if other.rpartition("/")[2] == name]
+    return found[0] if len(found) == 1 else None
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[-_. ]", "", text.casefold())

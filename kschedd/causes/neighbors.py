@@ -1,0 +1,459 @@
+"""Causes in other pods: affinity and anti-affinity between pods, and host ports that are taken."""
+
+import copy
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.nodes import HOSTNAME_LABEL
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.terms import PodAffinityTerm
+from kschedd.causes.case import Case, counted, every, listed, some, values_by_key
+from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, named, spec_edit
+from kschedd.causes.near import nearest, nearest_key
+from kschedd.causes.steps import patched
+from kschedd.causes.workload import ExaminedWorkload, workload_of
+
+Spec = dict[str, Any]
+_PLUGIN: Final = "InterPodAffinity"
+_AFFINITY: Final = "node(s) didn't match pod affinity rules"
+_ANTI: Final = "node(s) didn't match pod anti-affinity rules"
+_EXISTING: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_WEIGHT: Final = 100  # of a preference that was a demand
+_SHOWN: Final = 6
+
+
+def apart_or_together(case: Case, among: Collection[str]) -> Iterator[FoundCause]:
+    """What affinity between pods has against nodes that would do otherwise."""
+    reasons = {reason for name in among for reason in case.rejections.get(name, {}).get(_PLUGIN, ())}
+    for reason, look in ((_AFFINITY, _together), (_ANTI, _apart), (_EXISTING, _kept_off)):
+        if reason in reasons:
+            there = [name for name in among if reason in case.rejections.get(name, {}).get(_PLUGIN, ())]
+            found = look(case, there)
+            if found is not None:
+                yield found
+                return
+
+
+def _matching(case: Case, term: PodAffinityTerm) -> list[Pod]:
+    """Pods on nodes that the term means."""
+    namespaces = {obj.name: obj.labels for obj in case.store.list("Namespace")}
+    return [
+        pod
+        for pods in case.engine.machine.cluster.table.pods
+        for pod in pods
+        if term.matches(pod.namespace, pod.labels, namespaces.get(pod.namespace, {}))
+    ]
+
+
+def _of_itself(case: Case, term: PodAffinityTerm) -> bool:
+    namespaces = {obj.name: obj.labels for obj in case.store.list("Namespace")}
+    return term.matches(case.pod.namespace, case.pod.labels, namespaces.get(case.pod.namespace, {}))
+
+
+def _owner_label(case: Case, pod: Pod) -> str:
+    workload = workload_of(case.store, pod)
+    return (
+        workload.label if workload.obj.namespace == case.pod.namespace else f"{workload.obj.namespace}/{workload.label}"
+    )
+
+
+def _field(which: str, place: int) -> str:
+    return f"spec.affinity.{which}.{_REQUIRED}[{place}]"
+
+
+# -- anti-affinity ----------------------------------------------------------------------------------------------------
+
+
+def _apart(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
+    terms = case.pod.signature.required_anti_affinity
+    for place, term in enumerate(terms):
+        others = _matching(case, term)
+        key = term.topology_key
+        values = {case.nodes[pod.node_name].labels.get(key) for pod in others if pod.node_name in case.nodes}
+        if not any(case.nodes[name].labels.get(key) in values for name in turned_away):
+            continue
+        mine = {pod.uid for pod in case.workload.pods}
+        own, foreign = [p for p in others if p.uid in mine], [p for p in others if p.uid not in mine]
+        if own and _of_itself(case, term):
+            return _too_many_replicas(case, place, term, own)
+        if foreign:
+            return _beside(case, place, term, foreign)
+    return None
+
+
+def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Sequence[Pod]) -> FoundCause:
+    key, wanted = term.topology_key, case.workload.wanted
+    usable = case.zones(case.open, key)
+    what = _domain_word(key)
+    names = f" ({some(usable, _SHOWN)})" if key != HOSTNAME_LABEL else " that the pod may use"
+    message = f"{counted(wanted, 'replica')} with one per {what}, and {counted(len(usable), what)}{names}"
+    if len(usable) >= wanted:
+        message = (
+            f"{counted(wanted, 'replica')} with one per {what}: {every(len(usable), what)} that would do "
+            f"{'has one' if len(usable) == 1 else 'have one'} already"
+        )
+    options = [_preferred("podAntiAffinity", place)]
+    fits = len({case.nodes[pod.node_name].labels.get(key) for pod in own if pod.node_name in case.nodes})
+    if fits and case.workload.kind in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
+        options.append(RemedyOption(f"{counted(fits, 'replica')}", edit=_scaled(fits), less=True))
+    return FoundCause(
+        "MoreReplicasThanDomains",
+        message,
+        [named(case.workload.obj)],
+        [_field("podAntiAffinity", place), "spec.replicas"],
+        [
+            f"podAntiAffinity with topologyKey {key}",
+            f"pods by node: {some([f'{pod.name} on {pod.node_name}' for pod in own], _SHOWN)}",
+        ],
+        options,
+    )
+
+
+def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]) -> FoundCause:
+    owners = sorted({_owner_label(case, pod) for pod in others})
+    word = _domain_word(term.topology_key)
+    return FoundCause(
+        "AntiAffinityOfOthers",
+        f"the pod may not share a {word} with pods of {some(owners)} (`{term.selector}`), and "
+        f"{'these are' if len(others) > 1 else 'that is'} on every {word} that would do",
+        [named(pod) for pod in others[:3]],
+        [_field("podAntiAffinity", place)],
+        [f"they are on {some({pod.node_name for pod in others})}"],
+        [_preferred("podAntiAffinity", place)],
+    )
+
+
+def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
+    """Pods that are there and want none like this one near them."""
+    namespaces = {obj.name: obj.labels for obj in case.store.list("Namespace")}
+    labels = namespaces.get(case.pod.namespace, {})
+    by_owner: dict[str, tuple[ExaminedWorkload, PodAffinityTerm, int, set[str]]] = {}
+    for name in case.nodes:
+        table = case.engine.machine.cluster.table
+        for pod in table.pods[table.row_of[name]]:
+            for place, term in enumerate(pod.signature.required_anti_affinity):
+                if term.matches(case.pod.namespace, case.pod.labels, labels):
+                    workload = workload_of(case.store, pod)
+                    known = by_owner.setdefault(workload.obj.uid, (workload, term, place, set()))
+                    known[3].add(name)
+    if not by_owner:
+        return None
+    if case.workload.obj.uid in by_owner:
+        _, term, place, _ = by_owner[case.workload.obj.uid]
+        return _too_many_replicas(case, place, term, case.workload.scheduled)
+    workload, term, place, nodes = max(by_owner.values(), key=lambda each: len(each[3]))
+    word = _domain_word(term.topology_key)
+    where = f"{workload.obj.namespace}/" if workload.obj.namespace != case.pod.namespace else ""
+    after = _relaxed_anti_affinity(workload, place)
+    relaxed = RemedyOption(
+        f"have {where}{workload.label} prefer to be apart",
+        CHANGE_OTHER,
+        steps=[patched(workload.obj.raw, after)],
+        target=workload.label,
+    )
+    return FoundCause(
+        "AntiAffinityOfOthers",
+        f"pods of {where}{workload.label} want no pod with `{term.selector}` on their {word}, and they are on every "
+        f"{word} that would do",
+        [named(workload.obj)],
+        ["metadata.labels"],
+        [f"they are on {some(nodes)}"],
+        [
+            *_other_labels(case, term),
+            *([] if workload.kind == "Pod" else [relaxed]),  # whose affinity nobody can change
+        ],
+    )
+
+
+def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
+    """Without the labels that the others mean, unless the workload selects its own pods by them."""
+    selector = case.workload.spec.get("selector") or {}
+    needed = {*(selector.get("matchLabels") or {}), *(each["key"] for each in selector.get("matchExpressions") or ())}
+    keys = {requirement.key for requirement in term.selector.requirements if requirement.key in case.pod.labels}
+    if not keys or keys & needed or case.workload.kind == "Pod":
+        return []
+
+    def unlabeled(manifest: dict[str, Any], spec: Spec) -> None:
+        template: Any = manifest
+        for field in case.workload.path[:-1]:
+            template = template.get(field) or {}
+        for key in keys:
+            ((template.get("metadata") or {}).get("labels") or {}).pop(key, None)
+
+    said = listed([f"{key}={case.pod.labels[key]}" for key in sorted(keys)])
+    return [RemedyOption(f"do not label its pods {said}", edit=unlabeled)]
+
+
+def _relaxed_anti_affinity(workload: ExaminedWorkload, place: int) -> list[dict[str, Any]]:
+    """The JSON patch that makes a demand of another workload a preference."""
+    path = "/" + "/".join(workload.path) + "/affinity/podAntiAffinity"
+    held = (workload.pod_spec.get("affinity") or {}).get("podAntiAffinity") or {}
+    changed = copy.deepcopy(dict(held))
+    _prefer(changed, place)
+    return [{"op": "replace", "path": path, "value": changed}]
+
+
+# -- affinity ---------------------------------------------------------------------------------------------------------
+
+
+def _together(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
+    for place, term in enumerate(case.pod.signature.required_affinity):
+        key = term.topology_key
+        lacking = [name for name in turned_away if key not in case.nodes[name].labels]
+        if len(lacking) == len(turned_away):
+            return _missing_key(case, place, term)
+        others = _matching(case, term)
+        if not others and not _of_itself(case, term):
+            return _nobody_there(case, place, term)
+        if others:
+            domains = {case.nodes[pod.node_name].labels.get(key) for pod in others if pod.node_name in case.nodes}
+            if any(case.nodes[name].labels.get(key) not in domains for name in turned_away):
+                return _full_there(case, place, term, others, domains)
+    return None
+
+
+def _missing_key(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
+    there = values_by_key(case.nodes[name].labels for name in case.open)
+    likely = nearest_key(term.topology_key, there)
+    text = f"the pod is to share a `{term.topology_key}`, and no node that it may use has that label"
+    options = [_preferred("podAffinity", place)]
+    if likely is not None:
+        text += f"; {counted(sum(there[likely].values()), 'node')} have `{likely}`"
+
+        def edit(spec: Spec) -> None:
+            spec["affinity"]["podAffinity"][_REQUIRED][place]["topologyKey"] = likely
+
+        options.insert(0, RemedyOption(f"topologyKey {likely}", edit=spec_edit(edit)))
+    return FoundCause(
+        "PodAffinityKeyMissing", text, fields=[f"{_field('podAffinity', place)}.topologyKey"], options=options
+    )
+
+
+def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
+    """No pod is what the term means: misspelled, in another namespace, or not there."""
+    raw = case.workload.pod_spec["affinity"]["podAffinity"][_REQUIRED][place]
+    wanted: Mapping[str, str] = (raw.get("labelSelector") or {}).get("matchLabels") or {}
+    everyone = [pod for pods in case.engine.machine.cluster.table.pods for pod in pods]
+    spaces = sorted(term.namespaces)
+    where = f"in namespace {listed(spaces)}" if spaces else "in the selected namespaces"
+    text = f"the pod must run beside a pod with `{term.selector}` {where}, and there is none"
+    field = _field("podAffinity", place)
+    elsewhere = [pod for pod in everyone if term.selector.matches(pod.labels) and pod.namespace not in term.namespaces]
+    waiting = [
+        pod
+        for pod in case.store.list("Pod")
+        if isinstance(pod, Pod) and not pod.node_name and term.selector.matches(pod.labels) and pod.namespace in spaces
+    ]
+    if waiting:
+        owner = _owner_label(case, waiting[0])
+        return FoundCause(
+            "PodAffinityPending",
+            f"the pod must run beside a pod with `{term.selector}`, and the pods of {owner} are pending themselves",
+            [named(workload_of(case.store, waiting[0]).obj)],
+            [field],
+            options=[_preferred("podAffinity", place)],
+        )
+    if elsewhere:
+        space = sorted({pod.namespace for pod in elsewhere})
+
+        def elsewhere_edit(spec: Spec) -> None:
+            spec["affinity"]["podAffinity"][_REQUIRED][place]["namespaces"] = space
+
+        return FoundCause(
+            "PodAffinityWrongNamespace",
+            f"{text}; {counted(len(elsewhere), 'pod')} in namespace {listed(space)} "
+            f"{'has' if len(elsewhere) == 1 else 'have'} these labels",
+            [named(pod) for pod in elsewhere[:3]],
+            [f"{field}.namespaces"],
+            options=[RemedyOption(f"look in namespace {listed(space)}", edit=spec_edit(elsewhere_edit))],
+        )
+    near = _near_labels(wanted, [pod for pod in everyone if pod.namespace in spaces] or everyone)
+    if near is not None:
+        labels, pods = near
+
+        def near_edit(spec: Spec) -> None:
+            spec["affinity"]["podAffinity"][_REQUIRED][place]["labelSelector"]["matchLabels"] = dict(labels)
+
+        said = ", ".join(f"{key}={value}" for key, value in labels.items())
+        return FoundCause(
+            "PodAffinityMatchesNothing",
+            f"{text}; {counted(len(pods), 'pod')} {'has' if len(pods) == 1 else 'have'} `{said}`",
+            [named(pod) for pod in pods[:3]],
+            [f"{field}.labelSelector"],
+            options=[RemedyOption(f"select {said}", edit=spec_edit(near_edit))],
+        )
+    return FoundCause("PodAffinityMatchesNothing", text, fields=[field], options=[_preferred("podAffinity", place)])
+
+
+def _near_labels(wanted: Mapping[str, str], pods: Sequence[Pod]) -> tuple[dict[str, str], list[Pod]] | None:
+    values = values_by_key(pod.labels for pod in pods)
+    changed: dict[str, str] = {}
+    for key, value in wanted.items():
+        own = key if key in values else nearest_key(key, values, [k for k, there in values.items() if value in there])
+        if own is None:
+            return None
+        likely = value if value in values[own] else nearest(value, values[own])
+        if likely is None:
+            return None
+        changed[own] = likely
+    those = [pod for pod in pods if changed.items() <= dict(pod.labels).items()]
+    return (changed, those) if those and changed != dict(wanted) else None
+
+
+def _full_there(
+    case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod], domains: Collection[str | None]
+) -> FoundCause:
+    word = _domain_word(term.topology_key)
+    there = [n for n in case.nodes if case.nodes[n].labels.get(term.topology_key) in domains]
+    plugins = sorted({plugin for name in there for plugin in case.rejections.get(name, {}) if plugin != _PLUGIN})
+    why = f": {listed(plugins)} {'rejects' if len(plugins) == 1 else 'reject'} the nodes there" if plugins else ""
+    owners = sorted({_owner_label(case, pod) for pod in others})
+    return FoundCause(
+        "PodAffinityDomainFull",
+        f"the pod must share a {word} with pods of {some(owners)}, which are in "
+        f"{some([each for each in domains if each], _SHOWN)}, and that cannot take it{why}",
+        [named(pod) for pod in others[:3]],
+        [_field("podAffinity", place)],
+        [f"{name}: {', '.join(r for rs in case.rejections.get(name, {}).values() for r in rs)}" for name in there[:3]],
+        [_preferred("podAffinity", place)],
+    )
+
+
+# -- changes ----------------------------------------------------------------------------------------------------------
+
+
+def _domain_word(key: str) -> str:
+    """`node`, `zone`, `region`, or the last part of the key."""
+    return "node" if key == HOSTNAME_LABEL else key.rpartition("/")[2]
+
+
+def _preferred(which: str, place: int) -> RemedyOption:
+    def edit(spec: Spec) -> None:
+        _prefer(spec["affinity"][which], place)
+
+    what = "be beside them" if which == "podAffinity" else "be apart"
+    return RemedyOption(f"prefer to {what} instead of requiring it", edit=spec_edit(edit))
+
+
+def _prefer(held: dict[str, Any], place: int) -> None:
+    term = held[_REQUIRED].pop(place)
+    if not held[_REQUIRED]:
+        del held[_REQUIRED]
+    held.setdefault(_PREFERRED, []).append({"weight": _WEIGHT, "podAffinityTerm": term})
+
+
+def _scaled(replicas: int) -> Any:
+    def edit(manifest: dict[str, Any], spec: Spec) -> None:
+        manifest["spec"]["replicas"] = replicas
+
+    return edit
+
+
+# -- host ports -------------------------------------------------------------------------------------------------------
+
+
+def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
+    """A host port that pods hold on every node which would do."""
+    taken = [name for name in among if "NodePorts" in case.rejections.get(name, {})]
+    if not taken:
+        return None
+    table = case.engine.machine.cluster.table
+    for ip, protocol, port in case.pod.pod_spec.host_ports:
+        holders = [
+            pod
+            for name in taken
+            for pod in table.pods[table.row_of[name]]
+            if any(_clash(one, (ip, protocol, port)) for one in pod.pod_spec.host_ports)
+        ]
+        if not holders:
+            continue
+        mine = {pod.uid for pod in case.workload.pods}
+        if all(pod.uid in mine for pod in holders):
+            return _port_of_own(case, taken, port)
+        owners = sorted({_owner_label(case, pod) for pod in holders if pod.uid not in mine})
+        free = _free_port(case, taken, protocol, port)
+        where = f"{every(len(taken))} that would do" if len(taken) > 1 else taken[0]
+        first = workload_of(case.store, next(pod for pod in holders if pod.uid not in mine)).obj
+        return FoundCause(
+            "HostPortTaken",
+            f"host port {port} ({protocol}) is held on {where} by {some(owners)}",
+            [named(first)],
+            _port_fields(case, port),
+            [f"such as {holders[0].key} on {holders[0].node_name}"],
+            [
+                RemedyOption(f"use host port {free}", edit=spec_edit(_with_port(port, free))),
+                RemedyOption(f"use no host port {port}", edit=spec_edit(_without_port(port))),
+            ],
+        )
+    return None
+
+
+def _port_of_own(case: Case, taken: Sequence[str], port: int) -> FoundCause:
+    nodes = len(case.open)
+    wanted = case.workload.wanted
+    return FoundCause(
+        "MoreReplicasThanDomains",
+        f"each of the {counted(wanted, 'replica')} needs host port {port} on a node of its own, and "
+        f"{counted(nodes, 'node')} would do",
+        [named(case.workload.obj)],
+        _port_fields(case, port),
+        [f"nodes where a replica holds it: {some(taken)}"],
+        [RemedyOption(f"use no host port {port}", edit=spec_edit(_without_port(port)))],
+    )
+
+
+def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+    same = one[1:] == other[1:]
+    return same and (one[0] == other[0] or "0.0.0.0" in (one[0], other[0]))
+
+
+def _free_port(case: Case, nodes: Sequence[str], protocol: str, port: int) -> int:
+    """The next port that nobody holds on these nodes."""
+    table = case.engine.machine.cluster.table
+    used = {
+        number
+        for name in nodes
+        for pod in table.pods[table.row_of[name]]
+        for _, kind, number in pod.pod_spec.host_ports
+        if kind == protocol
+    }
+    own = {number for _, _, number in case.pod.pod_spec.host_ports}
+    found: int = next(number for number in (*range(port + 1, 65_536), *range(1_024, port)) if number not in used | own)
+    return found
+
+
+def _port_fields(case: Case, port: int) -> list[str]:
+    return [
+        f"spec.containers[{place}].ports[{number}].hostPort"
+        for place, container in enumerate(case.workload.pod_spec.get("containers") or ())
+        for number, each in enumerate(container.get("ports") or ())
+        if _holds(each, port)
+    ]
+
+
+def _holds(each: Mapping[str, Any], port: int) -> bool:
+    return bool(each.get("hostPort") == port)
+
+
+def _with_port(port: int, free: int) -> Any:
+    def edit(spec: Spec) -> None:
+        for container in spec["containers"]:
+            for each in container.get("ports") or ():
+                if _holds(each, port):
+                    each["hostPort"] = free
+                    if spec.get("hostNetwork"):
+                        each["containerPort"] = free
+
+    return edit
+
+
+def _without_port(port: int) -> Any:
+    def edit(spec: Spec) -> None:
+        for container in spec["containers"]:
+            for each in container.get("ports") or ():
+                if _holds(each, port) and not spec.get("hostNetwork"):
+                    del each["hostPort"]
+
+    return edit

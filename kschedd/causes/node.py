@@ -1,0 +1,132 @@
+"""What is wrong with a node: why a drain of it does not end, or why no pods come to it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE
+from kschedd.causes.case import counted, listed, some
+from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, named
+from kschedd.causes.steps import RemedyStep, patched, uncordoned
+from kschedd.causes.tainted import said
+from kschedd.causes.workload import ExaminedWorkload, workload_of
+from kschedd.simulate.engine import Engine
+from kschedd.store.errors import ApiError
+from kschedd.store.eviction import BUDGET, guarding, spent
+
+_REPLACED_S = 60.0  # until one more replica is ready
+_DAEMON_SET = "DaemonSet"
+
+
+def pods_to_move(engine: Engine, node: str) -> list[Pod]:
+    """The pods that a drain moves: all but those of DaemonSets and mirror pods."""
+    return [
+        pod
+        for pod in engine.store.pods_on(node)
+        if not pod.finished and not (pod.owner is not None and pod.owner.kind in (_DAEMON_SET, "Node"))
+    ]
+
+
+def node_causes(engine: Engine, node: Node) -> Iterator[FoundCause]:
+    """At least one."""
+    moving = pods_to_move(engine, node.name)
+    blocked = _blocked(engine, node, moving) if node.unschedulable else None
+    if blocked is not None:
+        yield blocked
+        return
+    conditions = (node.raw.get("status") or {}).get("conditions") or ()
+    ready: Any = next((each for each in conditions if each.get("type") == "Ready"), None)
+    if ready is not None and ready.get("status") != "True":
+        why = str(ready.get("message") or ready.get("reason") or "its kubelet does not answer")
+        yield FoundCause("NodesNotReady", f"{node.name} is not ready: {why}", [named(node)], ["status.conditions"])
+        return
+    if node.unschedulable:
+        left = f"; {counted(len(moving), 'pod')} of it can be drained" if moving else ""
+        yield FoundCause(
+            "NodesCordoned",
+            f"{node.name} is cordoned, so no new pods come to it{left}",
+            [named(node)],
+            ["spec.unschedulable"],
+            options=[
+                RemedyOption(
+                    f"uncordon {node.name}", CHANGE_NODE, steps=[uncordoned(node.name)], target=f"node/{node.name}"
+                )
+            ],
+        )
+        return
+    taints = [taint for taint in node.taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
+    if taints:
+        waiting = sum(not pod.node_name for pod in engine.store.list("Pod") if isinstance(pod, Pod))
+        yield FoundCause(
+            "NodeTainted",
+            f"{node.name} takes only pods that tolerate {listed([said(taint) for taint in taints])}: "
+            f"{counted(len(moving), 'pod')} {'does' if len(moving) == 1 else 'do'} now",
+            [named(node)],
+            ["spec.taints"],
+            [f"{counted(waiting, 'pod')} pending in the cluster"],
+            passing=True,
+        )
+        return
+    yield FoundCause(
+        "NothingIsWrong",
+        f"nothing is wrong with {node.name}: it takes pods, and has {counted(len(moving), 'pod')} besides DaemonSets'",
+        [named(node)],
+        passing=True,
+    )
+
+
+def _blocked(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | None:
+    """A budget that allows no eviction of a pod on a cordoned node."""
+    for pod in moving:
+        budgets = engine.store.list(BUDGET, pod.namespace)
+        try:
+            budget = guarding(pod, budgets)
+            if budget is None:
+                continue
+            spent(budget, pod, "")
+        except ApiError as refusal:
+            first = next((each for each in budgets if each.name in str(refusal)), budgets[0])
+            return _by_budget(engine, node, moving, pod, first, str(refusal))
+    return None
+
+
+def _by_budget(engine: Engine, node: Node, moving: Sequence[Pod], pod: Pod, budget: Object, refusal: str) -> FoundCause:
+    stated = {key: budget.spec[key] for key in ("minAvailable", "maxUnavailable") if key in budget.spec}
+    rule = ", ".join(f"{key} {value}" for key, value in stated.items())
+    workload = workload_of(engine.store, pod)
+    waiting = [each for each in workload.pods if not each.node_name]
+    evidence = [refusal, f"on the node: {some([each.key for each in moving])}"]
+    if waiting:
+        evidence.append(f"pods of {workload.label} that are pending: {some([each.name for each in waiting])}")
+    return FoundCause(
+        "BudgetBlocksDrain",
+        f"PodDisruptionBudget {budget.name} ({rule}) allows no eviction of {pod.key} ({workload.label}), so a drain of "
+        f"{node.name} does not end",
+        [named(budget), named(pod), named(node)],
+        [f"spec.{key}" for key in stated],
+        evidence,
+        _one_more(node, workload, moving),
+    )
+
+
+def _one_more(node: Node, workload: ExaminedWorkload, moving: Sequence[Pod]) -> list[RemedyOption]:
+    """One more replica for the time of the drain."""
+    if "replicas" not in workload.spec or workload.kind not in ("Deployment", "ReplicaSet", "StatefulSet"):
+        return []
+    wanted = workload.wanted
+    place = ("-n", workload.obj.namespace)
+    wait = RemedyStep(("rollout", "status", workload.label, *place, "--timeout=5m"), [], then_s=_REPLACED_S)
+    evictions = [("pods.evict", {"name": pod.name, "namespace": pod.namespace}) for pod in moving]
+    cordon = ("nodes.cordon", {"name": node.name})
+    drain = RemedyStep(
+        ("drain", node.name, "--ignore-daemonsets", "--delete-emptydir-data"), [cordon, *evictions], then_s=_REPLACED_S
+    )
+    steps = [_scaled(workload, wanted + 1), wait, drain, _scaled(workload, wanted)]
+    summary = f"run {counted(wanted + 1, 'replica')} of {workload.label} while {node.name} is drained"
+    return [RemedyOption(summary, steps=steps, target=workload.label)]
+
+
+def _scaled(workload: ExaminedWorkload, replicas: int) -> RemedyStep:
+    return patched(workload.obj.raw, [{"op": "replace", "path": "/spec/replicas", "value": replicas}])

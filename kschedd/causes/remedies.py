@@ -1,0 +1,91 @@
+"""Remedies: options of the findings put together, each tried with the whole workload before it is proposed.
+
+The options of several findings are carried out together, since each cause alone keeps the workload from its nodes. A
+remedy that does not have every replica scheduled, or that costs another pod its node, is not proposed.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
+from typing import Final
+
+from kschedd.causes.answers import RemedyAnswer
+from kschedd.causes.case import listed
+from kschedd.causes.findings import KINDS, FoundCause, RemedyOption
+from kschedd.causes.steps import RemedyStep, diff, steps_to
+from kschedd.causes.trial import TrialOutcome, Trials
+from kschedd.causes.workload import ExaminedWorkload
+
+_MOST_TRIED: Final = 6
+_MOST_FOUND: Final = 3
+
+
+def remedies(
+    workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials, program: str
+) -> tuple[list[RemedyAnswer], list[str]]:
+    """Those that work, the first to consider first, and what was tried in vain."""
+    found: list[RemedyAnswer] = []
+    failed: list[str] = []
+    for options in islice(_together(findings), _MOST_TRIED):
+        steps, text = carried_out(workload, options)
+        if not steps:
+            continue
+        outcome = trials.run(steps)
+        summary = listed([option.summary for option in options])
+        if not outcome.solves:
+            failed.append(f"{summary}: {outcome.why_not}")
+            continue
+        found.append(_answer(len(found) + 1, summary, workload, options, steps, text, outcome, program))
+        if len(found) == _MOST_FOUND:
+            break
+    return found, failed
+
+
+def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ...]]:
+    """One option of each finding, those that change the workload alone first."""
+    choices = [finding.options for finding in findings if finding.options]
+    if choices:
+        yield from sorted(
+            islice(product(*choices), 4 * _MOST_TRIED),
+            key=lambda options: max((option.less, KINDS.index(option.kind)) for option in options),
+        )
+
+
+def carried_out(workload: ExaminedWorkload, options: Sequence[RemedyOption]) -> tuple[list[RemedyStep], str]:
+    """The steps of these options together, and the change of the workload's manifest as a diff."""
+    after = copy.deepcopy(dict(workload.obj.raw))
+    spec = after
+    for field in workload.path:
+        spec = spec.setdefault(field, {})
+    for option in options:
+        if option.edit is not None:
+            option.edit(after, spec)
+    # What has to be there first, such as a class or a node, comes before the pods that are made anew.
+    steps = [step for option in options for step in option.steps]
+    changed = steps_to(workload, after)
+    return [*steps, *changed], diff(workload.obj.raw, after) if changed else ""
+
+
+def _answer(
+    rank: int,
+    summary: str,
+    workload: ExaminedWorkload,
+    options: Sequence[RemedyOption],
+    steps: Sequence[RemedyStep],
+    text: str,
+    outcome: TrialOutcome,
+    program: str,
+) -> RemedyAnswer:
+    kind = max((option.kind for option in options), key=KINDS.index)
+    target = next((option.target for option in options if option.target), workload.label)
+    return RemedyAnswer(
+        rank=rank,
+        summary=summary,
+        kind=kind,
+        target=target,
+        commands=[step.shell(program) for step in steps],
+        manifest_diff=text,
+        verified=outcome.solves,
+        scheduled=f"{outcome.scheduled} of {outcome.wanted}",
+        displaced=list(outcome.displaced),
+    )

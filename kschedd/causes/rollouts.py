@@ -1,0 +1,155 @@
+"""Causes in rollouts: new pods that need what old ones hold, and controllers that wait for a pod that never comes."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kschedd.api.pods import Pod
+from kschedd.causes.case import Case, case_of, counted, every, listed
+from kschedd.causes.creating import is_ready, template_pod
+from kschedd.causes.findings import REPLACE_POD, Edit, FoundCause, RemedyOption, named
+from kschedd.causes.steps import deleted
+from kschedd.causes.workload import ExaminedWorkload
+from kschedd.controllers.workloads.rollout import fenceposts
+from kschedd.explain.explain import begin
+from kschedd.explain.fork import scheduler_on
+from kschedd.explain.trial import try_changes
+from kschedd.framework.changes import delete_pods
+from kschedd.simulate.engine import Engine
+
+Spec = dict[str, Any]
+_REVISION: Final = "controller-revision-hash"
+_MOST_TRIED: Final = 3  # old pods
+
+
+def needs_room(case: Case, findings: Sequence[FoundCause]) -> FoundCause | None:
+    """A Deployment whose new pod would fit if an old one were gone, and whose strategy keeps the old ones."""
+    workload = case.workload
+    owner = case.pod.owner
+    if workload.kind != "Deployment" or owner is None or not findings:
+        return None
+    strategy = workload.spec.get("strategy") or {}
+    if strategy.get("type") == "Recreate":
+        return None
+    old = [pod for pod in workload.scheduled if pod.owner is not None and pod.owner.uid != owner.uid]
+    if not any(_fits_without(case, pod) for pod in old[:_MOST_TRIED]):
+        return None
+    rolling = strategy.get("rollingUpdate") or {}
+    stated = rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%")
+    surge, unavailable = fenceposts(*stated, workload.wanted)
+    olds, held = ("the old pod", "it") if len(old) == 1 else (every(len(old), "old pod"), "one")
+    message = (
+        f"the rollout keeps {olds} until a new one is ready, and the new pod needs what {held} holds "
+        f"(maxSurge {_told(stated[0], surge)}, maxUnavailable {_told(stated[1], unavailable)})"
+    )
+    first = findings[0]
+    recreate = RemedyOption("remove the old pod first (strategy Recreate)", edit=_recreating)
+    in_place = RemedyOption("replace pods one by one (maxSurge 0, maxUnavailable 1)", edit=_in_place)
+    return FoundCause(
+        "RolloutNeedsRoom",
+        message,
+        [named(workload.obj), *first.objects],
+        ["spec.strategy", *first.fields],
+        [
+            first.message,
+            *first.evidence,
+            "strategy Recreate, or maxSurge 0, removes an old pod before a new one is made",
+        ],
+        [recreate, in_place] if workload.wanted == 1 else [in_place, recreate],
+    )
+
+
+def _fits_without(case: Case, old: Pod) -> bool:
+    fork = begin(case.engine.machine, case.pod, case.engine.driver.nominator.by_node())
+    return try_changes(scheduler_on(fork), fork.judged, fork.nominated, delete_pods([old])) is not None
+
+
+def _told(stated: object, number: int) -> str:
+    return f"{stated}, which is {number}" if isinstance(stated, str) else str(number)
+
+
+def _in_place(manifest: dict[str, Any], spec: Spec) -> None:
+    manifest["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+
+
+def _recreating(manifest: dict[str, Any], spec: Spec) -> None:
+    manifest["spec"]["strategy"] = {"type": "Recreate"}
+
+
+def outdated(case: Case) -> FoundCause | None:
+    """A StatefulSet's pod of an earlier template that fits nowhere, while one of the present template would."""
+    workload, pod = case.workload, case.pod
+    status = workload.obj.raw.get("status") or {}
+    update = status.get("updateRevision")
+    own = pod.labels.get(_REVISION)
+    if workload.kind != "StatefulSet" or not update or own in (None, update):
+        return None
+    made = template_pod(case.engine.store, workload)
+    if not isinstance(made, Pod):
+        return None
+    raw = {**pod.raw, "spec": {**made.raw["spec"], "volumes": pod.raw["spec"].get("volumes") or []}}
+    if case_of(case.engine, workload, Pod.from_raw(raw)).explanation.message:
+        return None
+    asked = listed([f"{_amount(container)} for {container['name']}" for container in pod.raw["spec"]["containers"]])
+    return FoundCause(
+        "StatefulSetPodOutdated",
+        f"{pod.name} is of an earlier template ({own}) and fits on no node; the StatefulSet waits for it to be ready "
+        f"before it makes one of the present template ({update}), which would fit",
+        [named(pod)],
+        ["spec.updateStrategy"],
+        [f"{pod.name} requests {asked}"],
+        [
+            RemedyOption(
+                f"delete {pod.name}: its StatefulSet makes one of the present template",
+                REPLACE_POD,
+                steps=[deleted("Pod", pod.namespace, [pod.name])],
+                target=f"pod/{pod.name}",
+            )
+        ],
+    )
+
+
+def _amount(container: dict[str, Any]) -> str:
+    requests = (container.get("resources") or {}).get("requests") or {}
+    return listed([f"{quantity} {name}" for name, quantity in sorted(requests.items())]) if requests else "nothing"
+
+
+def stuck(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
+    """A DaemonSet's rollout that counts a pod on a dead node as the one that may be unavailable."""
+    status = workload.obj.raw.get("status") or {}
+    if workload.kind != "DaemonSet":
+        return None
+    wanted, updated = int(status.get("desiredNumberScheduled") or 0), int(status.get("updatedNumberScheduled") or 0)
+    if updated >= wanted or (workload.spec.get("updateStrategy") or {}).get("type") == "OnDelete":
+        return None
+    dead = [pod for pod in workload.pods if pod.node_name and not (is_ready(pod) and not pod.deleting)]
+    broken = sorted({pod.node_name for pod in dead if not _answers(engine, pod.node_name)})
+    if not broken:
+        return None
+    rolling = (workload.spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
+    allowed = rolling.get("maxUnavailable", 1)
+
+    def more(manifest: dict[str, Any], spec: Spec) -> None:
+        strategy = manifest["spec"].setdefault("updateStrategy", {"type": "RollingUpdate"})
+        strategy.setdefault("rollingUpdate", {})["maxUnavailable"] = len(broken) + 1
+
+    edit: Edit = more
+    is_one = len(broken) == 1
+    return FoundCause(
+        "RolloutWaitsForDeadNode",
+        f"{counted(updated, 'pod')} of {wanted} {'has' if updated == 1 else 'have'} the present template: the pod"
+        f"{'' if is_one else 's'} on {listed(broken)}, which {'does' if is_one else 'do'} not answer, "
+        f"count{'s' if is_one else ''} as unavailable, and no more may be (maxUnavailable {allowed})",
+        [named(workload.obj)],
+        ["spec.updateStrategy.rollingUpdate.maxUnavailable"],
+        options=[
+            RemedyOption(f"let {len(broken) + 1} pods be unavailable (maxUnavailable {len(broken) + 1})", edit=edit)
+        ],
+    )
+
+
+def _answers(engine: Engine, name: str) -> bool:
+    node: Any = engine.store.find("Node", "", name)
+    if node is None:
+        return False
+    conditions = (node.raw.get("status") or {}).get("conditions") or ()
+    return not any(each.get("type") == "Ready" and each.get("status") != "True" for each in conditions)

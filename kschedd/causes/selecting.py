@@ -1,0 +1,325 @@
+"""Causes in what the pod demands of a node's labels: nodeSelector, required node affinity, spec.nodeName."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.nodes import HOSTNAME_LABEL
+from kschedd.api.selecting.selectors import (
+    DOES_NOT_EXIST,
+    EXISTS,
+    GT,
+    IN,
+    LT,
+    NOT_IN,
+    NodeSelectorTerm,
+    parse_node_selector_term,
+)
+from kschedd.causes.answers import ObjectNamed
+from kschedd.causes.case import Case, counted, listed, some
+from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
+from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
+
+_SHOWN: Final = 4  # values
+_AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+_SIGNS: Final = {GT: ">", LT: "<"}
+Spec = dict[str, Any]
+
+
+@attrs.frozen(eq=False, slots=False)
+class Demand:
+    """One requirement on a node. `place`: how to find it in the pod's spec; `term` None: of the nodeSelector."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+    term: int | None = None
+    place: int = 0  # in its term
+    of_fields: bool = False
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        return self._term.matches(labels, name)
+
+    @cached_property
+    def _term(self) -> NodeSelectorTerm:
+        raw = {"key": self.key, "operator": self.operator, "values": list(self.values)}
+        return parse_node_selector_term({"matchFields" if self.of_fields else "matchExpressions": [raw]})
+
+    @property
+    def field(self) -> str:
+        if self.term is None:
+            return f"spec.nodeSelector[{self.key}]"
+        part = "matchFields" if self.of_fields else "matchExpressions"
+        return f"spec.{'.'.join(_AFFINITY)}[{self.term}].{part}[{self.place}]"
+
+    def __str__(self) -> str:
+        match self.operator:
+            case operator if operator == IN:
+                return (
+                    f"{self.key}={self.values[0]}"
+                    if len(self.values) == 1
+                    else f"{self.key} in ({', '.join(self.values)})"
+                )
+            case operator if operator == NOT_IN:
+                return f"{self.key} not in ({', '.join(self.values)})"
+            case operator if operator == EXISTS:
+                return f"the label {self.key}"
+            case operator if operator == DOES_NOT_EXIST:
+                return f"no label {self.key}"
+        return f"{self.key} {_SIGNS.get(self.operator, self.operator)} {', '.join(self.values)}"
+
+    def changed(self, key: str, values: Sequence[str]) -> Callable[[Spec], None]:
+        """The edit that has it name this key and these values instead."""
+
+        def edit(spec: Spec) -> None:
+            if self.term is None:
+                held = spec["nodeSelector"]
+                held.pop(self.key, None)
+                held[key] = values[0]
+            else:
+                expression = self._expression(spec)
+                expression["key"] = key
+                if values:
+                    expression["values"] = list(values)
+
+        return edit
+
+    def removed(self, spec: Spec) -> None:
+        """Take it out of the spec, with what is empty then."""
+        if self.term is None:
+            spec["nodeSelector"].pop(self.key, None)
+            if not spec["nodeSelector"]:
+                del spec["nodeSelector"]
+            return
+        part = "matchFields" if self.of_fields else "matchExpressions"
+        terms = spec["affinity"]["nodeAffinity"][_AFFINITY[2]][_AFFINITY[3]]
+        terms[self.term][part].remove(self._expression(spec))
+        if not terms[self.term][part]:
+            del terms[self.term][part]
+        if any(terms):
+            return
+        del spec["affinity"]["nodeAffinity"][_AFFINITY[2]]
+        if not spec["affinity"]["nodeAffinity"]:
+            del spec["affinity"]["nodeAffinity"]
+        if not spec["affinity"]:
+            del spec["affinity"]
+
+    def _expression(self, spec: Spec) -> Spec:
+        part = "matchFields" if self.of_fields else "matchExpressions"
+        terms = spec["affinity"]["nodeAffinity"][_AFFINITY[2]][_AFFINITY[3]]
+        wanted = {"key": self.key, "operator": self.operator}
+        found: Spec = next(
+            each
+            for each in terms[self.term][part]
+            if {key: each.get(key) for key in wanted} == wanted and tuple(each.get("values") or ()) == self.values
+        )
+        return found
+
+
+def demands(spec: Mapping[str, Any]) -> list[list[Demand]]:
+    """What the pod demands: alternatives, each a list of what a node has to meet."""
+    always = [Demand(key, IN, (value,)) for key, value in (spec.get("nodeSelector") or {}).items()]
+    terms: Any = spec
+    for field in _AFFINITY:
+        terms = (terms or {}).get(field)
+    if not terms:
+        return [always]
+    return [[*always, *_of_term(number, term)] for number, term in enumerate(terms)]
+
+
+def _of_term(number: int, term: Mapping[str, Any]) -> Iterator[Demand]:
+    for part, of_fields in (("matchExpressions", False), ("matchFields", True)):
+        for place, each in enumerate(term.get(part) or ()):
+            yield Demand(each["key"], each["operator"], tuple(each.get("values") or ()), number, place, of_fields)
+
+
+def no_node_selected(case: Case) -> FoundCause | None:
+    """Why no node is what the pod demands; None if one is."""
+    if case.selected or not case.nodes:
+        return None
+    if case.pod.node_name:
+        return _missing_node(case)
+    alternatives = [(one, _unmet(case, one)) for one in demands(case.workload.pod_spec)]
+    # The alternative that comes nearest to some node is the one to mend.
+    wanted, unmet = min(alternatives, key=lambda pair: (len(pair[1]), -len(pair[0])))
+    if unmet:
+        return _unknown(case, unmet)
+    return _contradiction(case, wanted) if wanted else None
+
+
+def _unmet(case: Case, alternative: Sequence[Demand]) -> list[Demand]:
+    """Those that no node at all meets."""
+    return [each for each in alternative if not _met(case, each)]
+
+
+def _met(case: Case, demand: Demand) -> set[str]:
+    return {name for name, node in case.nodes.items() if demand.matches(node.labels, name)}
+
+
+# -- a label that no node has ---------------------------------------------------------------------------------------
+
+
+@attrs.frozen(eq=False)
+class _Guess:
+    code: str
+    message: str
+    edit: Callable[[Spec], None] | None = None
+    becomes: str = ""
+
+
+def _unknown(case: Case, unmet: Sequence[Demand]) -> FoundCause:
+    guesses = [_guess(case, each) for each in unmet]
+    removed = [each.removed for each in unmet]
+    edits = [guess.edit for guess in guesses if guess.edit is not None]
+    options = []
+    if len(edits) == len(guesses):
+        options.append(_option(f"use {listed([guess.becomes for guess in guesses])}", edits))
+    else:
+        options.append(_option(f"do not require {listed([str(each) for each in unmet])}", removed))
+    return FoundCause(
+        guesses[0].code,
+        "; ".join(guess.message for guess in guesses),
+        fields=[each.field for each in unmet],
+        evidence=[text for each in unmet for text in _values_there(case, each)],
+        options=options,
+        certain=True,
+    )
+
+
+def _option(summary: str, edits: Sequence[Callable[[Spec], None]]) -> RemedyOption:
+    def edit(spec: Spec) -> None:
+        for each in edits:
+            each(spec)
+
+    return RemedyOption(summary, edit=spec_edit(edit))
+
+
+def _guess(case: Case, demand: Demand) -> _Guess:
+    if demand.of_fields or demand.key == HOSTNAME_LABEL:
+        return _guess_node(case, demand)
+    values = case.labels.get(demand.key)
+    wanted = demand.values[0] if demand.values else ""
+    if values is not None and demand.operator == IN:
+        likely = nearest(wanted, values)
+        text = f"no node has {_quoted(f'{demand.key}={wanted}')}"
+        if likely is None:
+            return _Guess("NodeLabelValueMissing", f"{text}; the values of {_quoted(demand.key)} are {_shown(values)}")
+        message = f"{text}; {counted(values[likely], 'node')} have {_quoted(f'{demand.key}={likely}')}"
+        becomes = f"{demand.key}={likely}"
+        return _Guess(
+            "NodeLabelMisspelled", _one(message, values[likely]), demand.changed(demand.key, [likely]), becomes
+        )
+    if values is None and demand.operator in (IN, EXISTS, GT, LT):
+        having = [key for key, there in case.labels.items() if set(demand.values) & set(there)]
+        likely = nearest_key(demand.key, case.labels, having)
+        text = f"no node has the label {_quoted(demand.key)}"
+        if likely is None:
+            return _Guess("NodeLabelMissing", f"{text}, and {_quoted(str(demand))} is required")
+        there = case.labels[likely]
+        given = [nearest(value, there) or value if value not in there else value for value in demand.values]
+        count = sum(there[value] for value in given) if demand.operator == IN else sum(there.values())
+        pair = f"{likely}={given[0]}" if demand.operator == IN and given else likely
+        if not count:
+            return _Guess("NodeLabelMissing", f"{text}; {counted(sum(there.values()), 'node')} have {_quoted(likely)}")
+        message = f"{text}; {counted(count, 'node')} have {_quoted(pair)}"
+        code = "NodeLabelDeprecated" if RENAMED_LABELS.get(demand.key) == likely else "NodeLabelMisspelled"
+        return _Guess(code, _one(message, count), demand.changed(likely, given), pair)
+    if demand.operator in (NOT_IN, DOES_NOT_EXIST):
+        return _Guess("NodeLabelExcluded", f"all {len(case.nodes)} nodes are excluded by {_quoted(str(demand))}")
+    return _Guess("NodeLabelValueMissing", f"no node has {_quoted(str(demand))}")
+
+
+def _guess_node(case: Case, demand: Demand) -> _Guess:
+    names = set(case.labels.get(HOSTNAME_LABEL, ())) | set(case.nodes)
+    wanted = demand.values[0] if demand.values else ""
+    likely = nearest(wanted, names)
+    message = f"the node {_quoted(wanted)} that is required does not exist"
+    if likely is None:
+        return _Guess("NodeMissing", message)
+    return _Guess(
+        "NodeMissing", f"{message}; {_quoted(likely)} does", demand.changed(demand.key, [likely]), f"the node {likely}"
+    )
+
+
+def _values_there(case: Case, demand: Demand) -> Iterator[str]:
+    values = case.labels.get(demand.key)
+    if values:
+        yield f"values of {demand.key}: {_shown(values)}"
+
+
+def _shown(values: Mapping[str, int]) -> str:
+    ordered = sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))
+    more = len(ordered) - _SHOWN
+    text = ", ".join(f"{value or '(empty)'} ({counted(count, 'node')})" for value, count in ordered[:_SHOWN])
+    return text + (f" and {more} more" if more > 0 else "")
+
+
+def _one(message: str, count: int) -> str:
+    return message.replace("1 node have ", "1 node has ") if count == 1 else message
+
+
+def _quoted(text: str) -> str:
+    return f"`{text}`"
+
+
+# -- labels that no node has together -------------------------------------------------------------------------------
+
+
+def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
+    """Each demand is met by some node, and no node meets them all."""
+    met = [(each, _met(case, each)) for each in wanted]
+    clashing = _smallest_clash(met)
+    parts = [f"{_quoted(str(each))} ({counted(len(nodes), 'node')})" for each, nodes in clashing]
+    # Without the demand that is left out most nodes remain: that is the least change.
+    rest = [
+        (each, set.intersection(*(nodes for other, nodes in met if other is not each)))
+        for each, _ in clashing
+        if len(met) > 1
+    ]
+    options = [
+        _option(f"do not require {each}", [each.removed])
+        for each, nodes in sorted(rest, key=lambda pair: -len(pair[1]))
+        if nodes
+    ]
+    same = {each.key for each, _ in clashing}
+    text = "no node has both" if len(clashing) == 2 else "no node has all of"
+    if len(same) == 1 and len(clashing) == 2:
+        text = "the pod's own demands contradict each other: no node has both"
+    return FoundCause(
+        "NodeAffinityContradiction",
+        f"{text} {listed(parts)}",
+        fields=[each.field for each, _ in clashing],
+        evidence=[f"{each}: {some(nodes)}" for each, nodes in clashing],
+        options=options,
+        certain=len(clashing) < 3,
+    )
+
+
+def _smallest_clash(met: Sequence[tuple[Demand, set[str]]]) -> Sequence[tuple[Demand, set[str]]]:
+    for place, one in enumerate(met):
+        for other in met[place + 1 :]:
+            if not one[1] & other[1]:
+                return [one, other]
+    return met
+
+
+# -- spec.nodeName --------------------------------------------------------------------------------------------------
+
+
+def _missing_node(case: Case) -> FoundCause:
+    wanted = case.pod.node_name
+    likely = nearest(wanted, case.nodes)
+    hint = f"; {_quoted(likely)} does" if likely else ""
+
+    def without(spec: Spec) -> None:
+        del spec["nodeName"]
+
+    return FoundCause(
+        "NodeMissing",
+        f"spec.nodeName is {_quoted(wanted)}, and that node does not exist{hint}",
+        [ObjectNamed("Node", "", wanted)],
+        ["spec.nodeName"],
+        options=[RemedyOption("let the scheduler choose: no nodeName", edit=spec_edit(without))],
+    )

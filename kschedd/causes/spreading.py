@@ -1,0 +1,257 @@
+"""Causes in topology spread constraints: a key that nodes lack, too few domains, a domain that takes no more pods."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.terms import SpreadConstraint
+from kschedd.causes.case import Case, counted, listed, some, values_by_key
+from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
+from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
+from kschedd.causes.tainted import said, untolerated
+
+Spec = dict[str, Any]
+_PLUGIN: Final = "PodTopologySpread"
+_HARD: Final = "DoNotSchedule"
+_SHOWN: Final = 6
+_UNUSABLE: Final = ("TaintToleration", "NodeUnschedulable", "NodeAffinity")  # whatever room there is
+
+
+def missing_key(case: Case) -> FoundCause | None:
+    """A constraint over a label that no node has which the pod may use."""
+    for place, constraint in _hard(case.pod):
+        key = constraint.topology_key
+        if not case.open or any(key in case.nodes[name].labels for name in case.open):
+            continue
+        there = values_by_key(case.nodes[name].labels for name in case.open)
+        likely = nearest_key(key, there)
+        which = "no node" if case.open == set(case.nodes) else "no node that the pod may use"
+        text = f"the pod is to be spread over `{key}`, and {which} has that label"
+        if likely is None:
+            return FoundCause(
+                "NodeLabelMissing",
+                text,
+                fields=[_field(place)],
+                evidence=[f"labels of the nodes: {some(there, 8)}"],
+                options=[_relaxed([place])],
+            )
+        count = sum(there[likely].values())
+        return FoundCause(
+            "NodeLabelDeprecated" if RENAMED_LABELS.get(key) == likely else "NodeLabelMisspelled",
+            f"{text}; {counted(count, 'node')} {'has' if count == 1 else 'have'} `{likely}`",
+            fields=[_field(place)],
+            options=[
+                RemedyOption(f"spread over {likely}", edit=spec_edit(_with_key(place, likely))),
+                _relaxed([place]),
+            ],
+        )
+    return None
+
+
+def not_spread(case: Case, among: Collection[str]) -> FoundCause | None:
+    """A constraint that turns the pod away from nodes which would do otherwise."""
+    turned_away = [name for name in among if _PLUGIN in case.rejections.get(name, {})]
+    if not turned_away:
+        return None
+    for place, constraint in _hard(case.pod):
+        if not constraint.selector.matches(case.pod.labels):
+            return _selects_others(case, place, constraint)
+    for place, constraint in _hard(case.pod):
+        counts = _counts(case, constraint)
+        if counts and constraint.min_domains > len(counts):
+            return _too_few_domains(case, place, constraint, counts)
+    for place, constraint in _hard(case.pod):
+        counts = _counts(case, constraint)
+        least = min(counts.values(), default=0)
+        over = [
+            name
+            for name in turned_away
+            if counts.get(case.nodes[name].labels.get(constraint.topology_key, ""), 0) + 1 - least > constraint.max_skew
+        ]
+        if over:
+            return _skewed(case, place, constraint, counts)
+    places = [place for place, _ in _hard(case.pod)]
+    return FoundCause(
+        "SpreadConstraints",
+        f"the spread constraints leave no node of the {counted(len(turned_away), 'node')} that would do otherwise",
+        fields=[_field(place) for place in places],
+        options=[_relaxed(places)],
+        certain=False,
+    )
+
+
+def _hard(pod: Pod) -> list[tuple[int, SpreadConstraint]]:
+    constraints = pod.signature.spread_constraints
+    return [(place, each) for place, each in enumerate(constraints) if each.when_unsatisfiable == _HARD]
+
+
+def _field(place: int) -> str:
+    return f"spec.topologySpreadConstraints[{place}]"
+
+
+def _counts(case: Case, constraint: SpreadConstraint) -> dict[str, int]:
+    """By domain the pods that count, as the plugin does: domains of nodes that its policies leave."""
+    key = constraint.topology_key
+    counts: dict[str, int] = {}
+    tainted = case.rejected_by("TaintToleration", "NodeUnschedulable") if constraint.honor_taints else set()
+    table = case.engine.machine.cluster.table
+    for name, node in case.nodes.items():
+        if key not in node.labels or (constraint.honor_affinity and name not in case.selected) or name in tainted:
+            continue
+        those = table.pods[table.row_of[name]]
+        matching = sum(
+            pod.namespace == case.pod.namespace and not pod.deleting and constraint.selector.matches(pod.labels)
+            for pod in those
+        )
+        counts[node.labels[key]] = counts.get(node.labels[key], 0) + matching
+    return counts
+
+
+def _selects_others(case: Case, place: int, constraint: SpreadConstraint) -> FoundCause:
+    """The selector misses the very pods that are to be spread."""
+    labels = case.pod.labels
+    raw = case.workload.pod_spec["topologySpreadConstraints"][place].get("labelSelector") or {}
+    wanted: Mapping[str, str] = raw.get("matchLabels") or {}
+    changed: dict[str, str] = {}
+    for key, value in wanted.items():
+        if labels.get(key) == value:
+            changed[key] = value
+        elif key in labels:
+            changed[key] = labels[key]
+        elif (likely := nearest(key, labels)) is not None:
+            changed[likely] = labels[likely]
+    shown = f"`{constraint.selector}`"
+    options = [_relaxed([place])]
+    if changed and len(changed) == len(wanted):
+        become = ", ".join(f"{key}={value}" for key, value in changed.items())
+        edit = spec_edit(_with(place, "labelSelector", {**raw, "matchLabels": changed}))
+        options.insert(0, RemedyOption(f"select {become}", edit=edit))
+    own = ", ".join(f"{key}={value}" for key, value in labels.items()) or "none"
+    return FoundCause(
+        "SpreadSelectsOthers",
+        f"the spread constraint counts pods with {shown}, and the pod itself has other labels ({own})",
+        fields=[f"{_field(place)}.labelSelector"],
+        evidence=[_told(constraint.topology_key, _counts(case, constraint))],
+        options=options,
+        certain=False,
+    )
+
+
+def _too_few_domains(case: Case, place: int, constraint: SpreadConstraint, counts: Mapping[str, int]) -> FoundCause:
+    key, there = constraint.topology_key, len(counts)
+    return FoundCause(
+        "SpreadTooFewDomains",
+        f"minDomains is {constraint.min_domains}, and there {'is' if there == 1 else 'are'} "
+        f"{counted(there, 'value')} of `{key}` ({some(counts, _SHOWN)}): at most {constraint.max_skew} "
+        f"pod{'' if constraint.max_skew == 1 else 's'} may run in each",
+        fields=[f"{_field(place)}.minDomains"],
+        evidence=[_told(key, counts)],
+        options=[
+            RemedyOption(f"minDomains {there}", edit=spec_edit(_with(place, "minDomains", there))),
+            _relaxed([place]),
+        ],
+    )
+
+
+def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mapping[str, int]) -> FoundCause:
+    key = constraint.topology_key
+    least = min(counts.values())
+    lowest = [domain for domain, count in counts.items() if count == least]
+    blocked = {domain: _blockers(case, key, domain) for domain in lowest}
+    reasons = Counter(reason for said in blocked.values() for reason in said)
+    plugin = reasons.most_common(1)[0][0] if reasons else ""
+    others = [each for other, each in _hard(case.pod) if other != place]
+    why = f": {_in_words(plugin)}" if plugin else ""
+    if not plugin and others:
+        why = f": the constraint over {listed([f'`{each.topology_key}`' for each in others])} keeps it off them"
+    lows = f"`{key}={lowest[0]}` has {counted(least, 'pod')}"
+    if len(lowest) > 1:
+        lows = f"{len(lowest)} values of `{key}` ({some(lowest)}) have {counted(least, 'pod')}"
+    message = (
+        f"maxSkew {constraint.max_skew} over `{key}`: {lows}, and its nodes take no more{why}; everywhere else one "
+        f"more would be too many"
+        if len(lowest) == 1
+        else f"maxSkew {constraint.max_skew} over `{key}`: {lows} each, and their nodes take no more{why}; everywhere "
+        f"else one more would be too many"
+    )
+    options = []
+    if plugin in ("TaintToleration", "NodeUnschedulable") and not constraint.honor_taints:
+        edit = spec_edit(_with(place, "nodeTaintsPolicy", "Honor"))
+        options.append(
+            RemedyOption("leave nodes out whose taints it does not tolerate (nodeTaintsPolicy: Honor)", edit=edit)
+        )
+    options.append(_relaxed([place]))
+    return FoundCause(
+        "SpreadCountsUnusableDomain" if plugin in _UNUSABLE else "SpreadSkewed",
+        message,
+        fields=[_field(place)],
+        evidence=[
+            _told(key, counts),
+            *_taints(case, key, lowest),
+            *(
+                f"{domain}: {', '.join(f'{r} rejects {n}' for r, n in by.items())}"
+                for domain, by in blocked.items()
+                if by
+            ),
+        ],
+        options=options,
+    )
+
+
+def _blockers(case: Case, key: str, domain: str) -> dict[str, str]:
+    """By plugin the nodes of a domain that it rejects, other than for the spread."""
+    found: dict[str, list[str]] = {}
+    for name, node in case.nodes.items():
+        if node.labels.get(key) == domain:
+            for plugin in case.rejections.get(name, {}):
+                if plugin != _PLUGIN:
+                    found.setdefault(plugin, []).append(name)
+    return {plugin: some(names) for plugin, names in sorted(found.items(), key=lambda pair: -len(pair[1]))}
+
+
+def _taints(case: Case, key: str, lowest: Sequence[str]) -> list[str]:
+    """The taints that keep the pod away from the nodes of these domains."""
+    names = [name for name, node in case.nodes.items() if node.labels.get(key) in lowest]
+    taints = sorted({said(taint) for name in names for taint in untolerated(case, name)})
+    return [f"taints there: {', '.join(taints)}"] if taints else []
+
+
+def _in_words(plugin: str) -> str:
+    words = {
+        "TaintToleration": "they have a taint that the pod does not tolerate",
+        "NodeUnschedulable": "they are cordoned",
+        "NodeResourcesFit": "they have no room",
+        "NodeAffinity": "the pod does not select them",
+        "NodePorts": "the host port is taken there",
+    }
+    return words.get(plugin, f"{plugin} rejects them")
+
+
+def _told(key: str, counts: Mapping[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda pair: (pair[1], pair[0]))[:_SHOWN]
+    more = len(counts) - len(ordered)
+    return f"pods by {key}: " + ", ".join(f"{d} {n}" for d, n in ordered) + (f" and {more} more" if more else "")
+
+
+# -- changes ----------------------------------------------------------------------------------------------------------
+
+
+def _relaxed(places: Sequence[int]) -> RemedyOption:
+    def edit(spec: Spec) -> None:
+        for place in places:
+            spec["topologySpreadConstraints"][place]["whenUnsatisfiable"] = "ScheduleAnyway"
+            spec["topologySpreadConstraints"][place].pop("minDomains", None)  # allowed with DoNotSchedule only
+
+    return RemedyOption("spread where possible only (whenUnsatisfiable: ScheduleAnyway)", edit=spec_edit(edit))
+
+
+def _with_key(place: int, key: str) -> Any:
+    return _with(place, "topologyKey", key)
+
+
+def _with(place: int, field: str, value: Any) -> Any:
+    def edit(spec: Spec) -> None:
+        spec["topologySpreadConstraints"][place][field] = value
+
+    return edit

@@ -1,0 +1,243 @@
+"""Steps of a remedy: each is one command in kubectl's grammar, and the calls that the same verb makes.
+
+A change of a manifest is a JSON patch with nothing but the difference. What cannot be changed in place (a Job's
+template, most of a Pod's spec) is replaced whole.
+"""
+
+import copy
+import difflib
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.schemas.kinds import kind_of, lookup
+from kschedd.causes.workload import ExaminedWorkload
+from kschedd.printing import documents
+
+Raw = Mapping[str, Any]
+CallDaemon = Callable[..., Any]
+
+_OF_THE_SERVER: Final = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
+_OF_CONTROLLERS: Final = (
+    "controller-uid",
+    "job-name",
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+)
+#: what the API server fills in. Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go, DefaultTolerationSeconds
+_POD_DEFAULTS: Final[Raw] = {
+    "dnsPolicy": "ClusterFirst",
+    "enableServiceLinks": True,
+    "preemptionPolicy": "PreemptLowerPriority",
+    "restartPolicy": "Always",
+    "schedulerName": "default-scheduler",
+    "securityContext": {},
+    "serviceAccount": "default",
+    "serviceAccountName": "default",
+    "terminationGracePeriodSeconds": 30,
+}
+_CONTAINER_DEFAULTS: Final[Raw] = {
+    "resources": {},
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "volumeMounts": [],
+}
+_ADDED_TOLERATIONS: Final = tuple(
+    {"effect": "NoExecute", "key": f"node.kubernetes.io/{key}", "operator": "Exists", "tolerationSeconds": 300}
+    for key in ("not-ready", "unreachable")
+)
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_OF_BINDING: Final = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/storage-provisioner")
+_PROTECTION: Final = "kubernetes.io/pvc-protection"
+_SHOWN_LINES: Final = 3  # around a difference
+
+
+@attrs.frozen(eq=False)
+class RemedyStep:
+    """`words`: the command without the program; `given`: what it reads from `-f -`; `calls`: what the verb calls.
+
+    `then_s`: how long it takes until the command has ended, where it waits for something."""
+
+    words: tuple[str, ...]
+    calls: Sequence[tuple[str, Raw]]
+    given: str = ""
+    then_s: float = 0.0
+
+    def shell(self, program: str) -> str:
+        """The command for a shell; `program` is kschedd or kubectl."""
+        line = f"{program} {shlex.join(self.words)}"
+        return f"{line} <<'EOF'\n{self.given.rstrip()}\nEOF" if self.given else line
+
+    def run(self, call: CallDaemon) -> None:
+        """Make the calls. Raises RpcError where one is refused."""
+        for method, params in self.calls:
+            call(method, **params)
+
+
+def patched(raw: Raw, operations: Sequence[Raw], subresource: str = "") -> RemedyStep:
+    kind, meta = lookup(str(raw["kind"])), raw["metadata"]
+    place = ("-n", str(meta["namespace"])) if meta.get("namespace") else ()
+    part = ("--subresource", subresource) if subresource else ()
+    text = json.dumps(list(operations), separators=(",", ":"))
+    words = ("patch", kind.singular, str(meta["name"]), *place, *part, "--type", "json", "-p", text)
+    where = {"namespace": meta["namespace"]} if meta.get("namespace") else {}
+    params = {"kind": raw["kind"], "name": meta["name"], **where, "patch": list(operations), "type": "json"}
+    return RemedyStep(words, [("objects.patch", {**params, **({"subresource": subresource} if subresource else {})})])
+
+
+def created(raw: Raw) -> RemedyStep:
+    return RemedyStep(
+        ("create", "-f", "-"), [("objects.create", {"manifest": dict(raw)})], documents.as_yaml(dict(raw))
+    )
+
+
+def uncordoned(node: str) -> RemedyStep:
+    return RemedyStep(("uncordon", node), [("nodes.uncordon", {"name": node})])
+
+
+def deleted(kind: str, namespace: str, names: Sequence[str], *, orphaning: bool = False) -> RemedyStep:
+    """`orphaning`: what the objects own is left."""
+    place = ("-n", namespace) if namespace else ()
+    where: Raw = {"namespace": namespace} if namespace else {}
+    how: Raw = {"propagation": "Orphan"} if orphaning else {}
+    calls = [("objects.delete", {"kind": kind, "name": name, **where, **how}) for name in names]
+    cascade = ("--cascade", "orphan") if orphaning else ()
+    return RemedyStep(("delete", lookup(kind).singular, *names, *place, *cascade), calls)
+
+
+def replaced(raw: Raw) -> RemedyStep:
+    """The object is deleted and created anew."""
+    meta = raw["metadata"]
+    where = {"namespace": meta["namespace"]} if meta.get("namespace") else {}
+    gone = ("objects.delete", {"kind": raw["kind"], "name": meta["name"], **where, "grace_period_s": 0})
+    return RemedyStep(
+        ("replace", "--force", "-f", "-"),
+        [gone, ("objects.create", {"manifest": dict(raw)})],
+        documents.as_yaml(dict(raw)),
+    )
+
+
+# -- a changed workload ---------------------------------------------------------------------------------------------
+
+
+def steps_to(workload: ExaminedWorkload, after: dict[str, Any]) -> list[RemedyStep]:
+    """What makes the workload's manifest so. Pods that wait with the old template are replaced where no controller
+    would do it."""
+    before = workload.obj.raw
+    operations = list(_difference(before, after, ""))
+    if not operations:
+        return []
+    match workload.kind:
+        case "Job":
+            return [replaced(as_new(after))]
+        case "Pod":
+            if all(_allowed_of_pod(operation) for operation in operations):
+                return [patched(before, operations)]
+            return [replaced(as_new(after))]
+        case "StatefulSet" | "ReplicaSet" | "ReplicationController" if workload.pending and _of_template(operations):
+            # Their controllers keep a pod that is not ready, or every pod, when the template changes.
+            names = [pod.name for pod in workload.pending]
+            return [patched(before, operations), deleted("Pod", workload.obj.namespace, names)]
+    return [patched(before, operations)]
+
+
+def _of_template(operations: Sequence[Raw]) -> bool:
+    return any(str(operation["path"]).startswith("/spec/template") for operation in operations)
+
+
+def _allowed_of_pod(operation: Raw) -> bool:
+    path = str(operation["path"])
+    return (path.startswith(("/spec/tolerations", "/metadata/")) and operation["op"] == "add") or (
+        path.startswith("/spec/schedulingGates") and operation["op"] == "remove"
+    )
+
+
+def as_new(raw: Raw) -> dict[str, Any]:
+    """The manifest as somebody would write it: without what the server and the controllers have added."""
+    made: dict[str, Any] = copy.deepcopy(dict(raw))
+    made.pop("status", None)
+    meta = made["metadata"] = {key: value for key, value in made["metadata"].items() if key not in _OF_THE_SERVER}
+    (meta.get("annotations") or {}).pop(_LAST_APPLIED, None)
+    spec = made.get("spec") or {}
+    if made["kind"] == "PersistentVolumeClaim":
+        _without_binding(meta, spec)
+    if made["kind"] == "Job":
+        spec.pop("selector", None)
+        for part in (meta, (spec.get("template") or {}).get("metadata") or {}):
+            part["labels"] = {k: v for k, v in (part.get("labels") or {}).items() if k not in _OF_CONTROLLERS}
+            if not part["labels"]:
+                del part["labels"]
+    if made["kind"] == "Pod":
+        spec["volumes"] = [
+            v for v in spec.get("volumes") or () if not str(v.get("name")).startswith("kube-api-access-")
+        ]
+        for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+            mounts = container.get("volumeMounts") or ()
+            container["volumeMounts"] = [m for m in mounts if not str(m.get("name")).startswith("kube-api-access-")]
+        _without_defaults(spec)
+    for part in (meta, spec):
+        for field in [field for field, value in part.items() if value in ({}, [], None)]:
+            del part[field]
+    return made
+
+
+def _without_defaults(spec: dict[str, Any]) -> None:
+    """Take out of a pod's spec what the API server fills in for everybody."""
+    for field, value in _POD_DEFAULTS.items():
+        if spec.get(field) == value:
+            del spec[field]
+    spec.pop("priority", None)  # follows from priorityClassName
+    spec["tolerations"] = [each for each in spec.get("tolerations") or () if each not in _ADDED_TOLERATIONS]
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        for field, value in _CONTAINER_DEFAULTS.items():
+            if container.get(field) == value:
+                del container[field]
+
+
+def _without_binding(meta: dict[str, Any], spec: dict[str, Any]) -> None:
+    """Take out of a claim what the volume controller, the scheduler and the API server have added."""
+    spec.pop("volumeName", None)
+    annotations, finalizers = meta.pop("annotations", None) or {}, meta.pop("finalizers", None) or ()
+    if left := {name: text for name, text in annotations.items() if not name.startswith(_OF_BINDING)}:
+        meta["annotations"] = left
+    if kept := [name for name in finalizers if name != _PROTECTION]:
+        meta["finalizers"] = kept
+
+
+def diff(before: Raw, after: Raw) -> str:
+    """The change as a unified diff of the manifest."""
+    kind = kind_of(before)
+    name = f"{kind.singular}/{before['metadata']['name']}"
+    texts = [documents.as_yaml({"spec": raw.get("spec") or {}}).splitlines(keepends=True) for raw in (before, after)]
+    return "".join(difflib.unified_diff(texts[0], texts[1], name, name, n=_SHOWN_LINES))
+
+
+def _difference(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
+    """The operations of a JSON patch that leads from one to the other."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in before:
+            inner = f"{path}/{_escaped(key)}"
+            if key not in after:
+                yield {"op": "remove", "path": inner}
+            else:
+                yield from _difference(before[key], after[key], inner)
+        for key in after:
+            if key not in before:
+                yield {"op": "add", "path": f"{path}/{_escaped(key)}", "value": after[key]}
+    elif isinstance(before, Sequence) and isinstance(after, list) and not isinstance(before, str):
+        if len(before) > len(after):
+            yield {"op": "replace", "path": path, "value": after}
+            return
+        for place, (old, new) in enumerate(zip(before, after, strict=False)):
+            yield from _difference(old, new, f"{path}/{place}")
+        for new in after[len(before) :]:
+            yield {"op": "add", "path": f"{path}/-", "value": new}
+    elif before != after:
+        yield {"op": "replace", "path": path, "value": after}
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

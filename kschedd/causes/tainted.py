@@ -1,0 +1,238 @@
+"""Causes in taints and cordons: every node that the pod selects turns it away."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
+from kschedd.causes.answers import ObjectNamed
+from kschedd.causes.case import Case, counted, every, listed, some
+from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, spec_edit
+from kschedd.causes.near import nearest
+from kschedd.causes.steps import uncordoned
+
+Spec = dict[str, Any]
+_CORDONED: Final = "node.kubernetes.io/unschedulable"
+_CONDITIONS: Final = "node.kubernetes.io/"
+_OF_CLOUD: Final = "node.cloudprovider.kubernetes.io/"
+#: taints with a plain purpose; a pod that needs nothing of such a node is not meant for it
+_CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+
+
+@attrs.frozen
+class _Pool:
+    """Nodes with the same taints that the pod does not tolerate. `taints` may hold the cordon."""
+
+    taints: tuple[Taint, ...]
+    nodes: tuple[str, ...]
+
+    @property
+    def cordoned(self) -> bool:
+        return any(taint.key == _CORDONED for taint in self.taints)
+
+    @property
+    def broken(self) -> bool:
+        """Whether a condition of the nodes is the reason, which nobody would tolerate."""
+        return any(taint.key.startswith((_CONDITIONS, _OF_CLOUD)) and taint.key != _CORDONED for taint in self.taints)
+
+    @property
+    def control_plane(self) -> bool:
+        return any(taint.key in _CONTROL_PLANE for taint in self.taints)
+
+    @property
+    def dedicated(self) -> tuple[Taint, ...]:
+        """Taints that somebody put on the nodes for a purpose."""
+        return tuple(t for t in self.taints if not t.key.startswith((_CONDITIONS, _OF_CLOUD)))
+
+
+def all_tainted(case: Case, among: set[str] | None = None) -> FoundCause | None:
+    """Why the nodes that the pod selects turn it away; None if one of them does not.
+
+    `among`: of these only, which have what the pod asks for.
+    """
+    chosen = case.reachable if among is None else case.selected & among
+    if not chosen or chosen & case.open:
+        return None
+    pools = _pools(case, chosen)
+    near = near_toleration(case, pools)
+    if near is not None:
+        return near
+    narrowed = chosen < set(case.nodes)
+    usual = [pool for pool in pools if not pool.control_plane] or pools
+    cordoned = [pool for pool in usual if pool.cordoned and not pool.dedicated and not pool.broken]
+    broken = [pool for pool in usual if pool.broken and not pool.dedicated]
+    dedicated = [pool for pool in usual if pool.dedicated and not pool.broken and not pool.cordoned]
+    # Ordinary nodes that are out of use are what is missed first, unless the pod names the pool that it is for.
+    if cordoned and not (narrowed and dedicated and not broken):
+        return _cordoned(case, cordoned, broken, narrowed)
+    if broken:
+        return _broken(case, broken)
+    return _untolerated(case, dedicated or pools, narrowed)
+
+
+def _pools(case: Case, names: Iterable[str]) -> list[_Pool]:
+    by_taints: dict[tuple[Taint, ...], list[str]] = {}
+    for name in names:
+        by_taints.setdefault(tuple(untolerated(case, name)), []).append(name)
+    pools = [_Pool(taints, tuple(sorted(nodes))) for taints, nodes in by_taints.items()]
+    return sorted(pools, key=lambda pool: (-len(pool.nodes), pool.nodes))
+
+
+def untolerated(case: Case, name: str) -> Iterator[Taint]:
+    """The taints of a node that keep the pod away; of a cordoned one without its taint, the cordon."""
+    node, tolerations = case.nodes[name], case.pod.pod_spec.tolerations
+    keys = set()
+    for taint in node.taints:
+        if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any(each.tolerates(taint) for each in tolerations):
+            keys.add(taint.key)
+            yield taint
+    cordon = Taint(_CORDONED, "", NO_SCHEDULE)
+    if node.unschedulable and _CORDONED not in keys and not any(each.tolerates(cordon) for each in tolerations):
+        yield cordon
+
+
+def said(taint: Taint) -> str:
+    """`dedicated=gpu:NoSchedule`, as kubectl writes it."""
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
+
+
+def tolerating(taints: Sequence[Taint]) -> RemedyOption:
+    def edit(spec: Spec) -> None:
+        spec["tolerations"] = [*(spec.get("tolerations") or ()), *map(_toleration, taints)]
+
+    return RemedyOption(f"tolerate {listed([said(taint) for taint in taints])}", edit=spec_edit(edit))
+
+
+def _toleration(taint: Taint) -> dict[str, Any]:
+    if not taint.value:
+        return {"key": taint.key, "operator": "Exists", "effect": taint.effect}
+    return {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+
+
+# -- a toleration that was meant for a taint ------------------------------------------------------------------------
+
+
+def meant_for(case: Case, names: Iterable[str]) -> FoundCause | None:
+    """A toleration that was meant for the taints of these nodes, and misses them."""
+    return near_toleration(case, _pools(case, names))
+
+
+def near_toleration(case: Case, pools: Sequence[_Pool]) -> FoundCause | None:
+    """A toleration that misses a taint by its spelling, its value or its effect."""
+    own = [each for each in case.pod.pod_spec.tolerations if each.key and not each.key.startswith(_CONDITIONS)]
+    used = [each for each in own if any(each.tolerates(taint) for node in case.nodes.values() for taint in node.taints)]
+    for pool in pools:
+        pairs = [(taint, _meant(taint, [each for each in own if each not in used])) for taint in pool.taints]
+        if not pairs or any(toleration is None for _, toleration in pairs):
+            continue
+        replaced = [(toleration, taint) for taint, toleration in pairs if toleration is not None]
+        toleration, taint = replaced[0]
+        return FoundCause(
+            "TolerationMismatch",
+            f"the pod tolerates `{_said(toleration)}`, but the taint on {counted(len(pool.nodes), 'node')} is "
+            f"`{said(taint)}`",
+            [ObjectNamed("Node", "", name) for name in pool.nodes[:3]],
+            ["spec.tolerations"],
+            [f"nodes with the taint: {some(pool.nodes)}"],
+            [RemedyOption(f"tolerate {said(taint)} instead", edit=spec_edit(_replacing(replaced)))],
+        )
+    return None
+
+
+def _meant(taint: Taint, tolerations: Sequence[Toleration]) -> Toleration | None:
+    """The toleration that may be meant for the taint."""
+    for each in tolerations:
+        same_key = each.key == taint.key
+        near_key = same_key or nearest(each.key, [taint.key]) is not None
+        wrong_value = each.operator != "Exists" and each.value != taint.value
+        near_value = not wrong_value or same_key or nearest(each.value, [taint.value]) is not None
+        if near_key and near_value:
+            return each
+    return None
+
+
+def _said(toleration: Toleration) -> str:
+    value = f"={toleration.value}" if toleration.value else ""
+    return f"{toleration.key}{value}{f':{toleration.effect}' if toleration.effect else ''}"
+
+
+def _replacing(pairs: Sequence[tuple[Toleration, Taint]]) -> Any:
+    def edit(spec: Spec) -> None:
+        for toleration, taint in pairs:
+            for place, raw in enumerate(spec["tolerations"]):
+                if raw.get("key") == toleration.key and (raw.get("effect") or "") == toleration.effect:
+                    spec["tolerations"][place] = _toleration(taint)
+                    break
+
+    return edit
+
+
+# -- which taints, and what to do about them ------------------------------------------------------------------------
+
+
+def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCause:
+    first = pools[0]
+    taints = f"`{'`, `'.join(map(said, first.taints))}`"
+    if narrowed or len(pools) == 1:
+        nodes = counted(len(first.nodes), "node")
+        whole = (
+            f"{every(len(first.nodes))} that the pod selects have" if narrowed else f"{every(len(first.nodes))} have"
+        )
+        if len(first.nodes) == 1:
+            whole = f"the only node that the pod selects, {first.nodes[0]}, has" if narrowed else "the only node has"
+        if len(pools) > 1:
+            whole = f"all nodes that the pod selects are tainted: {nodes} have"
+        message = f"{whole} the taint {taints}, which it does not tolerate"
+    else:
+        parts = [f"`{'`, `'.join(map(said, pool.taints))}` ({counted(len(pool.nodes), 'node')})" for pool in pools[:4]]
+        message = f"{every(len(case.nodes))} are tainted, and the pod tolerates none of {listed(parts)}"
+    return FoundCause(
+        "TolerationMissing",
+        message,
+        [ObjectNamed("Node", "", name) for name in first.nodes[:3]],
+        ["spec.tolerations"],
+        [f"{', '.join(map(said, pool.taints))}: {some(pool.nodes)}" for pool in pools[:4]],
+        [tolerating(pool.dedicated) for pool in pools[:3] if pool.dedicated and not pool.cordoned],
+        certain=narrowed or len(pools) == 1,
+    )
+
+
+def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narrowed: bool) -> FoundCause:
+    names = sorted(name for pool in pools for name in pool.nodes)
+    which = " that the pod may use" if narrowed or len(names) < len(case.nodes) else ""
+    whole = f"{every(len(names))}{which} are cordoned" if len(names) > 1 else ""
+    message = whole or f"the only node{which}, {names[0]}, is cordoned"
+    if broken:
+        count = sum(len(pool.nodes) for pool in broken)
+        message = f"{message}; {counted(count, 'other')} are not ready"
+    everywhere = [uncordoned(name) for name in names]
+    options = [RemedyOption(f"uncordon {names[0]}", CHANGE_NODE, steps=everywhere[:1], target=f"node/{names[0]}")]
+    if len(names) > 1:
+        options.append(
+            RemedyOption(f"uncordon {some(names)}", CHANGE_NODE, steps=everywhere, target=f"node/{names[0]}")
+        )
+    return FoundCause(
+        "NodesCordoned",
+        message,
+        [ObjectNamed("Node", "", name) for name in names[:3]],
+        [],
+        [f"cordoned: {some(names, 5)}"],
+        options,
+    )
+
+
+def _broken(case: Case, pools: Sequence[_Pool]) -> FoundCause:
+    names = sorted(name for pool in pools for name in pool.nodes)
+    taints = sorted({said(taint) for pool in pools for taint in pool.taints})
+    rest = "" if len(names) == len(case.nodes) else " that the pod may use"
+    return FoundCause(
+        "NodesNotReady",
+        f"{every(len(names))}{rest} are out of order: {listed([f'`{text}`' for text in taints])}"
+        if len(names) > 1
+        else f"the only node{rest}, {names[0]}, is out of order: {listed([f'`{text}`' for text in taints])}",
+        [ObjectNamed("Node", "", name) for name in names[:3]],
+        [],
+        [some(names, 5), *(f"{text}: the taint goes when the node's condition does" for text in taints)],
+        certain=True,
+    )

@@ -1,0 +1,131 @@
+"""Trials of whole remedies: the commands are run on a fork of the cluster, and its time passes.
+
+What counts is the whole workload: every replica it wants has a node within 300 s, and the same pods still have it two
+minutes later; and nothing else lost its node or was left without one that would have kept it otherwise. What would have
+happened anyway is known from a fork in which nothing was done (`baseline`).
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.causes.steps import RemedyStep
+from kschedd.causes.workload import ExaminedWorkload, workload_of
+from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
+from kschedd.service.errors import RpcError
+
+PATIENCE_S: Final = 300.0  # of virtual time
+_LONGEST: Final = 200  # of a refusal
+_STAYS_S: Final = 120.0  # more, in which nothing may change
+
+
+@attrs.frozen(eq=False)
+class TrialOutcome:
+    """`wanted` and `scheduled`: pods of the workload. `refused`: why a command was refused; "" if none was."""
+
+    wanted: int
+    scheduled: int
+    stays: bool  # the same pods were scheduled over the second half of the time
+    pending: int = 0
+    displaced: Sequence[str] = ()
+    refused: str = ""
+    placed: Mapping[str, str] = attrs.field(factory=dict)  # node by pod of others, at the end
+
+    @property
+    def solves(self) -> bool:
+        return (
+            not self.refused
+            and self.stays
+            and not self.pending
+            and 0 < self.wanted <= self.scheduled
+            and not self.displaced
+        )
+
+    @property
+    def why_not(self) -> str:
+        if self.refused:
+            first = self.refused.splitlines()[0]
+            return f"refused: {first[:_LONGEST]}{'...' if len(first) > _LONGEST else ''}"
+        if self.scheduled < self.wanted or self.pending:
+            return f"{self.scheduled} of {self.wanted} pods were scheduled, {self.pending} pending"
+        if not self.stays:
+            return "the pods did not stay: they were replaced again"
+        return f"{len(self.displaced)} other pods lost their node or got none"
+
+
+class Trials:
+    """Runs trials of one cluster. Owns its forks, each of which ends with its trial.
+
+    `moving`: uids of pods that may move."""
+
+    def __init__(
+        self,
+        cluster: VirtualCluster,
+        workload: ExaminedWorkload,
+        methods: MethodsOf,
+        check: Callable[[], None],
+        moving: Collection[str] = (),
+    ) -> None:
+        self._cluster = cluster
+        self._workload = workload
+        self._methods = methods
+        self._check = check
+        self._baseline: TrialOutcome | None = None
+        mine = {pod.uid for pod in workload.pods} | set(moving)
+        #: pods of other workloads; the later ones have names that differ from run to run
+        self._others = [pod.key for pod in cluster.engine.store.list("Pod") if pod.uid not in mine]
+        self.count = 0
+
+    @property
+    def baseline(self) -> TrialOutcome:
+        """What comes of doing nothing."""
+        if self._baseline is None:
+            self._baseline = self._run(())
+        return self._baseline
+
+    def run(self, steps: Sequence[RemedyStep]) -> TrialOutcome:
+        outcome = self._run(steps)
+        if not outcome.solves:
+            return outcome
+        # Only what works is worth the time of a comparison.
+        kept = self.baseline.placed
+        lost = [key for key in self._others if key in kept and outcome.placed.get(key) != kept[key]]
+        return attrs.evolve(outcome, displaced=sorted(lost))
+
+    def _run(self, steps: Sequence[RemedyStep]) -> TrialOutcome:
+        self.count += 1
+        cluster = VirtualCluster(resumed=self._cluster.engine.snapshot())
+        try:
+            daemon = VirtualDaemon(cluster, self._methods)
+            for step in steps:
+                try:
+                    step.run(daemon.perform)
+                    if step.then_s:
+                        cluster.engine.advance(cluster.engine.now + step.then_s, self._check)
+                except RpcError as refusal:
+                    return TrialOutcome(self._workload.wanted, 0, False, refused=str(refusal))
+            engine = cluster.engine
+            began = engine.now
+            engine.run_to_rest(PATIENCE_S, self._check)
+            before = {pod.uid for pod in self._now(cluster).scheduled}
+            engine.advance(max(engine.now, began + PATIENCE_S) + _STAYS_S, self._check)
+            now = self._now(cluster)
+            mine = {pod.uid for pod in now.pods}
+            placed = {
+                pod.key: pod.node_name
+                for pod in engine.store.list("Pod")
+                if isinstance(pod, Pod) and pod.node_name and pod.uid not in mine and not pod.finished
+            }
+            after = {pod.uid for pod in now.scheduled}
+            return TrialOutcome(now.wanted, len(after), after <= before, len(now.pending), placed=placed)
+        finally:
+            cluster.engine.close()
+
+    def _now(self, cluster: VirtualCluster) -> ExaminedWorkload:
+        obj = self._workload.obj
+        found = cluster.engine.store.find(obj.kind, obj.namespace, obj.name)
+        if found is None:
+            return ExaminedWorkload(obj, ())
+        return workload_of(cluster.engine.store, found)

@@ -1,0 +1,177 @@
+"""Causes in volumes that are in use: by the one pod that may, or as many as the driver of a node can attach."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.pods import Pod
+from kschedd.api.similar_nodes import similar_csi_node
+from kschedd.causes.amounts import created_node
+from kschedd.causes.answers import ObjectNamed
+from kschedd.causes.case import Case, counted, every, some
+from kschedd.causes.claims import ClaimUse, as_many_as_scheduled, claims_of
+from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named
+from kschedd.causes.steps import RemedyStep, created
+from kschedd.causes.workload import workload_of
+from kschedd.storage.attachable import Attachable, Storage, limits
+from kschedd.storage.claims import claims_named, volume_of
+
+Spec = dict[str, Any]
+_LIMITS: Final = "NodeVolumeLimits"
+_RESTRICTIONS: Final = "VolumeRestrictions"
+_IN_USE: Final = "ReadWriteOncePod"
+_TOO_MANY: Final = "node(s) exceed max volume count"
+_MOST_NODES: Final = 16
+
+
+def claim_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
+    """Return the ReadWriteOncePod claim that another pod uses; None if there is none."""
+    if not any(_IN_USE in r for n in among for r in case.rejections.get(n, {}).get(_RESTRICTIONS, ())):
+        return None
+    for use in claims_of(case):
+        if use.claim is None or _IN_USE not in (use.claim.spec.get("accessModes") or ()):
+            continue
+        users = [pod for pod in _placed(case) if use.name in claims_named(pod)]
+        if users:
+            return _in_use(case, use, users)
+    return None
+
+
+def _placed(case: Case) -> list[Pod]:
+    return [
+        pod
+        for pod in case.store.list("Pod", case.pod.namespace)
+        if isinstance(pod, Pod) and pod.node_name and not pod.finished
+    ]
+
+
+def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
+    workload, user = case.workload, users[0]
+    mine = {pod.uid for pod in workload.pods}
+    assert use.claim is not None, "a claim in use is there"
+    objects = [named(use.claim), named(user)]
+    fields = ["spec.accessModes of the claim"]
+    text = f"{use} has the access mode ReadWriteOncePod, and pod {user.key} on {user.node_name} uses it"
+    if user.uid not in mine:
+        owner = workload_of(case.store, user)
+        return FoundCause(
+            "ClaimInUse",
+            f"{text}{'' if owner.kind == 'Pod' else f' (of {owner.label})'}: one pod at a time may",
+            objects,
+            fields,
+        )
+
+    def alone(manifest: dict[str, Any], spec: Spec) -> None:
+        manifest["spec"]["replicas"] = 1
+
+    scales = "replicas" in workload.spec
+    return FoundCause(
+        "ClaimInUse",
+        f"{text}: one pod at a time may, and {counted(workload.wanted, 'replica')} are to",
+        objects,
+        [*fields, "spec.replicas"],
+        options=[RemedyOption("1 replica", edit=alone, less=True)] if scales else [],
+    )
+
+
+# -- limits of nodes --------------------------------------------------------------------------------------------------
+
+
+def volume_limit(case: Case, among: Collection[str]) -> FoundCause | None:
+    """Return that nodes' CSI driver can attach no further volume, or is missing; None if neither is so."""
+    said = {name: case.rejections.get(name, {}).get(_LIMITS, ()) for name in among}
+    full = sorted(name for name, reasons in said.items() if _TOO_MANY in reasons)
+    if full:
+        return _at_limit(case, full)
+    lacking = sorted(name for name, reasons in said.items() if any("CSI driver is not" in r for r in reasons))
+    return _without_driver(case, lacking) if lacking else None
+
+
+def _at_limit(case: Case, full: Sequence[str]) -> FoundCause:
+    wanted = _drivers(case)
+    at_most = {name: _limits_of(case, name) for name in full}
+    driver = next((d for d in wanted if any(d in at_most[name] for name in full)), next(iter(wanted), ""))
+    most = Counter(at_most[name].get(driver) for name in full).most_common(1)[0][0]
+    waiting = max(1, len(case.workload.pending))
+    each = max(1, (most or 1) // max(1, wanted.get(driver, 1)))
+    return FoundCause(
+        "NodeVolumeLimit",
+        f"{every(len(full))} that would do {'has' if len(full) == 1 else 'have'} as many volumes as driver {driver} "
+        f"can attach "
+        f"({most} each)",
+        [ObjectNamed("CSINode", "", name) for name in full[:3]],
+        ["spec.volumes"],
+        [
+            f"at the limit: {some(full)}",
+            *_idle_attachments(case, full, driver),
+        ],
+        [
+            *_more_nodes(case, full[-1], min(-(-waiting // each), _MOST_NODES)),
+            *as_many_as_scheduled(case),
+        ],
+    )
+
+
+def _drivers(case: Case) -> Counter[str]:
+    """By driver how many volumes the pod has."""
+    objects = (case.store.list(kind) for kind in ("PersistentVolumeClaim", "PersistentVolume", "StorageClass"))
+    claims, volumes, classes = ({each.key: each for each in listed_} for listed_ in objects)
+    found = Storage(claims, volumes, classes).attachables(case.pod, new=True)
+    return Counter(each.driver for each in found if isinstance(each, Attachable))
+
+
+def _limits_of(case: Case, node: str) -> Mapping[str, int]:
+    csi_node = case.store.find("CSINode", "", node)
+    return {} if csi_node is None else limits(csi_node)
+
+
+def _idle_attachments(case: Case, full: Sequence[str], driver: str) -> list[str]:
+    """VolumeAttachments for which no pod is on the node: they count as well."""
+    used = {
+        (pod.node_name, volume_of(claim))
+        for pod in case.store.list("Pod")
+        if isinstance(pod, Pod) and pod.node_name in full
+        for name in claims_named(pod)
+        if (claim := case.store.find("PersistentVolumeClaim", pod.namespace, name)) is not None
+    }
+    idle = [
+        each
+        for each in case.store.list("VolumeAttachment")
+        if each.spec.get("attacher") == driver
+        and each.spec.get("nodeName") in full
+        and (each.spec.get("nodeName"), (each.spec.get("source") or {}).get("persistentVolumeName")) not in used
+    ]
+    names = some([each.name for each in idle])
+    return (
+        [f"{counted(len(idle), 'VolumeAttachment')} without a pod on the node count as well: {names}"] if idle else []
+    )
+
+
+def _more_nodes(case: Case, like: str, count: int) -> list[RemedyOption]:
+    steps: list[RemedyStep] = []
+    csi_node = case.store.find("CSINode", "", like)
+    for place in range(count):
+        step = created_node(case, case.nodes[like].raw, place)
+        steps.append(step)
+        name = str(step.calls[0][1]["manifest"]["metadata"]["name"])
+        if csi_node is not None:
+            steps.append(created(similar_csi_node(csi_node.raw, name)))
+    return [RemedyOption(f"add {counted(count, 'node')} like {like}", ADD_OBJECT, steps=steps, target=f"node/{like}")]
+
+
+def _without_driver(case: Case, lacking: Sequence[str]) -> FoundCause:
+    reasons = [r for n in lacking for r in case.rejections[n][_LIMITS]]
+    driver = reasons[0].partition(" CSI driver")[0]
+    having = sorted(name for name in case.nodes if _has_driver(case, name, driver))
+    return FoundCause(
+        "DriverMissingOnNodes",
+        f"CSI driver {driver} is not installed on the {counted(len(lacking), 'node')} that would do",
+        [ObjectNamed("CSIDriver", "", driver), *(ObjectNamed("CSINode", "", name) for name in lacking[:3])],
+        ["spec.volumes"],
+        [f"nodes without it: {some(lacking)}", f"nodes with it: {some(having) if having else 'none'}"],
+    )
+
+
+def _has_driver(case: Case, name: str, driver: str) -> bool:
+    csi_node = case.store.find("CSINode", "", name)
+    return csi_node is not None and any(d.get("name") == driver for d in csi_node.spec.get("drivers") or ())

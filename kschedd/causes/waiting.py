@@ -1,0 +1,240 @@
+"""Causes in the pod's way through the scheduler: nobody schedules it, it is held back, or it only has to wait."""
+
+from typing import Any, Final
+
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.terms import NO_EXECUTE
+from kschedd.api.text.times import seconds
+from kschedd.causes.answers import ObjectNamed
+from kschedd.causes.case import Case, counted, some
+from kschedd.causes.creating import is_ready
+from kschedd.causes.findings import FoundCause, RemedyOption, named, spec_edit
+from kschedd.causes.near import nearest
+from kschedd.causes.tainted import said
+from kschedd.causes.workload import ExaminedWorkload
+from kschedd.printing.columns.ages import span
+from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
+from kschedd.simulate.engine import Engine
+
+Spec = dict[str, Any]
+_GATES: Final = "SchedulingGates"
+
+
+def unknown_scheduler(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> FoundCause | None:
+    """The pod names a scheduler that no profile here is."""
+    profiles = sorted(engine.machine.schedulers)
+    wanted = pod.scheduler_name
+    if wanted in profiles:
+        return None
+    likely = nearest(wanted, profiles)
+
+    def renamed(spec: Spec) -> None:
+        if (likely or profiles[0]) == "default-scheduler":
+            spec.pop("schedulerName", None)
+        else:
+            spec["schedulerName"] = likely or profiles[0]
+
+    hint = f" ({likely}?)" if likely else f"; the schedulers here are {some(profiles)}"
+    return FoundCause(
+        "SchedulerNameUnknown",
+        f"schedulerName {wanted} is handled by nobody{hint}",
+        [named(workload.obj)],
+        [f"{'.'.join(workload.path)}.schedulerName"],
+        options=[RemedyOption(f"schedulerName {likely or profiles[0]}", edit=spec_edit(renamed))],
+        certain=likely is not None,
+    )
+
+
+def gated(case: Case) -> FoundCause | None:
+    """A PreEnqueue plugin holds the pod back, mostly for its scheduling gates."""
+    by = case.explanation.gated_by
+    if by is None:
+        return None
+    gates = case.pod.pod_spec.scheduling_gates
+    if by.plugin != _GATES or not gates:
+        return FoundCause(
+            "HeldBack",
+            f"{by.plugin} keeps the pod out of the queue: {', '.join(by.reasons)}",
+            [named(case.pod)],
+            certain=False,
+        )
+    names = f"`{'`, `'.join(gates)}`"
+    return FoundCause(
+        "SchedulingGated",
+        f"the scheduling gate{'s' * (len(gates) > 1)} {names} {'have' if len(gates) > 1 else 'has'} not been removed: "
+        f"whoever set {'them removes them' if len(gates) > 1 else 'it removes it'} when the time has come",
+        [named(case.pod)],
+        [f"{'.'.join(case.workload.path)}.schedulingGates"],
+        passing=True,
+    )
+
+
+def nominated(case: Case) -> FoundCause | None:
+    """Preemption has made room, or is about to: the pod waits for other pods to be gone."""
+    node = case.pod.nominated_node_name
+    if node and node in case.nodes:
+        going = [pod for pod in case.store.pods_on(node) if pod.deleting and not pod.finished]
+        if going:
+            return _for_victims(case, node, going)
+    preemption = case.explanation.preemption
+    if preemption is not None and preemption.victims:
+        return FoundCause(
+            "WaitsForVictims",
+            f"its next attempt preempts {some(preemption.victims)} on {preemption.node}",
+            [ObjectNamed("Node", "", preemption.node)],
+            passing=True,
+        )
+    return None
+
+
+def _for_victims(case: Case, node: str, going: list[Pod]) -> FoundCause:
+    now = case.engine.now
+    left = max((seconds(pod.deletion_timestamp) or now) for pod in going) - now
+    until = f" ({span(max(0.0, left))} left)" if left > 0 else ""
+    return FoundCause(
+        "WaitsForVictims",
+        f"nominated to {node}, waiting for {some([pod.key for pod in going])} to terminate{until}",
+        [ObjectNamed("Node", "", node), *(named(pod) for pod in going[:3])],
+        passing=True,
+    )
+
+
+def fits_now(case: Case) -> FoundCause | None:
+    """The pod would be placed if it were tried: it waits for its turn, or nothing has woken it."""
+    explanation = case.explanation
+    if explanation.message or not (explanation.chosen or explanation.ties):
+        return None
+    engine, where = case.engine, explanation.chosen or explanation.ties[0]
+    if explanation.pod_group:
+        return FoundCause(
+            "WaitsForPodGroup",
+            f"by itself it would fit (on {where}); it is tried together with the other pods of PodGroup "
+            f"{explanation.pod_group}, of which not enough fit",
+            [ObjectNamed("PodGroup", *explanation.pod_group.split("/", 1))],
+            passing=True,
+        )
+    stop = engine.driver.debugger.stop
+    if stop is not None:
+        return FoundCause(
+            "SchedulingStopped",
+            f"it fits (on {where}), but scheduling is stopped: {stop.why}",
+            [named(case.pod)],
+            passing=True,
+        )
+    entry = engine.queue.entry(case.pod.key)
+    if entry is None or entry.place in (SubQueue.ACTIVE, SubQueue.IN_FLIGHT):
+        return FoundCause("OnlyTimeHelps", f"it fits (on {where}) and is tried next", [named(case.pod)], passing=True)
+    return _asleep(case, entry, where)
+
+
+def _asleep(case: Case, entry: QueuedPod, where: str) -> FoundCause:
+    engine = case.engine
+    if entry.place in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF):
+        left = max(0.0, (engine.queue.backoff_until(entry) - engine.now_ns) / SECOND)
+        return FoundCause(
+            "OnlyTimeHelps",
+            f"it fits now (on {where}) and is tried again in {span(left)}, when its back-off ends",
+            [named(case.pod)],
+            passing=True,
+        )
+    longest_s = engine.queue.settings.max_in_unschedulable / SECOND
+    left = max(0.0, (entry.timestamp - engine.now_ns) / SECOND + longest_s)
+    plugins = sorted(entry.unschedulable_plugins)
+    return FoundCause(
+        "OnlyTimeHelps",
+        f"it would fit now (on {where}), but is asleep among the unschedulable pods: no event since its last attempt "
+        f"woke it (kubernetes#141354); it is tried again {span(longest_s)} after that attempt, in {span(left)}",
+        [named(case.pod)],
+        evidence=[f"it is woken by events that matter to {some(plugins)}"] if plugins else [],
+        passing=True,
+    )
+
+
+# -- pods that have a node --------------------------------------------------------------------------------------------
+
+
+def evicted_soon(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
+    """Pods on nodes with a NoExecute taint that they tolerate for a time only."""
+    for pod in workload.scheduled:
+        row = engine.machine.cluster.table.row_of.get(pod.node_name)
+        node = None if row is None else engine.machine.cluster.table.nodes[row]
+        if node is None:
+            return _missing_node(workload, pod)
+        for taint in node.taints:
+            if taint.effect != NO_EXECUTE:
+                continue
+            limited = [t for t in pod.pod_spec.tolerations if t.tolerates(taint)]
+            if limited and all(t.seconds is not None for t in limited):
+                return _evicted_soon(engine, workload, pod, said(taint), min(t.seconds or 0 for t in limited))
+    return None
+
+
+def _evicted_soon(engine: Engine, workload: ExaminedWorkload, pod: Pod, taint: str, limit_s: int) -> FoundCause:
+    began = _placed_at(pod)
+    left = limit_s if began is None else max(0.0, began + limit_s - engine.now)
+    own = [t for t in workload.pod_spec.get("tolerations") or () if t.get("tolerationSeconds") is not None]
+
+    def for_good(spec: Spec) -> None:
+        for each in spec.get("tolerations") or ():
+            each.pop("tolerationSeconds", None)
+
+    again = ""
+    if own:
+        again = ", and may return here, since it tolerates the taint: a loop"
+    return FoundCause(
+        "EvictedInALoop" if own else "EvictedSoon",
+        f"{pod.key} is evicted from {pod.node_name} in {span(left)} (taint {taint}, "
+        f"tolerationSeconds {limit_s}){again}",
+        [named(pod), ObjectNamed("Node", "", pod.node_name)],
+        [f"{'.'.join(workload.path)}.tolerations"],
+        options=[RemedyOption("tolerate the taint without a limit", edit=spec_edit(for_good))] if own else [],
+        passing=not own,
+    )
+
+
+def _placed_at(pod: Pod) -> float | None:
+    for condition in pod.status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
+            return seconds(condition.get("lastTransitionTime"))
+    return None
+
+
+def _missing_node(workload: ExaminedWorkload, pod: Pod) -> FoundCause:
+    return FoundCause(
+        "NodeMissing",
+        f"{pod.key} is on {pod.node_name}, and there is no such node: nothing runs it",
+        [named(pod), ObjectNamed("Node", "", pod.node_name)],
+        ["spec.nodeName"],
+        options=_without_node_name(workload),
+    )
+
+
+def _without_node_name(workload: ExaminedWorkload) -> list[RemedyOption]:
+    if "nodeName" not in workload.pod_spec:
+        return []
+
+    def free(spec: Spec) -> None:
+        spec.pop("nodeName")
+
+    return [RemedyOption("let the scheduler choose: no nodeName", edit=spec_edit(free))]
+
+
+def nothing_wrong(workload: ExaminedWorkload) -> FoundCause:
+    """All is as it is to be."""
+    ready = sum(map(is_ready, workload.pods))
+    if not workload.pods:
+        return FoundCause(
+            "NoPods", f"{workload.label} has no pods, and wants none now", [named(workload.obj)], passing=True
+        )
+    count = counted(len(workload.pods), "pod")
+    text = (
+        f"all of its {count} have a node" if len(workload.pods) > 1 else f"it has a node: {workload.pods[0].node_name}"
+    )
+    waiting = len(workload.pods) - ready
+    return FoundCause(
+        "NothingIsWrong",
+        f"nothing is wrong with its scheduling: {text}",
+        [named(workload.obj)],
+        evidence=[f"{counted(waiting, 'pod')} not ready yet"] if waiting and ready else [],
+        passing=True,
+    )

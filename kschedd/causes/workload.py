@@ -1,0 +1,136 @@
+"""The workload that a pod belongs to, or that is named: its object, its pods, how many it wants, its template.
+
+The workload is the outermost owner that is known here: the Deployment of a ReplicaSet's pod. A pod without an owner is
+a workload of its own.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import FINISHED, Pod
+from kschedd.api.schemas.kinds import lookup
+from kschedd.api.selecting.selectors import from_map, parse_label_selector
+from kschedd.store.cluster_api import ClusterReader
+
+Raw = Mapping[str, Any]
+
+#: where the pod template is in each kind
+TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"), ("spec", "template")
+    ),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+}
+_DEEPEST: Final = 4  # owners above a pod
+
+
+@attrs.frozen(eq=False)
+class ExaminedWorkload:
+    """`pods`: those that have not finished, by name."""
+
+    obj: Object
+    pods: Sequence[Pod]
+
+    @property
+    def kind(self) -> str:
+        return self.obj.kind
+
+    @property
+    def label(self) -> str:
+        """`deployment/web`."""
+        return f"{lookup(self.kind).singular}/{self.obj.name}"
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The fields that lead to the pod's spec."""
+        return (*TEMPLATES[self.kind], "spec") if self.kind in TEMPLATES else ("spec",)
+
+    @property
+    def pod_spec(self) -> Raw:
+        found: Any = self.obj.raw
+        for field in self.path:
+            found = found.get(field) or {}
+        return cast(Raw, found)
+
+    @property
+    def pod_labels(self) -> Mapping[str, str]:
+        if self.kind not in TEMPLATES:
+            return self.obj.labels
+        found: Any = self.obj.raw
+        for field in self.path[:-1]:
+            found = found.get(field) or {}
+        return cast(Mapping[str, str], (found.get("metadata") or {}).get("labels") or {})
+
+    @property
+    def spec(self) -> Raw:
+        return cast(Raw, self.obj.raw.get("spec") or {})
+
+    @property
+    def wanted(self) -> int:
+        """How many pods it is to have now."""
+        spec, status = self.spec, self.obj.raw.get("status") or {}
+        match self.kind:
+            case "Pod":
+                return 1
+            case "DaemonSet":
+                return int(status.get("desiredNumberScheduled") or len(self.pods))
+            case "CronJob":
+                return len(self.pods)
+            case "Job":
+                if spec.get("suspend"):
+                    return 0
+                parallel = spec.get("parallelism")
+                most = 1 if parallel is None else int(parallel)
+                left = spec.get("completions")
+                return most if left is None else max(0, min(most, int(left) - int(status.get("succeeded") or 0)))
+        count = spec.get("replicas")
+        return 1 if count is None else int(count)
+
+    @property
+    def scheduled(self) -> list[Pod]:
+        return [pod for pod in self.pods if pod.node_name and not pod.deleting]
+
+    @property
+    def pending(self) -> list[Pod]:
+        return [pod for pod in self.pods if not pod.node_name and not pod.deleting]
+
+
+def workload_of(store: ClusterReader, obj: Object) -> ExaminedWorkload:
+    """The workload that this object is, or belongs to."""
+    for _ in range(_DEEPEST):
+        owner = _owner(store, obj)
+        if owner is None:
+            break
+        obj = owner
+    pods = [obj] if isinstance(obj, Pod) else list(_pods_below(store, obj)) or _selected(store, obj)
+    return ExaminedWorkload(obj, sorted((pod for pod in pods if pod.phase not in FINISHED), key=lambda pod: pod.name))
+
+
+def _owner(store: ClusterReader, obj: Object) -> Object | None:
+    for reference in (obj.raw.get("metadata") or {}).get("ownerReferences") or ():
+        if reference.get("controller") and reference.get("kind") in TEMPLATES:
+            found = store.find(str(reference["kind"]), obj.namespace, str(reference.get("name")))
+            if found is not None and found.uid == reference.get("uid"):
+                return found
+    return None
+
+
+def _selected(store: ClusterReader, owner: Object) -> list[Pod]:
+    """Pods that the workload selects and no object owns, as where nobody has adopted them."""
+    stated = owner.spec.get("selector")
+    if not stated:
+        return []
+    selector = from_map(stated) if owner.kind == "ReplicationController" else parse_label_selector(stated)
+    found = store.list("Pod", owner.namespace, selector)
+    return [pod for pod in found if isinstance(pod, Pod) and pod.owner is None]
+
+
+def _pods_below(store: ClusterReader, owner: Object) -> Iterator[Pod]:
+    for owned in store.owned_by(owner.uid):
+        if isinstance(owned, Pod):
+            yield owned
+        elif owned.kind in TEMPLATES:
+            yield from _pods_below(store, owned)

@@ -1,0 +1,51 @@
+"""A cluster in virtual time made from a dump, for commands that answer without a daemon."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kschedd.commands.flags.dump import config_of_dump, load_options
+
+if TYPE_CHECKING:
+    from kschedd.clusters.virtual import VirtualCluster
+
+
+@attrs.frozen(eq=False)
+class DumpedCluster:
+    """`errors`: what could not be read or taken; `count`: the objects of the dump."""
+
+    cluster: "VirtualCluster"
+    errors: list[str]
+    count: int
+
+
+def dumped_cluster(options: argparse.Namespace) -> DumpedCluster:
+    """The cluster of `--from` (or what the flag is called), with the configuration that the flags name; what was
+    assumed is written to standard error. Raises KscheddError."""
+    from kschedd.clusters.virtual import VirtualCluster
+    from kschedd.commands.simulate import read_config
+    from kschedd.config.changing.changes import with_schedulers
+    from kschedd.config.in_tree import IN_TREE
+    from kschedd.dumps.loading import read_dump, take_dump
+    from kschedd.garbage_collection import collection_paused
+    from kschedd.printing.terminal.safe import safe
+    from kschedd.values import run_steps
+
+    registry, config = read_config(options)
+    config = with_schedulers(config, dict(options.scheduler))
+    with collection_paused():
+        dump = read_dump(options.origin, load_options(options, config), stdin=sys.stdin.buffer)
+    config = config_of_dump(options, config, IN_TREE | registry.catalogue(), dump)
+    cluster = VirtualCluster(
+        config,
+        seed=options.seed,
+        registry=registry,
+        start_s=dump.taken_at,
+        controlled=not options.frozen,
+    )
+    taken = run_steps(take_dump(cluster.engine.store, dump))
+    for text in dump.assumptions.texts():
+        print(safe(f"assumed: {text}"), file=sys.stderr)
+    return DumpedCluster(cluster, taken.errors, dump.count)

@@ -1,0 +1,45 @@
+"""`kschedd explain --from DUMP ...`: the verb on a cluster that is loaded from a dump, without a daemon."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kschedd.commands.dumped_cluster import dumped_cluster
+from kschedd.commands.flags.dump import add_dump_flags
+from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
+from kschedd.verbs.command_line.parsing import NotingParser, path_value
+
+FAILED = 2
+
+
+def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) -> int:
+    """Run the verb; `session_of` makes its session, of a client and the cluster's time. Raises KscheddError."""
+    from kschedd.clusters.virtual import VirtualDaemon
+    from kschedd.methods import daemon_methods
+    from kschedd.printing.terminal.safe import safe
+    from kschedd.verbs.table import run_words
+
+    options, rest = _options(words[1:])
+    if wants_gates(options):
+        return 0
+    dumped = dumped_cluster(options)
+    for text in dumped.errors:
+        print(safe(f"warning: {text}"), file=sys.stderr)
+    if not dumped.count:
+        print(safe(f"error: {', '.join(options.origin)}: there is no object of Kubernetes in it"), file=sys.stderr)
+        return FAILED
+    cluster = dumped.cluster
+    cluster.engine.run_until_idle()
+    client = VirtualDaemon(cluster, daemon_methods)
+    return run_words(session_of(client, cluster.engine.now), ["explain", *rest])
+
+
+def _options(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The flags of the dump and of the scheduler, and the words of the verb."""
+    parser = NotingParser(prog="kschedd explain", add_help=False, allow_abbrev=False)
+    add_dump_flags(parser)
+    add_scheduler_flags(parser)
+    parser.add_argument("--plugin", action="append", type=path_value, default=[], metavar="FILE.py")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    return parser.parse_known_args(list(words))

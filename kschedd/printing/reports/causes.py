@@ -1,0 +1,88 @@
+"""Formats the diagnosis of a workload: the cause, its evidence, the remedies; and pending pods grouped by cause."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kschedd.api.schemas.kinds import lookup
+from kschedd.printing.columns.by_kind import Raw
+from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.printing.terminal.tables import Table, clean, render
+
+_NOTHING_WRONG: Final = "NothingIsWrong"
+_SHOWN: Final = 4
+
+
+def diagnosis(answer: Raw, style: TerminalStyle) -> str:
+    """The diagnosis as text; "" where the answer has none, or nothing is wrong with a pod that is on its node."""
+    cause = answer.get("cause")
+    if not cause or (cause["code"] == _NOTHING_WRONG and answer.get("node")):
+        return ""
+    workload = answer["workload"]
+    text = f"{label(workload)}: {_counts(answer)}.\n"
+    for each in (cause, *(answer.get("also") or ())):
+        fine = each["code"] == _NOTHING_WRONG
+        text += style.paint(_sentence(each["message"], fine=fine), "green" if fine else "yellow") + "\n"
+        text += "".join(f"  {style.plain('·')} {clean(str(line))}\n" for line in each["evidence"])
+    for remedy in answer.get("remedies") or ():
+        text += _remedy(remedy, style)
+    tried = answer.get("tried") or ()
+    if tried and not answer.get("remedies"):
+        text += "\nNo remedy was found. Tried:\n"
+        text += "".join(f"  {style.plain('·')} {clean(str(line))}\n" for line in tried)
+    return text
+
+
+def label(workload: Raw) -> str:
+    """`deployment/web in namespace shop`; without the namespace if it is `default`."""
+    named = f"{lookup(str(workload['kind'])).singular}/{clean(str(workload['name']))}"
+    space = workload.get("namespace") or "default"
+    return named if space == "default" else f"{named} in namespace {clean(str(space))}"
+
+
+def _counts(answer: Raw) -> str:
+    wanted, scheduled = answer["wanted"], answer["scheduled"]
+    text = f"{scheduled} of {wanted} pod{'' if wanted == 1 else 's'} scheduled"
+    if answer["pending"]:
+        text += f", {answer['pending']} pending"
+    if answer["missing"]:
+        text += f", {answer['missing']} not created"
+    return text
+
+
+def _sentence(text: object, *, fine: bool) -> str:
+    said = clean(str(text)).rstrip(".")
+    return f"{said[:1].upper()}{said[1:]}." if fine else f"Cause: {said}."
+
+
+def _remedy(remedy: Raw, style: TerminalStyle) -> str:
+    text = f"\nRemedy {remedy['rank']}: {clean(str(remedy['summary']))}"
+    text += " (a workaround)\n" if remedy["kind"] == "workaround" else "\n"
+    displaced = list(map(str, remedy["displaced"]))
+    more = f" and {len(displaced) - _SHOWN} more" if len(displaced) > _SHOWN else ""
+    effect = f"displaced: {', '.join(displaced[:_SHOWN])}{more}" if displaced else "nothing else was displaced"
+    text += f"  tried on a copy of the cluster: {remedy['scheduled']} pods scheduled, {effect}\n"
+    for command in remedy["commands"]:
+        text += "".join(f"    {clean(line)}\n" for line in str(command).splitlines())
+    if remedy["manifest_diff"]:
+        text += "  in the manifest:\n"
+        text += "".join(f"    {clean(line)}\n" for line in str(remedy["manifest_diff"]).splitlines()[2:])
+    return text
+
+
+def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle) -> str:
+    """The groups as a table, and how many pods there are in all."""
+    where = "" if namespace is None else f" in namespace {clean(namespace)}"
+    if not groups:
+        return f"No pod is pending{where}.\n"
+    count = sum(group["count"] for group in groups)
+    rows = tuple((str(group["count"]), str(group["code"]), str(group["message"]), _of(group)) for group in groups)
+    table = Table(("PODS", "CODE", "CAUSE", "WORKLOADS"), rows)
+    pods = "1 pending pod" if count == 1 else f"{count:,} pending pods"
+    causes = "1 cause" if len(groups) == 1 else f"{len(groups)} causes"
+    return f"{pods}{where}, {causes}; `explain KIND/NAME` has the remedies\n" + render(table, style)
+
+
+def _of(group: Raw) -> str:
+    named = [f"{each['namespace']}/{lookup(str(each['kind'])).singular}/{each['name']}" for each in group["workloads"]]
+    rest = len(named) - 2
+    return ", ".join(named[:2]) + (f" and {rest} more" if rest > 0 else "")

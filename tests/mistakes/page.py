@@ -1,0 +1,120 @@
+"""docs/CAUSES.md: the codes of causes, each with one example from the corpus.
+
+`python -m tests.mistakes.page > docs/CAUSES.md` writes it anew.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+from tests.mistakes.mistake_files import FOLDER, mistakes
+
+#: codes that no file of the corpus shows
+OTHERS = {
+    "AdmissionPolicyRefuses": "A ValidatingAdmissionPolicy refuses the pods.",
+    "CreationRefused": "The API server refuses the pods for another reason, which is given.",
+    "CronJobSuspended": "The CronJob is suspended.",
+    "DriverMissingOnNodes": "The CSI driver of a volume is not installed on the nodes that suit the pods.",
+    "EvictedSoon": "A pod is evicted in a while, since it tolerates a NoExecute taint for a limited time.",
+    "HeldBack": "A PreEnqueue plugin keeps the pod out of the queue.",
+    "NoPods": "The workload has no pods, and wants none now.",
+    "NodeLabelExcluded": "All nodes have what the workload excludes.",
+    "NodeLabelMissing": "No node has the label that the workload asks for, nor one like it.",
+    "NodeLabelValueMissing": "Nodes have the label that the workload asks for, with other values.",
+    "NodeTainted": "The node takes only pods that tolerate its taints.",
+    "PodAffinityDomainFull": "The node or zone of the pods that the workload must be near cannot take it.",
+    "PodAffinityKeyMissing": "No node has the topology key of a pod affinity.",
+    "PodAffinityPending": "The pods that the workload must be near are pending themselves.",
+    "Rejected": "No cause with a name was found; the message is the scheduler's.",
+    "ResourceOnOtherNodes": "Only nodes that the workload does not select have the resource.",
+    "SchedulingStopped": "The pod fits, and scheduling is stopped by the debugger.",
+    "ServiceAccountMissing": "The pods name a ServiceAccount that does not exist.",
+    "SpreadConstraints": "Several topology spread constraints together leave no node.",
+    "SpreadSelectsOthers": "A topology spread constraint counts other pods than those of the workload.",
+    "SpreadSkewed": "A topology spread constraint would be violated everywhere but where there is no room.",
+    "WaitsForPodGroup": "By itself the pod would fit; its PodGroup does not.",
+    "WebhookRefuses": "An admission webhook refuses the pods.",
+}
+KINDS = {
+    "change-workload": "changes the workload itself: its template, replicas or strategy",
+    "replace-workload": "deletes and creates the workload, whose template cannot be changed",
+    "replace-pod": "deletes one pod, for which its controller makes a different one",
+    "replace-object": "deletes and creates an object that cannot be changed, such as a claim",
+    "add-object": "creates what is missing, such as a node like those that are there",
+    "change-object": "changes another object, such as a quota",
+    "change-other-workload": "changes another workload, which is in the way",
+    "change-node": "changes nodes, such as uncordoning them",
+    "workaround": "none of the above helps; this does, and is not what a person would choose first",
+}
+
+
+def sentences() -> Mapping[str, str]:
+    """Return the codes of the corpus with a sentence each."""
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Codes\n")[2].partition("\n## ")[0]
+    return dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE))
+
+
+def examples() -> Mapping[str, tuple[str, str]]:
+    """Return by code the name of a file of the corpus, and the sentence of the cause that `explain` gives for it."""
+    found: dict[str, tuple[str, str]] = {}
+    for mistake in mistakes():
+        expect = mistake.expect
+        new = {expect.code, *expect.also} - found.keys()
+        if new:
+            words = f"explain {expect.ask} -n {expect.namespace} -o json"
+            told = json.loads(mistake.build().execute(words, "").text)
+            for cause in (told["cause"], *told["also"]):
+                if cause["code"] in new:
+                    found[cause["code"]] = mistake.file.name, cause["message"]
+    return found
+
+
+def lines() -> Iterator[str]:
+    """Yield the page."""
+    yield from """# Causes
+
+`kschedd explain KIND/NAME` begins with the cause in one sentence, its evidence, and remedies that were tried with the
+whole workload. `-o json` has the same for programs:
+
+| field | what it is |
+|---|---|
+| `cause` | `{code, message, objects[], fields[], evidence[]}`; the codes are below |
+| `also` | further causes; each alone would keep the workload from its nodes |
+| `confidence` | `certain`, or `likely` where several readings are possible |
+| `remedies[]` | the first to consider first: `{rank, summary, kind, target, commands[], manifest_diff, verified, \
+scheduled, displaced[]}` |
+| `tried[]` | what was tried in vain, and why it failed |
+| `blocking_nodes[]` | nodes grouped by the plugin that rejects them and its reason |
+
+`commands[]` are for a shell; they call kubectl where the cluster is elsewhere (`--from DUMP`), else kschedd.
+`kschedd explain --pending -A` groups all pending pods by cause. A cluster in a dump needs no daemon:
+`kschedd explain --from DUMP KIND/NAME`.
+
+## Kinds of remedies
+
+| kind | what it does |
+|---|---|""".splitlines()
+    yield from (f"| `{kind}` | {what} |" for kind, what in KINDS.items())
+    yield from """
+## Codes
+
+Each example is what `explain` says of a file in [examples/mistakes](../examples/mistakes/README.md).
+
+| code | cause | example |
+|---|---|---|""".splitlines()
+    shown = examples()
+    for code, sentence in sorted(sentences().items()):
+        file, message = shown[code]
+        text = message.replace("|", "\\|")
+        yield f"| `{code}` | {sentence} | [{file.removesuffix('.yaml')}](../examples/mistakes/{file}): {text} |"
+    yield from """
+Further codes:
+
+| code | cause |
+|---|---|""".splitlines()
+    yield from (f"| `{code}` | {sentence} |" for code, sentence in sorted(OTHERS.items()))
+
+
+if __name__ == "__main__":
+    print("\n".join(lines()))

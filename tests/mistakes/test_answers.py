@@ -1,0 +1,59 @@
+"""`explain` is measured by the corpus: the cause that it names, and what comes of its first remedy.
+
+The remedy's commands are run on the cluster as a user would run them; what counts is the whole workload afterwards.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd.scenarios.commands import ScenarioCluster
+from tests.mistakes.harms import harms
+from tests.mistakes.mistake_files import FOLDER, WAIT, Mistake, Step, load, run
+from tests.mistakes.standing import displaced, standing
+
+FILES = [pytest.param(file, id=file.stem) for file in sorted(FOLDER.glob("*.yaml"))]
+
+
+def answer(mistake: Mistake, cluster: ScenarioCluster) -> dict[str, Any]:
+    """Return what `explain -o json` says."""
+    result = cluster.execute(f"explain {mistake.expect.ask} -n {mistake.expect.namespace} -o json", "")
+    assert result.status == 0, result.text
+    found: dict[str, Any] = json.loads(result.text)
+    return found
+
+
+def step(command: str) -> Step:
+    """Return a command of a remedy, which is for a shell, as a scenario runs it."""
+    line, _, given = command.partition("\n")
+    words = line.removesuffix(" <<'EOF'").removeprefix("kschedd ")
+    return Step(words, given.removesuffix("\nEOF"))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_cause_is_named_and_the_first_remedy_solves_it(file: Path) -> None:
+    mistake = load(file)
+    expect = mistake.expect
+    cluster = mistake.build()
+    before = standing(cluster, expect.ask, expect.namespace)
+    found = answer(mistake, cluster)
+    causes = [found["cause"], *found["also"]]
+    assert causes[0]["code"] == expect.code
+    assert {cause["code"] for cause in causes[1:]} >= set(expect.also)
+    text = " ".join(line for cause in causes for line in (cause["message"], *cause["evidence"]))
+    assert [name for name in expect.names if name not in text] == []
+    if not expect.solved:
+        assert found["remedies"] == []
+        return
+    first = found["remedies"][0]
+    assert first["verified"]
+    assert first["rank"] == 1
+    for command in map(step, first["commands"]):
+        assert not harms(mistake, command) & set(expect.never)
+        run(cluster, command)
+    run(cluster, Step(f"advance {WAIT}"))
+    after = standing(cluster, expect.ask, expect.namespace)
+    assert displaced(before, after) == []
+    assert after.scheduled == after.wanted >= (expect.replicas or before.wanted)

@@ -1,0 +1,40 @@
+"""docs/CAUSES.md lists every code that a cause can have, with what `explain` says."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from kschedd.causes.findings import KINDS as IN_ORDER
+from tests.mistakes.page import KINDS, OTHERS, lines, sentences
+from tests.pages import DOCS
+
+CAUSES = DOCS.parent / "kschedd" / "causes"
+
+
+def codes() -> Iterator[str]:
+    """Yield the codes that the modules of causes name: the first argument of a cause, or what it is chosen from."""
+    for file in sorted(CAUSES.glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("FoundCause", "_Guess")
+            ):
+                for each in ast.walk(node.args[0]):
+                    if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                        yield each.value
+
+
+def test_every_code_is_on_the_page() -> None:
+    listed = set(sentences()) | set(OTHERS)
+    named = {code for code in codes() if re.fullmatch(r"[A-Z]\w+", code)}
+    assert len(named) > 40
+    assert named - listed == set()
+
+
+def test_the_page_is_what_is_generated() -> None:
+    assert (DOCS / "CAUSES.md").read_text(encoding="utf-8") == "\n".join(lines()) + "\n"
+
+
+def test_the_kinds_of_remedies_are_those_there_are() -> None:
+    assert tuple(KINDS) == IN_ORDER
