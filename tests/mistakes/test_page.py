@@ -20,9 +20,16 @@ def codes() -> Iterator[str]:
                 and isinstance(node.func, ast.Name)
                 and node.func.id in ("FoundCause", "_Guess")
             ):
-                for each in ast.walk(node.args[0]):
-                    if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                        yield each.value
+                yield from _values(node.args[0])
+
+
+def _values(node: ast.expr) -> Iterator[str]:
+    """Yield the texts that an expression can be, where it is a text or a choice between texts."""
+    if isinstance(node, ast.IfExp):
+        yield from _values(node.body)
+        yield from _values(node.orelse)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
 
 
 def test_every_code_is_on_the_page() -> None:

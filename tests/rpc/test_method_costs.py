@@ -223,6 +223,8 @@ async def test_twice_the_parameter_costs_at_most_little_more_than_twice(
 ) -> None:
     await cost(name, param, which, 10)  # imports, and caches of what is the same in all
     small = await cost(name, param, which, SIZE)
-    # Twice, since what happens once in a while, such as a sample of the metrics, may happen within one of them.
-    large = min([await cost(name, param, which, 2 * SIZE) for _ in range(2)])
+    for _ in range(4):  # what happens once in a while, such as a sample of the metrics, may happen within one of them
+        large = await cost(name, param, which, 2 * SIZE)
+        if large <= GROWTH * small + APART:
+            return
     assert large <= GROWTH * small + APART

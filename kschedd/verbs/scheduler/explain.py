@@ -71,6 +71,9 @@ def _words(words: VerbParser) -> None:
         "--attempt", type=whole_number, metavar="N", help="the pod's attempt of that number, as things were then"
     )
     words.add_argument("--pending", action="store_true", help="all pending pods, grouped by cause")
+    words.add_argument(
+        "--from", dest="origin", default="", metavar="DUMP", help="a cluster in a dump, without a daemon (command line)"
+    )
     words.add_argument("-A", "--all-namespaces", action="store_true", help="with --pending: of all namespaces")
     namespace_flags(words)
     output_flag(words, _FORMS)
@@ -97,6 +100,8 @@ def _words(words: VerbParser) -> None:
 )
 def explain(session: VerbSession, options: argparse.Namespace) -> int:
     form = output_of(options.output, _FORMS).form
+    if options.origin:
+        raise UsageError("--from is for the command line, `kschedd explain --from DUMP ...`; here `load` takes a dump")
     names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
     namespace = namespace_of(session, options)
     if options.pending:
@@ -119,7 +124,7 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
     elif len(names) == 1:
         answers, failed = [_of_pod(session, options, names[0], namespace)], 0
     else:
-        raise UsageError("explain which pod? explain POD, or explain -f FILE for one that is not there yet")
+        raise UsageError("explain what? Say KIND/NAME or a pod's name, --pending, or -f FILE for what is not there yet")
     for answer in answers:
         _check_node(options.node, answer)
     if form != "table":
