@@ -221,16 +221,14 @@ def _without_node_name(workload: ExaminedWorkload) -> list[RemedyOption]:
 
 def nothing_wrong(workload: ExaminedWorkload) -> FoundCause:
     """All is as it is to be."""
-    ready = sum(map(is_ready, workload.pods))
     if not workload.pods:
         return FoundCause(
             "NoPods", f"{workload.label} has no pods, and wants none now", [named(workload.obj)], passing=True
         )
-    count = counted(len(workload.pods), "pod")
-    text = (
-        f"all of its {count} have a node" if len(workload.pods) > 1 else f"it has a node: {workload.pods[0].node_name}"
-    )
-    waiting = len(workload.pods) - ready
+    here = [pod for pod in workload.pods if not pod.deleting] or workload.pods
+    ready = sum(map(is_ready, here))
+    text = f"it has a node: {here[0].node_name}" if len(here) == 1 else f"all of its {len(here):,} pods have a node"
+    waiting = len(here) - ready
     return FoundCause(
         "NothingIsWrong",
         f"nothing is wrong with its scheduling: {text}",

@@ -126,7 +126,8 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
     else:
         raise UsageError("explain what? Say KIND/NAME or a pod's name, --pending, or -f FILE for what is not there yet")
     for answer in answers:
-        _check_node(options.node, answer)
+        if "verdicts" in answer:
+            _check_node(options.node, answer)
     if form != "table":
         whole = answers[0] if len(answers) == 1 else answers
         if answers:
