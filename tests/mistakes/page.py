@@ -6,8 +6,9 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from tests.mistakes.mistake_files import FOLDER, mistakes
+from tests.mistakes.mistake_files import FOLDER, Mistake, mistakes
 
 #: codes that no file of the corpus shows
 OTHERS = {
@@ -55,6 +56,13 @@ def sentences() -> Mapping[str, str]:
     return dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE))
 
 
+def explained(mistake: Mistake) -> dict[str, Any]:
+    """Return the answer of `explain -o json`."""
+    words = f"explain {mistake.expect.ask} -n {mistake.expect.namespace} -o json"
+    told: dict[str, Any] = json.loads(mistake.build().execute(words, "").text)
+    return told
+
+
 def examples() -> Mapping[str, tuple[str, str]]:
     """Return by code the name of a file of the corpus, and the sentence of the cause that `explain` gives for it."""
     found: dict[str, tuple[str, str]] = {}
@@ -62,8 +70,7 @@ def examples() -> Mapping[str, tuple[str, str]]:
         expect = mistake.expect
         new = {expect.code, *expect.also} - found.keys()
         if new:
-            words = f"explain {expect.ask} -n {expect.namespace} -o json"
-            told = json.loads(mistake.build().execute(words, "").text)
+            told = explained(mistake)
             for cause in (told["cause"], *told["also"]):
                 if cause["code"] in new:
                     found[cause["code"]] = mistake.file.name, cause["message"]

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 
 from kschedd.causes.findings import KINDS as IN_ORDER
-from tests.mistakes.page import KINDS, OTHERS, lines, sentences
+from tests.mistakes.mistake_files import FOLDER, load
+from tests.mistakes.page import KINDS, OTHERS, explained, lines, sentences
 from tests.pages import DOCS
 
 CAUSES = DOCS.parent / "kschedd" / "causes"
@@ -41,6 +42,15 @@ def test_every_code_is_on_the_page() -> None:
 
 def test_the_page_is_what_is_generated() -> None:
     assert (DOCS / "CAUSES.md").read_text(encoding="utf-8") == "\n".join(lines()) + "\n"
+
+
+def test_the_stories_end_as_the_page_says() -> None:
+    page = (DOCS / "WHY.md").read_text(encoding="utf-8")
+    stories = re.findall(r"^\| \[.+\]\(\.\./examples/mistakes/(\S+)\) \| (.+) \| (.+) \|$", page, re.MULTILINE)
+    assert len(stories) == 5
+    for file, cause, remedy in stories:
+        told = explained(load(FOLDER / file))
+        assert (told["cause"]["message"], told["remedies"][0]["summary"]) == (cause, remedy)
 
 
 def test_the_kinds_of_remedies_are_those_there_are() -> None:
