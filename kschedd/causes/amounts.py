@@ -9,12 +9,14 @@ from kschedd.api.pods import Pod
 from kschedd.api.quantity import format_milli, format_value, milli_value, value
 from kschedd.api.similar_nodes import similar_node
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, every, listed, some
+from kschedd.causes.case import Case
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import RemedyStep, created
 from kschedd.causes.tainted import all_tainted, meant_for, said, untolerated
+from kschedd.causes.words import counted, every, some
 from kschedd.causes.workload import workload_of
+from kschedd.framework.remedies import joined
 
 Spec = dict[str, Any]
 _BYTES: Final = ("memory", "ephemeral-storage")
@@ -78,7 +80,7 @@ def _unknown(case: Case, resource: str, number: int) -> FoundCause:
     fields = [field for _, field in _asking(case.workload.pod_spec, resource)]
     if likely is None:
         listed_ = sorted(name for name in offered if name not in (*_USUAL, "pods"))
-        evidence = [f"resources that nodes offer beside cpu and memory: {listed(listed_) if listed_ else 'none'}"]
+        evidence = [f"resources that nodes offer beside cpu and memory: {joined(listed_) if listed_ else 'none'}"]
 
         return FoundCause(
             "ResourceOnNoNode",
@@ -165,7 +167,7 @@ def _no_node_has_all(case: Case) -> FoundCause:
     parts = [f"{shown(resource, number)} {resource}" for resource, number in asked.items()]
     return FoundCause(
         "RequestAboveEveryNode",
-        f"no node that the pod may use has {listed(parts)} together",
+        f"no node that the pod may use has {joined(parts)} together",
         fields=[field for resource in asked for _, field in _asking(case.workload.pod_spec, resource)],
         evidence=[
             f"{shown(resource, number)} {resource}: "
@@ -236,7 +238,7 @@ def _smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) 
         for each in edits:
             each(spec)
 
-    return [RemedyOption(f"request {listed(words)}", edit=spec_edit(edit))]
+    return [RemedyOption(f"request {joined(words)}", edit=spec_edit(edit))]
 
 
 def _largest_for_all(case: Case, resource: str) -> int:
@@ -341,7 +343,7 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
         f"{shown(first.resource, max(first.most_free, 0))} (on {first.where})"
     )
     if first.most_free >= asked:
-        message = f"no node that the pod may use has {listed([_part(case, lack) for lack in lacks])} free together"
+        message = f"no node that the pod may use has {joined([_part(case, lack) for lack in lacks])} free together"
     code = "ClusterFull"
     preempted = _preempted(case)
     if resized:
@@ -388,7 +390,7 @@ def _preempted(case: Case) -> str:
     }
     if not by:
         return ""
-    return f"pods of the workload (priority {case.pod.priority}) were preempted by {listed(sorted(by))}"
+    return f"pods of the workload (priority {case.pod.priority}) were preempted by {joined(sorted(by))}"
 
 
 def _part(case: Case, lack: _Lack) -> str:
@@ -416,7 +418,7 @@ def _holders(case: Case, lack: _Lack) -> list[str]:
         by_owner[name] = by_owner.get(name, 0) + pod.requests.get(lack.resource, 0)
     ordered = sorted(by_owner.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
     held = [f"{name} {shown(lack.resource, number)}" for name, number in ordered if number]
-    return [f"{lack.resource} on {lack.where} is held by {listed(held)}"] if held else []
+    return [f"{lack.resource} on {lack.where} is held by {joined(held)}"] if held else []
 
 
 def _more(case: Case) -> list[str]:

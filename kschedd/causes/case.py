@@ -2,7 +2,7 @@
 
 import copy
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +11,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
-from kschedd.causes.findings import Edit
-from kschedd.causes.workload import ExaminedWorkload
+from kschedd.causes.workload import Edit, ExaminedWorkload
 from kschedd.explain.answers import Explanation
 from kschedd.explain.explain import explain
 from kschedd.scheduling.records import PodPreempted
@@ -37,11 +36,7 @@ class Case:
 
     def after(self, edit: Edit) -> "Case":
         """The case as it would be with the workload changed so, and the pod with it."""
-        manifest = copy.deepcopy(dict(self.workload.obj.raw))
-        spec: Any = manifest
-        for field in self.workload.path:
-            spec = spec.setdefault(field, {})
-        edit(manifest, spec)
+        manifest = self.workload.edited(edit)
         raw = copy.deepcopy(dict(self.pod.raw))
         edit(copy.deepcopy(manifest), raw["spec"])
         workload = attrs.evolve(self.workload, obj=parse(manifest))
@@ -107,6 +102,11 @@ class Case:
         """By key the values of the nodes' labels, and on how many nodes each is."""
         return values_by_key(node.labels for node in self.nodes.values())
 
+    @cached_property
+    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
+        """The labels of each namespace."""
+        return {obj.name: obj.labels for obj in self.store.list("Namespace")}
+
     def zones(self, nodes: Iterable[str], key: str) -> set[str]:
         return {self.nodes[name].labels[key] for name in nodes if key in self.nodes[name].labels}
 
@@ -126,27 +126,3 @@ def values_by_key(labels: Iterable[Mapping[str, str]]) -> dict[str, Counter[str]
                 counts = found[key] = Counter()
             counts[value] += 1
     return found
-
-
-def some(names: Collection[str], most: int = 3) -> str:
-    """`a, b, c and 4 more`."""
-    ordered = sorted(names)
-    rest = len(ordered) - most
-    return ", ".join(ordered[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def counted(number: int, word: str) -> str:
-    """`1 node`, `3 nodes`."""
-    return f"{number:,} {word}" + ("" if number == 1 else "s")
-
-
-def every(number: int, word: str = "node") -> str:
-    """`the only node`, `both nodes`, `all 3 nodes`."""
-    if number == 1:
-        return f"the only {word}"
-    return f"both {word}s" if number == 2 else f"all {counted(number, word)}"
-
-
-def listed(words: Sequence[str], last: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"

@@ -13,8 +13,8 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.objects import Object
-from kschedd.causes.case import Case, counted
-from kschedd.causes.findings import REPLACE_OBJECT, REPLACE_WORKLOAD, RemedyOption, spec_edit
+from kschedd.causes.case import Case
+from kschedd.causes.findings import REPLACE_OBJECT, REPLACE_WORKLOAD, RemedyOption, fewer_replicas, spec_edit
 from kschedd.causes.steps import RemedyStep, as_new, created, deleted
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.stateful_pods import claim_name, claim_templates, replicas_wanted, start_ordinal
@@ -167,14 +167,7 @@ def _unbound(workload: ExaminedWorkload, store: ClusterReader, template: str) ->
 
 def as_many_as_scheduled(case: Case) -> list[RemedyOption]:
     """Return the option to have no more replicas than have a node."""
-    fits = len(case.workload.scheduled)
-    if not fits or "replicas" not in case.workload.spec:
-        return []
-
-    def edit(manifest: dict[str, Any], spec: Spec) -> None:
-        manifest["spec"]["replicas"] = fits
-
-    return [RemedyOption(counted(fits, "replica"), edit=edit, less=True)]
+    return fewer_replicas(case.workload, len(case.workload.scheduled))
 
 
 def storage_text(spec: Mapping[str, Any]) -> str:

@@ -11,10 +11,10 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import counted
 from kschedd.causes.claims import CLAIM, Home, changing_template
 from kschedd.causes.creating import QUOTA, over_quota
 from kschedd.causes.findings import FoundCause, named
+from kschedd.causes.words import counted
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.stateful_pods import missing_claims, replicas_wanted, start_ordinal
 from kschedd.devices.claims import generated_claim

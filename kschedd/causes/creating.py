@@ -10,12 +10,23 @@ from typing import Any, Final
 
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import format_nanos, nanos, style
+from kschedd.api.schemas.kinds import POD_TEMPLATES
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import counted, listed
-from kschedd.causes.findings import ADD_OBJECT, CHANGE_OBJECT, FoundCause, RemedyOption, named, spec_edit
+from kschedd.causes.findings import (
+    ADD_OBJECT,
+    CHANGE_OBJECT,
+    FoundCause,
+    RemedyOption,
+    fewer_replicas,
+    named,
+    spec_edit,
+)
 from kschedd.causes.near import nearest
-from kschedd.causes.steps import created, patched
-from kschedd.causes.workload import TEMPLATES, ExaminedWorkload
+from kschedd.causes.steps import created, escaped, patched
+from kschedd.causes.words import counted
+from kschedd.causes.workload import ExaminedWorkload
+from kschedd.controllers.workloads.pod_state import ready
+from kschedd.framework.remedies import joined
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
 
@@ -34,10 +45,10 @@ _RUNTIME: Final = re.compile(r'RuntimeClass "?([^" ]+)"? not found|runtimeclass\
 
 def template_pod(store: ClusterWriter, workload: ExaminedWorkload) -> Pod | ApiError | None:
     """A pod of the workload's template as the API server would store it, or why it refuses it; None without one."""
-    if workload.kind not in TEMPLATES:
+    if workload.kind not in POD_TEMPLATES:
         return None
     template: Any = workload.obj.raw
-    for field in TEMPLATES[workload.kind]:
+    for field in POD_TEMPLATES[workload.kind]:
         template = template.get(field) or {}
     meta = {
         "generateName": f"{workload.obj.name}-",
@@ -68,8 +79,8 @@ def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause 
     account = _no_account(store, workload)
     if account is not None:
         return account
-    missing = workload.wanted - len(workload.pods)
-    if missing <= 0:
+    missing = workload.missing
+    if not missing:
         return None
     if workload.kind == "StatefulSet" and workload.pods and workload.spec.get("podManagementPolicy") != "Parallel":
         waiting = _in_order(workload, missing)
@@ -83,8 +94,8 @@ def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause 
 
 def not_created_yet(workload: ExaminedWorkload) -> FoundCause | None:
     """Pods that are missing, and that nothing keeps from being created."""
-    missing = workload.wanted - len(workload.pods)
-    if missing <= 0:
+    missing = workload.missing
+    if not missing:
         return None
     return FoundCause(
         "OnlyTimeHelps",
@@ -97,7 +108,7 @@ def not_created_yet(workload: ExaminedWorkload) -> FoundCause | None:
 
 def _in_order(workload: ExaminedWorkload, missing: int) -> FoundCause | None:
     """A StatefulSet that makes its next pod when the earlier ones are ready."""
-    unready = [pod for pod in workload.pods if not is_ready(pod)]
+    unready = [pod for pod in workload.pods if not ready(pod)]
     if not unready:
         return None
     return FoundCause(
@@ -108,10 +119,6 @@ def _in_order(workload: ExaminedWorkload, missing: int) -> FoundCause | None:
         ["spec.podManagementPolicy"],
         passing=True,
     )
-
-
-def is_ready(pod: Pod) -> bool:
-    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in pod.status.get("conditions") or ())
 
 
 def _refused(store: ClusterWriter, workload: ExaminedWorkload, missing: int, why: str) -> FoundCause:
@@ -151,7 +158,7 @@ def _amounts(text: str) -> dict[str, str]:
 
 
 def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
-    return over_quota(store, workload, rest, found, workload.wanted - len(workload.pods), len(workload.pods))
+    return over_quota(store, workload, rest, found, workload.missing, len(workload.pods))
 
 
 def over_quota(
@@ -165,12 +172,12 @@ def over_quota(
     ]
     namespace = workload.obj.namespace
     quota = store.find("ResourceQuota", namespace, name)
-    options = []
+    options: list[RemedyOption] = []
     if quota is not None:
         # A rollout makes one pod more than are wanted, for a while.
         wanted = {resource: _sum(used.get(resource, "0"), asked[resource], missing) for resource in asked}
         operations = [
-            {"op": "replace", "path": f"/spec/hard/{resource.replace('~', '~0').replace('/', '~1')}", "value": value}
+            {"op": "replace", "path": f"/spec/hard/{escaped(resource)}", "value": value}
             for resource, value in wanted.items()
         ]
         raised = ", ".join(f"{resource} {value}" for resource, value in wanted.items())
@@ -182,12 +189,7 @@ def over_quota(
                 target=f"resourcequota/{name}",
             )
         )
-    if fits and "replicas" in workload.spec:
-
-        def scaled(manifest: dict[str, Any], spec: Spec) -> None:
-            manifest["spec"]["replicas"] = fits
-
-        options.append(RemedyOption(f"{counted(fits, 'replica')}", edit=scaled, less=True))
+    options += fewer_replicas(workload, fits)
     return FoundCause(
         "QuotaExceeded",
         f"ResourceQuota {name}: {'; '.join(parts)}: {rest}",
@@ -219,7 +221,7 @@ def _unstated(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found
 
     return FoundCause(
         "QuotaNeedsRequests",
-        f"ResourceQuota {name} counts {listed([f'{which}.{resource}' for which, resource in asked])}, and the pod does "
+        f"ResourceQuota {name} counts {joined([f'{which}.{resource}' for which, resource in asked])}, and the pod does "
         f"not state {'it' if len(asked) == 1 else 'them'}: {rest}",
         [ObjectNamed("ResourceQuota", workload.obj.namespace, name)],
         [f"{_path(workload)}.containers[].resources"],
@@ -336,7 +338,7 @@ def _no_priority_class(store: ClusterWriter, workload: ExaminedWorkload, rest: s
         nearest(wanted, classes),
         workload,
         rest,
-        f"there are {listed(sorted(classes))}" if classes else "there is none",
+        f"there are {joined(sorted(classes))}" if classes else "there is none",
     )
 
 
@@ -352,7 +354,7 @@ def _no_runtime_class(store: ClusterWriter, workload: ExaminedWorkload, rest: st
         likely,
         workload,
         rest,
-        f"there {'is' if len(classes) == 1 else 'are'} {listed(classes)}" if classes else "there is none",
+        f"there {'is' if len(classes) == 1 else 'are'} {joined(classes)}" if classes else "there is none",
     )
 
 
@@ -374,7 +376,7 @@ def _no_account(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause 
         likely,
         workload,
         "an API server refuses the pods",
-        f"there {'is' if len(accounts) == 1 else 'are'} {listed(sorted(accounts))}",
+        f"there {'is' if len(accounts) == 1 else 'are'} {joined(sorted(accounts))}",
     )
     if likely is not None:
         return finding

@@ -15,11 +15,12 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.selecting.requirements import SelectorError
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, every, listed, some
+from kschedd.causes.case import Case
 from kschedd.causes.device_selectors import Mended, mended, told_values
 from kschedd.causes.findings import CHANGE_OBJECT, REPLACE_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import as_new, created, deleted, patched
+from kschedd.causes.words import counted, every, some
 from kschedd.devices.allocation.allocator import Allocator
 from kschedd.devices.allocation.solution import AllocationError, AllocationTimeout, NodeFailure
 from kschedd.devices.claims import DeviceRequest, DeviceSubRequest, read_claim
@@ -28,6 +29,7 @@ from kschedd.devices.pools.allocated import AllocatedState
 from kschedd.devices.pools.inventory import Device, Inventory
 from kschedd.devices.rules import DeviceRules
 from kschedd.devices.selection import SelectorFailure, selects
+from kschedd.framework.remedies import joined
 from kschedd.plugins.devices.dynamicresources import device_rules
 from kschedd.store.cluster_api import ClusterReader
 
@@ -175,9 +177,9 @@ def _no_class(
                     each["firstAvailable"] = [one for one in each["firstAvailable"] if one.get("name") not in gone]
 
         classes = sorted({found for found in likely.values() if found})
-        parts = [f"ask for class {listed(classes)}"] if classes else []
-        parts += [f"drop the alternative {listed(gone)}"] if gone else []
-        options = asking(case, entry, claim, listed(parts), change)
+        parts = [f"ask for class {joined(classes)}"] if classes else []
+        parts += [f"drop the alternative {joined(gone)}"] if gone else []
+        options = asking(case, entry, claim, joined(parts), change)
     hint = f" ({right} does)" if right else ""
     return FoundCause(
         "DeviceClassMissing",
@@ -194,7 +196,7 @@ def _none_of_class(devices: Devices, device_class: Object) -> FoundCause:
     drivers = Counter(device.id.driver for device in devices.all)
     published = "no driver publishes any (there are no ResourceSlices)"
     if drivers:
-        there = listed([f"{name} ({counted(count, 'device')})" for name, count in sorted(drivers.items())])
+        there = joined([f"{name} ({counted(count, 'device')})" for name, count in sorted(drivers.items())])
         published = f"the drivers here are {there}"
     options = []
     for place, text in enumerate(wanted):
@@ -233,7 +235,7 @@ def _unselected(
             case, entry, claim, f"ask for {fix.now} instead of {fix.was}", _replacing(fix, failing, request, wanted)
         )
     )
-    has = f", which have {listed(values)}" if values else ""
+    has = f", which have {joined(values)}" if values else ""
     return FoundCause(
         "DeviceSelectorUnmet",
         f"none of the {counted(len(of_class), 'device')} of class {wanted.device_class}{has}, meets the selector of "
@@ -344,13 +346,13 @@ def _field(request: DeviceRequest) -> str:
 def label(entry: Raw, claim: Object) -> str:
     """Return the claim, or the template that it was made from, or the extended resource that it stands for."""
     if entry.get(EXTENDED):
-        return f"the resource {listed(entry[EXTENDED])}"
+        return f"the resource {joined(entry[EXTENDED])}"
     template = entry.get("resourceClaimTemplateName")
     return f"ResourceClaimTemplate {template}" if template else f"ResourceClaim {claim.name}"
 
 
 def _quoted(texts: Sequence[str]) -> str:
-    return listed([f"`{text}`" for text in texts]) if texts else "no selectors"
+    return joined([f"`{text}`" for text in texts]) if texts else "no selectors"
 
 
 def _asked(spec: Spec, request: DeviceRequest, wanted: DeviceSubRequest) -> list[Spec]:

@@ -13,7 +13,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.selecting.requirements import SelectorError
 from kschedd.api.selecting.selectors import parse_node_selector
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, every, listed, some
+from kschedd.causes.case import Case
 from kschedd.causes.claims import as_many_as_scheduled
 from kschedd.causes.device_requests import EXTENDED, Devices, asking, label, request_at_fault
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
@@ -21,10 +21,12 @@ from kschedd.causes.near import nearest
 from kschedd.causes.places import clashing, demanded, meeting
 from kschedd.causes.steps import as_new, created
 from kschedd.causes.storage import skips_scheduler
+from kschedd.causes.words import counted, every, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.devices.claims import ClaimError, allocation, claim_name, generated_claim, read_claim, reserved_for
 from kschedd.devices.dra_manager import DRAManager
 from kschedd.devices.extended_resources import extended_resource_claim, may_be_devices, node_claim
+from kschedd.framework.remedies import joined
 from kschedd.store.cluster_api import ClusterReader
 
 Spec = dict[str, Any]
@@ -261,7 +263,7 @@ def device_elsewhere(case: Case) -> FoundCause | None:
         return _together(case, open_)
     against = clashing(case, reach)
     option = meeting(case, reach, against, "where the devices are")
-    required = listed([demanded(each, HOSTNAME_LABEL) for each in against]) if against else "other nodes"
+    required = joined([demanded(each, HOSTNAME_LABEL) for each in against]) if against else "other nodes"
     return FoundCause(
         "ResourceOnOtherNodes",
         f"the devices that {open_[0].label} asks for are on {some(reach)} only, the pod requires {required}",
@@ -276,7 +278,7 @@ def _allocated_elsewhere(case: Case, used: _Used) -> FoundCause:
     nodes = _nodes_of(case, used)
     against = clashing(case, nodes) if nodes else []
     option = meeting(case, nodes, against, "where its devices are")
-    required = listed([demanded(each, HOSTNAME_LABEL) for each in against]) if against else some(case.selected)
+    required = joined([demanded(each, HOSTNAME_LABEL) for each in against]) if against else some(case.selected)
     users = [str(each.get("name")) for each in reserved_for(used.claim)]
     place = f"node {next(iter(nodes))}" if len(nodes) == 1 else some(nodes) if nodes else "a node that does not exist"
     return FoundCause(
@@ -297,7 +299,7 @@ def _together(case: Case, open_: Sequence[_Used]) -> FoundCause:
         free = [_without_constraints(each.claim) if each is used else each.claim for each in open_]
         if devices.possible(free, set(case.nodes)):
             raw = used.claim.spec["devices"]["constraints"]
-            told = listed([f"`{c.get('matchAttribute') or c.get('distinctAttribute')}`" for c in raw])
+            told = joined([f"`{c.get('matchAttribute') or c.get('distinctAttribute')}`" for c in raw])
 
             def without(spec: Spec) -> None:
                 spec["devices"].pop("constraints")
@@ -311,7 +313,7 @@ def _together(case: Case, open_: Sequence[_Used]) -> FoundCause:
             )
     return FoundCause(
         "RequestAboveEveryNode",
-        f"no node has the devices of all requests of {listed([used.label for used in open_])} together",
+        f"no node has the devices of all requests of {joined([used.label for used in open_])} together",
         [named(used.claim) for used in open_],
         ["spec.devices.requests"],
     )
@@ -330,7 +332,7 @@ def devices_told(case: Case) -> str:
         for used in kept
         if len(_nodes_of(case, used)) < len(case.nodes)
     ]
-    return f"{listed(parts)}, so all pods that share it run there" if parts else ""
+    return f"{joined(parts)}, so all pods that share it run there" if parts else ""
 
 
 def own_claims(case: Case) -> list[RemedyOption]:

@@ -8,7 +8,7 @@ each enough by themselves are all named.
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -16,8 +16,8 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_resource
-from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer, RemedyAnswer
-from kschedd.causes.case import Case, case_of, some
+from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer
+from kschedd.causes.case import Case, case_of
 from kschedd.causes.claims_refused import claims_refused
 from kschedd.causes.creating import held, not_created, not_created_yet, selected_nothing, template_pod
 from kschedd.causes.devices import (
@@ -45,6 +45,7 @@ from kschedd.causes.tainted import all_tainted
 from kschedd.causes.trial import Trials
 from kschedd.causes.volumes import claim_in_use, volume_limit
 from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
+from kschedd.causes.words import some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster
 from kschedd.scheduling.records import PodPreempted
@@ -86,25 +87,16 @@ def diagnosis(
     if examined is not None and examined.scheduler_name in cluster.engine.machine.schedulers:
         case = case_of(cluster.engine, workload, examined, preempted)
     findings = list(causes(cluster, workload, examined, case))
-    found: list[RemedyAnswer] = []
-    failed: list[str] = []
-    if trying and any(finding.options for finding in findings):
-        trials = Trials(cluster, workload, methods, check)
-        found, failed = remedies(workload, findings, trials, program)
-    wanted, scheduled, pending = workload.wanted, len(workload.scheduled), len(workload.pending)
+    trials = Trials(cluster, workload, methods, check)
     return DiagnosisAnswer(
         workload=named(workload.obj),
-        wanted=wanted,
-        scheduled=scheduled,
-        pending=pending,
-        missing=max(0, wanted - len(workload.pods)),
+        wanted=workload.wanted,
+        scheduled=len(workload.scheduled),
+        pending=len(workload.pending),
+        missing=workload.missing,
         examined="" if examined is None else examined.key,
-        cause=findings[0].answer(),
-        also=[finding.answer() for finding in findings[1:]],
-        confidence="certain" if all(finding.certain for finding in findings) else "likely",
-        remedies=found,
-        tried=failed,
         blocking_nodes=[] if case is None else blocking(case),
+        **_told(workload, findings, trials if trying else None, program),
     )
 
 
@@ -121,12 +113,8 @@ def node_diagnosis(
     engine = cluster.engine
     findings = list(node_causes(engine, node))
     moving = pods_to_move(engine, node.name)
-    found: list[RemedyAnswer] = []
-    failed: list[str] = []
-    if trying and any(finding.options for finding in findings):
-        workload = workload_of(engine.store, moving[0]) if moving else ExaminedWorkload(node, ())
-        trials = Trials(cluster, workload, methods, check, [pod.uid for pod in moving])
-        found, failed = remedies(workload, findings, trials, program)
+    workload = workload_of(engine.store, moving[0]) if moving else ExaminedWorkload(node, ())
+    trials = Trials(cluster, workload, methods, check, [pod.uid for pod in moving])
     return DiagnosisAnswer(
         workload=named(node),
         wanted=len(moving),
@@ -134,13 +122,23 @@ def node_diagnosis(
         pending=0,
         missing=0,
         examined="",
-        cause=findings[0].answer(),
-        also=[finding.answer() for finding in findings[1:]],
-        confidence="certain" if all(finding.certain for finding in findings) else "likely",
-        remedies=found,
-        tried=failed,
         blocking_nodes=[],
+        **_told(workload, findings, trials if trying else None, program),
     )
+
+
+def _told(
+    workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials | None, program: str
+) -> dict[str, Any]:
+    """The part of the answer that says what was found, and what helps; `trials` None: nothing is tried."""
+    found, failed = ([], []) if trials is None else remedies(workload, findings, trials, program)
+    return {
+        "cause": findings[0].answer(),
+        "also": [finding.answer() for finding in findings[1:]],
+        "confidence": "certain" if all(finding.certain for finding in findings) else "likely",
+        "remedies": found,
+        "tried": failed,
+    }
 
 
 def _examined(cluster: VirtualCluster, workload: ExaminedWorkload, obj: Object) -> Pod | None:

@@ -12,6 +12,8 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.causes.answers import CauseAnswer, ObjectNamed
 from kschedd.causes.steps import RemedyStep
+from kschedd.causes.words import counted
+from kschedd.causes.workload import Edit, ExaminedWorkload
 
 #: kinds of remedies, in the order in which a person would choose
 CHANGE_WORKLOAD: Final = "change-workload"
@@ -34,9 +36,6 @@ KINDS: Final = (
     CHANGE_NODE,
     WORKAROUND,
 )
-
-Edit = Callable[[dict[str, Any], dict[str, Any]], None]
-"""Changes a copy of the workload's manifest (first) or of the pod's spec in it (second) in place."""
 
 
 @attrs.frozen(eq=False)
@@ -75,3 +74,14 @@ def named(obj: Object) -> ObjectNamed:
 def spec_edit(change: Callable[[dict[str, Any]], None]) -> Edit:
     """An edit of the pod's spec alone."""
     return lambda manifest, spec: change(spec)
+
+
+def fewer_replicas(workload: ExaminedWorkload, replicas: int) -> list[RemedyOption]:
+    """The option to have this many; none where the workload has no such number, or that would be none."""
+    if not replicas or "replicas" not in workload.spec:
+        return []
+
+    def edit(manifest: dict[str, Any], spec: dict[str, Any]) -> None:
+        manifest["spec"]["replicas"] = replicas
+
+    return [RemedyOption(counted(replicas, "replica"), edit=edit, less=True)]

@@ -12,7 +12,7 @@ from kschedd.api.objects import Object
 from kschedd.api.quantity import format_nanos
 from kschedd.api.selecting.selectors import SelectorError, parse_label_selector
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, listed, some
+from kschedd.causes.case import Case
 from kschedd.causes.claims import (
     ClaimUse,
     as_many_as_scheduled,
@@ -25,6 +25,8 @@ from kschedd.causes.claims import (
 from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import patched
+from kschedd.causes.words import counted, some
+from kschedd.framework.remedies import joined
 from kschedd.storage.claims import FILESYSTEM, class_of, requested, volume_of
 from kschedd.storage.volumes import AVAILABLE, Volume
 
@@ -149,8 +151,8 @@ def _mismatch(
     # The volume that lacks the least; of several, the largest.
     nearest_one = min(usable, key=lambda each: (len(gaps[each.name]), -each.capacity, each.name))
     lacks = gaps[nearest_one.name]
-    asked = listed([gap.asks for gap in lacks])
-    had = listed([gap.has for gap in lacks])
+    asked = joined([gap.asks for gap in lacks])
+    had = joined([gap.has for gap in lacks])
     count = len(usable)
     if volume_of(claim):
         there = f"volume {nearest_one.name}, which it names, has {had}"

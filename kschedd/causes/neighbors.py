@@ -7,11 +7,13 @@ from typing import Any, Final
 from kschedd.api.nodes import HOSTNAME_LABEL
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import PodAffinityTerm
-from kschedd.causes.case import Case, counted, every, listed, some, values_by_key
-from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, named, spec_edit
+from kschedd.causes.case import Case, values_by_key
+from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, fewer_replicas, named, spec_edit
 from kschedd.causes.near import nearest, nearest_key
 from kschedd.causes.steps import patched
+from kschedd.causes.words import counted, every, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
+from kschedd.framework.remedies import joined
 
 Spec = dict[str, Any]
 _PLUGIN: Final = "InterPodAffinity"
@@ -38,18 +40,16 @@ def apart_or_together(case: Case, among: Collection[str]) -> Iterator[FoundCause
 
 def _matching(case: Case, term: PodAffinityTerm) -> list[Pod]:
     """Pods on nodes that the term means."""
-    namespaces = {obj.name: obj.labels for obj in case.store.list("Namespace")}
     return [
         pod
         for pods in case.engine.machine.cluster.table.pods
         for pod in pods
-        if term.matches(pod.namespace, pod.labels, namespaces.get(pod.namespace, {}))
+        if term.matches(pod.namespace, pod.labels, case.namespaces.get(pod.namespace, {}))
     ]
 
 
 def _of_itself(case: Case, term: PodAffinityTerm) -> bool:
-    namespaces = {obj.name: obj.labels for obj in case.store.list("Namespace")}
-    return term.matches(case.pod.namespace, case.pod.labels, namespaces.get(case.pod.namespace, {}))
+    return term.matches(case.pod.namespace, case.pod.labels, case.namespaces.get(case.pod.namespace, {}))
 
 
 def _owner_label(case: Case, pod: Pod) -> str:
@@ -96,8 +96,7 @@ def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Seque
         )
     options = [_preferred("podAntiAffinity", place)]
     fits = len({case.nodes[pod.node_name].labels.get(key) for pod in own if pod.node_name in case.nodes})
-    if fits and case.workload.kind in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
-        options.append(RemedyOption(f"{counted(fits, 'replica')}", edit=_scaled(fits), less=True))
+    options += fewer_replicas(case.workload, fits)
     return FoundCause(
         "MoreReplicasThanDomains",
         message,
@@ -127,8 +126,7 @@ def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]
 
 def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
     """Pods that are there and want none like this one near them."""
-    namespaces = {obj.name: obj.labels for obj in case.store.list("Namespace")}
-    labels = namespaces.get(case.pod.namespace, {})
+    labels = case.namespaces.get(case.pod.namespace, {})
     by_owner: dict[str, tuple[ExaminedWorkload, PodAffinityTerm, int, set[str]]] = {}
     for name in case.nodes:
         table = case.engine.machine.cluster.table
@@ -182,7 +180,7 @@ def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
         for key in keys:
             ((template.get("metadata") or {}).get("labels") or {}).pop(key, None)
 
-    said = listed([f"{key}={case.pod.labels[key]}" for key in sorted(keys)])
+    said = joined([f"{key}={case.pod.labels[key]}" for key in sorted(keys)])
     return [RemedyOption(f"do not label its pods {said}", edit=unlabeled)]
 
 
@@ -237,7 +235,7 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
     wanted: Mapping[str, str] = (raw.get("labelSelector") or {}).get("matchLabels") or {}
     everyone = [pod for pods in case.engine.machine.cluster.table.pods for pod in pods]
     spaces = sorted(term.namespaces)
-    where = f"in namespace {listed(spaces)}" if spaces else "in the selected namespaces"
+    where = f"in namespace {joined(spaces)}" if spaces else "in the selected namespaces"
     text = f"the pod must run beside a pod with `{term.selector}` {where}, and there is none"
     field = _field("podAffinity", place)
     elsewhere = [pod for pod in everyone if term.selector.matches(pod.labels) and pod.namespace not in term.namespaces]
@@ -263,11 +261,11 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
 
         return FoundCause(
             "PodAffinityWrongNamespace",
-            f"{text}; {counted(len(elsewhere), 'pod')} in namespace {listed(space)} "
+            f"{text}; {counted(len(elsewhere), 'pod')} in namespace {joined(space)} "
             f"{'has' if len(elsewhere) == 1 else 'have'} these labels",
             [named(pod) for pod in elsewhere[:3]],
             [f"{field}.namespaces"],
-            options=[RemedyOption(f"look in namespace {listed(space)}", edit=spec_edit(elsewhere_edit))],
+            options=[RemedyOption(f"look in namespace {joined(space)}", edit=spec_edit(elsewhere_edit))],
         )
     near = _near_labels(wanted, [pod for pod in everyone if pod.namespace in spaces] or everyone)
     if near is not None:
@@ -308,7 +306,7 @@ def _full_there(
     word = _domain_word(term.topology_key)
     there = [n for n in case.nodes if case.nodes[n].labels.get(term.topology_key) in domains]
     plugins = sorted({plugin for name in there for plugin in case.rejections.get(name, {}) if plugin != _PLUGIN})
-    why = f": {listed(plugins)} {'rejects' if len(plugins) == 1 else 'reject'} the nodes there" if plugins else ""
+    why = f": {joined(plugins)} {'rejects' if len(plugins) == 1 else 'reject'} the nodes there" if plugins else ""
     owners = sorted({_owner_label(case, pod) for pod in others})
     return FoundCause(
         "PodAffinityDomainFull",
@@ -342,13 +340,6 @@ def _prefer(held: dict[str, Any], place: int) -> None:
     if not held[_REQUIRED]:
         del held[_REQUIRED]
     held.setdefault(_PREFERRED, []).append({"weight": _WEIGHT, "podAffinityTerm": term})
-
-
-def _scaled(replicas: int) -> Any:
-    def edit(manifest: dict[str, Any], spec: Spec) -> None:
-        manifest["spec"]["replicas"] = replicas
-
-    return edit
 
 
 # -- host ports -------------------------------------------------------------------------------------------------------

@@ -1,17 +1,18 @@
 """What is wrong with a node: why a drain of it does not end, or why no pods come to it."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE
-from kschedd.causes.case import counted, listed, some
 from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, named
 from kschedd.causes.steps import RemedyStep, patched, uncordoned
 from kschedd.causes.tainted import said
+from kschedd.causes.words import counted, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
+from kschedd.framework.remedies import joined
 from kschedd.simulate.engine import Engine
 from kschedd.store.errors import ApiError
 from kschedd.store.eviction import BUDGET, guarding, spent
@@ -36,8 +37,7 @@ def node_causes(engine: Engine, node: Node) -> Iterator[FoundCause]:
     if blocked is not None:
         yield blocked
         return
-    conditions = (node.raw.get("status") or {}).get("conditions") or ()
-    ready: Any = next((each for each in conditions if each.get("type") == "Ready"), None)
+    ready = condition(node.status, "Ready")
     if ready is not None and ready.get("status") != "True":
         why = str(ready.get("message") or ready.get("reason") or "its kubelet does not answer")
         yield FoundCause("NodesNotReady", f"{node.name} is not ready: {why}", [named(node)], ["status.conditions"])
@@ -61,7 +61,7 @@ def node_causes(engine: Engine, node: Node) -> Iterator[FoundCause]:
         waiting = sum(not pod.node_name for pod in engine.store.list("Pod") if isinstance(pod, Pod))
         yield FoundCause(
             "NodeTainted",
-            f"{node.name} takes only pods that tolerate {listed([said(taint) for taint in taints])}: "
+            f"{node.name} takes only pods that tolerate {joined([said(taint) for taint in taints])}: "
             f"{counted(len(moving), 'pod')} {'does' if len(moving) == 1 else 'do'} now",
             [named(node)],
             ["spec.taints"],

@@ -13,11 +13,13 @@ from kschedd.api.quantity import format_value
 from kschedd.api.selecting.selectors import IN, LabelSelector, NodeSelector, SelectorError, parse_label_selector
 from kschedd.causes.amounts import created_node
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, listed, some
+from kschedd.causes.case import Case
 from kschedd.causes.claims import ClaimUse, asking, claims_of, of_class, provisioning_classes, storage_text
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.matching import suiting
 from kschedd.causes.selecting import Demand, demands
+from kschedd.causes.words import counted, some
+from kschedd.framework.remedies import joined
 from kschedd.storage.claims import class_of, fully_bound, requested_bytes, volume_of
 from kschedd.storage.provisioning import NO_PROVISIONER, allowed_topologies, limit
 from kschedd.storage.volumes import Volume
@@ -49,7 +51,7 @@ class _Place:
             return "elsewhere"
         kind = word(self.key)
         plural = len(self.values) > 1
-        return f"{'on' if kind == 'node' else 'in'} {kind}{'s' * plural} {listed(sorted(self.values), 'or')}"
+        return f"{'on' if kind == 'node' else 'in'} {kind}{'s' * plural} {joined(sorted(self.values), 'or')}"
 
 
 def word(key: str) -> str:
@@ -94,7 +96,7 @@ def _no_volumes(case: Case) -> FoundCause:
         for plugin in (_BINDING, _ZONE)
         for reason in case.rejections.get(name, {}).get(plugin, ())
     )
-    claims = listed([str(use) for use in claims_of(case)] or ["its claims"])
+    claims = joined([str(use) for use in claims_of(case)] or ["its claims"])
     short = any("free storage" in reason for reason in counts)
     return FoundCause(
         "StorageCapacityShort" if short else "VolumeElsewhere",
@@ -107,14 +109,14 @@ def _no_volumes(case: Case) -> FoundCause:
 
 
 def _all_of(places: Sequence[_Place], together: frozenset[str]) -> _Place:
-    what = listed([place.what for place in places])
+    what = joined([place.what for place in places])
     return attrs.evolve(places[0], what=what, nodes=together, objects=[o for p in places for o in p.objects])
 
 
 def told(case: Case) -> str:
     """Return the volumes that keep the pod to some nodes, and where they are; "" if none does."""
     kept = [place for place in _places(case) if len(place.nodes) < len(case.nodes)]
-    return listed([f"{place.what} is {place.where}" for place in kept]) if kept else ""
+    return joined([f"{place.what} is {place.where}" for place in kept]) if kept else ""
 
 
 # -- places -----------------------------------------------------------------------------------------------------------
@@ -195,7 +197,7 @@ def _of_free(case: Case, use: ClaimUse, claim: Object, objects: Sequence[ObjectN
     pairs = [_key_of(volume.affinity) for volume in free]
     key = next((k for k, _ in pairs if k), "")
     values = tuple(dict.fromkeys(v for k, vs in pairs if k == key for v in vs))
-    names = listed(sorted(volume.name for volume in free)[:_SHOWN]) if free else "none"
+    names = joined(sorted(volume.name for volume in free)[:_SHOWN]) if free else "none"
     what = f"volume{'s' * (len(free) > 1)} {names}, free for {use},"
     own = [ObjectNamed("PersistentVolume", "", volume.name) for volume in free[:3]]
     return _Place(use, what, [*own, *objects], nodes, key, values, False)
@@ -260,7 +262,7 @@ def _elsewhere(case: Case, place: _Place) -> FoundCause:
     """Nodes are where the volume is, and the pod selects none of them."""
     against = clashing(case, place.nodes)
     is_class = any(each.kind == "StorageClass" for each in place.objects[:1])
-    required = listed([demanded(each, place.key) for each in against]) if against else "other nodes"
+    required = joined([demanded(each, place.key) for each in against]) if against else "other nodes"
     verb = "" if is_class else f" {'are' if place.what.startswith('volumes') else 'is'}"
     only = " only" if is_class else ""
     wants = "the pod requires"
@@ -283,7 +285,7 @@ def _elsewhere(case: Case, place: _Place) -> FoundCause:
 def demanded(demand: Demand, key: str) -> str:
     """`zone b`, or the demand as it is where it is about something else."""
     if demand.operator == IN and (demand.key == key or word(demand.key) in ("zone", "node", "region")):
-        return f"{word(demand.key)} {listed(list(demand.values), 'or')}"
+        return f"{word(demand.key)} {joined(list(demand.values), 'or')}"
     return f"`{demand}`"
 
 
@@ -321,9 +323,9 @@ def meeting(case: Case, nodes: Collection[str], against: Sequence[Demand], why: 
         for each in edits:
             each(spec)
 
-    parts = [f"require {listed(wanted)}, {why}"] if wanted else []
-    parts += [f"do not require {listed(dropped)}"] if dropped else []
-    return RemedyOption(listed(parts), edit=spec_edit(edit))
+    parts = [f"require {joined(wanted)}, {why}"] if wanted else []
+    parts += [f"do not require {joined(dropped)}"] if dropped else []
+    return RemedyOption(joined(parts), edit=spec_edit(edit))
 
 
 def _classes_instead(case: Case, place: _Place) -> list[RemedyOption]:
@@ -346,7 +348,7 @@ def _apart(case: Case, places: Sequence[_Place]) -> FoundCause:
     parts = [f"{place.what} is {place.where}" for place in places]
     return FoundCause(
         "VolumeElsewhere",
-        f"no node reaches all volumes of the pod: {listed(parts)}",
+        f"no node reaches all volumes of the pod: {joined(parts)}",
         [each for place in places for each in place.objects],
         ["spec.volumes"],
         [f"{place.what}: {some(place.nodes)}" for place in places],

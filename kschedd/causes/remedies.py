@@ -4,17 +4,16 @@ The options of several findings are carried out together, since each cause alone
 remedy that does not have every replica scheduled, or that costs another pod its node, is not proposed.
 """
 
-import copy
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from typing import Final
 
 from kschedd.causes.answers import RemedyAnswer
-from kschedd.causes.case import listed
 from kschedd.causes.findings import KINDS, FoundCause, RemedyOption
 from kschedd.causes.steps import RemedyStep, diff, steps_to
 from kschedd.causes.trial import TrialOutcome, Trials
 from kschedd.causes.workload import ExaminedWorkload
+from kschedd.framework.remedies import joined
 
 _MOST_TRIED: Final = 6
 _MOST_FOUND: Final = 3
@@ -31,7 +30,7 @@ def remedies(
         if not steps:
             continue
         outcome = trials.run(steps)
-        summary = listed([option.summary for option in options])
+        summary = joined([option.summary for option in options])
         if not outcome.solves:
             failed.append(f"{summary}: {outcome.why_not}")
             continue
@@ -53,13 +52,7 @@ def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ..
 
 def carried_out(workload: ExaminedWorkload, options: Sequence[RemedyOption]) -> tuple[list[RemedyStep], str]:
     """The steps of these options together, and the change of the workload's manifest as a diff."""
-    after = copy.deepcopy(dict(workload.obj.raw))
-    spec = after
-    for field in workload.path:
-        spec = spec.setdefault(field, {})
-    for option in options:
-        if option.edit is not None:
-            option.edit(after, spec)
+    after = workload.edited(*[option.edit for option in options if option.edit is not None])
     # What has to be there first, such as a class or a node, comes before the pods that are made anew.
     steps = [step for option in options for step in option.steps]
     changed = steps_to(workload, after)

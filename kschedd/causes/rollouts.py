@@ -4,16 +4,20 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kschedd.api.pods import Pod
-from kschedd.causes.case import Case, case_of, counted, every, listed
-from kschedd.causes.creating import is_ready, template_pod
-from kschedd.causes.findings import REPLACE_POD, Edit, FoundCause, RemedyOption, named
+from kschedd.causes.case import Case, case_of
+from kschedd.causes.creating import template_pod
+from kschedd.causes.findings import REPLACE_POD, FoundCause, RemedyOption, named
 from kschedd.causes.steps import deleted
-from kschedd.causes.workload import ExaminedWorkload
+from kschedd.causes.words import counted, every
+from kschedd.causes.workload import Edit, ExaminedWorkload
+from kschedd.controllers.nodes.node_health import ready_status
+from kschedd.controllers.workloads.pod_state import ready
 from kschedd.controllers.workloads.rollout import fenceposts
 from kschedd.explain.explain import begin
 from kschedd.explain.fork import scheduler_on
 from kschedd.explain.trial import try_changes
 from kschedd.framework.changes import delete_pods
+from kschedd.framework.remedies import joined
 from kschedd.simulate.engine import Engine
 
 Spec = dict[str, Any]
@@ -89,7 +93,7 @@ def outdated(case: Case) -> FoundCause | None:
     raw = {**pod.raw, "spec": {**made.raw["spec"], "volumes": pod.raw["spec"].get("volumes") or []}}
     if case_of(case.engine, workload, Pod.from_raw(raw)).explanation.message:
         return None
-    asked = listed([f"{_amount(container)} for {container['name']}" for container in pod.raw["spec"]["containers"]])
+    asked = joined([f"{_amount(container)} for {container['name']}" for container in pod.raw["spec"]["containers"]])
     return FoundCause(
         "StatefulSetPodOutdated",
         f"{pod.name} is of an earlier template ({own}) and fits on no node; the StatefulSet waits for it to be ready "
@@ -110,7 +114,7 @@ def outdated(case: Case) -> FoundCause | None:
 
 def _amount(container: dict[str, Any]) -> str:
     requests = (container.get("resources") or {}).get("requests") or {}
-    return listed([f"{quantity} {name}" for name, quantity in sorted(requests.items())]) if requests else "nothing"
+    return joined([f"{quantity} {name}" for name, quantity in sorted(requests.items())]) if requests else "nothing"
 
 
 def stuck(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
@@ -121,7 +125,7 @@ def stuck(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
     wanted, updated = int(status.get("desiredNumberScheduled") or 0), int(status.get("updatedNumberScheduled") or 0)
     if updated >= wanted or (workload.spec.get("updateStrategy") or {}).get("type") == "OnDelete":
         return None
-    dead = [pod for pod in workload.pods if pod.node_name and not (is_ready(pod) and not pod.deleting)]
+    dead = [pod for pod in workload.pods if pod.node_name and not (ready(pod) and not pod.deleting)]
     broken = sorted({pod.node_name for pod in dead if not _answers(engine, pod.node_name)})
     if not broken:
         return None
@@ -137,7 +141,7 @@ def stuck(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
     return FoundCause(
         "RolloutWaitsForDeadNode",
         f"{counted(updated, 'pod')} of {wanted} {'has' if updated == 1 else 'have'} the present template: the pod"
-        f"{'' if is_one else 's'} on {listed(broken)}, which {'does' if is_one else 'do'} not answer, "
+        f"{'' if is_one else 's'} on {joined(broken)}, which {'does' if is_one else 'do'} not answer, "
         f"count{'s' if is_one else ''} as unavailable, and no more may be (maxUnavailable {allowed})",
         [named(workload.obj)],
         ["spec.updateStrategy.rollingUpdate.maxUnavailable"],
@@ -151,5 +155,4 @@ def _answers(engine: Engine, name: str) -> bool:
     node: Any = engine.store.find("Node", "", name)
     if node is None:
         return False
-    conditions = (node.raw.get("status") or {}).get("conditions") or ()
-    return not any(each.get("type") == "Ready" and each.get("status") != "True" for each in conditions)
+    return ready_status(node) in (None, "True")

@@ -18,9 +18,11 @@ from kschedd.api.selecting.selectors import (
     parse_node_selector_term,
 )
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, listed, some
+from kschedd.causes.case import Case
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
+from kschedd.causes.words import counted, some
+from kschedd.framework.remedies import joined
 
 _SHOWN: Final = 4  # values
 _AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
@@ -175,9 +177,9 @@ def _unknown(case: Case, unmet: Sequence[Demand]) -> FoundCause:
     edits = [guess.edit for guess in guesses if guess.edit is not None]
     options = []
     if len(edits) == len(guesses):
-        options.append(_option(f"use {listed([guess.becomes for guess in guesses])}", edits))
+        options.append(_option(f"use {joined([guess.becomes for guess in guesses])}", edits))
     else:
-        options.append(_option(f"do not require {listed([str(each) for each in unmet])}", removed))
+        options.append(_option(f"do not require {joined([str(each) for each in unmet])}", removed))
     return FoundCause(
         guesses[0].code,
         "; ".join(guess.message for guess in guesses),
@@ -289,7 +291,7 @@ def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
         text = "the pod's own demands contradict each other: no node has both"
     return FoundCause(
         "NodeAffinityContradiction",
-        f"{text} {listed(parts)}",
+        f"{text} {joined(parts)}",
         fields=[each.field for each, _ in clashing],
         evidence=[f"{each}: {some(nodes)}" for each, nodes in clashing],
         options=options,

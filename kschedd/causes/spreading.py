@@ -6,10 +6,12 @@ from typing import Any, Final
 
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import SpreadConstraint
-from kschedd.causes.case import Case, counted, listed, some, values_by_key
+from kschedd.causes.case import Case, values_by_key
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
 from kschedd.causes.tainted import said, untolerated
+from kschedd.causes.words import counted, some
+from kschedd.framework.remedies import joined
 
 Spec = dict[str, Any]
 _PLUGIN: Final = "PodTopologySpread"
@@ -164,7 +166,7 @@ def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mappin
     others = [each for other, each in _hard(case.pod) if other != place]
     why = f": {_in_words(plugin)}" if plugin else ""
     if not plugin and others:
-        why = f": the constraint over {listed([f'`{each.topology_key}`' for each in others])} keeps it off them"
+        why = f": the constraint over {joined([f'`{each.topology_key}`' for each in others])} keeps it off them"
     lows = f"`{key}={lowest[0]}` has {counted(least, 'pod')}"
     if len(lowest) > 1:
         lows = f"{len(lowest)} values of `{key}` ({some(lowest)}) have {counted(least, 'pod')}"

@@ -219,14 +219,14 @@ def _difference(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
     """The operations of a JSON patch that leads from one to the other."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in before:
-            inner = f"{path}/{_escaped(key)}"
+            inner = f"{path}/{escaped(key)}"
             if key not in after:
                 yield {"op": "remove", "path": inner}
             else:
                 yield from _difference(before[key], after[key], inner)
         for key in after:
             if key not in before:
-                yield {"op": "add", "path": f"{path}/{_escaped(key)}", "value": after[key]}
+                yield {"op": "add", "path": f"{path}/{escaped(key)}", "value": after[key]}
     elif isinstance(before, Sequence) and isinstance(after, list) and not isinstance(before, str):
         if len(before) > len(after):
             yield {"op": "replace", "path": path, "value": after}
@@ -239,5 +239,6 @@ def _difference(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
         yield {"op": "replace", "path": path, "value": after}
 
 
-def _escaped(key: str) -> str:
+def escaped(key: str) -> str:
+    """A key as a step of a JSON pointer."""
     return key.replace("~", "~0").replace("/", "~1")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, listed, some
+from kschedd.causes.case import Case
 from kschedd.causes.claims import (
     CLAIM,
     ClaimUse,
@@ -25,8 +25,10 @@ from kschedd.causes.findings import ADD_OBJECT, CHANGE_OBJECT, FoundCause, Remed
 from kschedd.causes.matching import no_volume, of_no_class
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import created, patched
+from kschedd.causes.words import some
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.storage.provisioner import PROVISION_FAILS, delay_of
+from kschedd.framework.remedies import joined
 from kschedd.storage.claims import (
     PROVISIONED_BY,
     SELECTED_NODE,
@@ -209,7 +211,7 @@ def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> Found
     )
     classes = [each.name for each in provisioning_classes(case.store)]
     choice = [likely] if likely else classes[:2]
-    known = listed(sorted({*there, *by_hand})) if there or by_hand else "none"
+    known = joined(sorted({*there, *by_hand})) if there or by_hand else "none"
     return FoundCause(
         "StorageClassMissing",
         f"StorageClass {name}, which {use} asks for, does not exist{hint}",

@@ -7,10 +7,12 @@ import attrs
 
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, every, listed, some
+from kschedd.causes.case import Case
 from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import uncordoned
+from kschedd.causes.words import counted, every, some
+from kschedd.framework.remedies import joined
 
 Spec = dict[str, Any]
 _CORDONED: Final = "node.kubernetes.io/unschedulable"
@@ -101,7 +103,7 @@ def tolerating(taints: Sequence[Taint]) -> RemedyOption:
     def edit(spec: Spec) -> None:
         spec["tolerations"] = [*(spec.get("tolerations") or ()), *map(_toleration, taints)]
 
-    return RemedyOption(f"tolerate {listed([said(taint) for taint in taints])}", edit=spec_edit(edit))
+    return RemedyOption(f"tolerate {joined([said(taint) for taint in taints])}", edit=spec_edit(edit))
 
 
 def _toleration(taint: Taint) -> dict[str, Any]:
@@ -186,7 +188,7 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCau
         message = f"{whole} the taint {taints}, which it does not tolerate"
     else:
         parts = [f"`{'`, `'.join(map(said, pool.taints))}` ({counted(len(pool.nodes), 'node')})" for pool in pools[:4]]
-        message = f"{every(len(case.nodes))} are tainted, and the pod tolerates none of {listed(parts)}"
+        message = f"{every(len(case.nodes))} are tainted, and the pod tolerates none of {joined(parts)}"
     return FoundCause(
         "TolerationMissing",
         message,
@@ -228,9 +230,9 @@ def _broken(case: Case, pools: Sequence[_Pool]) -> FoundCause:
     rest = "" if len(names) == len(case.nodes) else " that the pod may use"
     return FoundCause(
         "NodesNotReady",
-        f"{every(len(names))}{rest} are out of order: {listed([f'`{text}`' for text in taints])}"
+        f"{every(len(names))}{rest} are out of order: {joined([f'`{text}`' for text in taints])}"
         if len(names) > 1
-        else f"the only node{rest}, {names[0]}, is out of order: {listed([f'`{text}`' for text in taints])}",
+        else f"the only node{rest}, {names[0]}, is out of order: {joined([f'`{text}`' for text in taints])}",
         [ObjectNamed("Node", "", name) for name in names[:3]],
         [],
         [some(names, 5), *(f"{text}: the taint goes when the node's condition does" for text in taints)],

@@ -6,6 +6,7 @@ happened anyway is known from a fork in which nothing was done (`baseline`).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import attrs
@@ -72,18 +73,18 @@ class Trials:
         self._workload = workload
         self._methods = methods
         self._check = check
-        self._baseline: TrialOutcome | None = None
-        mine = {pod.uid for pod in workload.pods} | set(moving)
-        #: pods of other workloads; the later ones have names that differ from run to run
-        self._others = [pod.key for pod in cluster.engine.store.list("Pod") if pod.uid not in mine]
-        self.count = 0
+        self._moving = moving
 
-    @property
+    @cached_property
+    def _others(self) -> list[str]:
+        """Pods of other workloads that are there now; later ones have names that differ from run to run."""
+        mine = {pod.uid for pod in self._workload.pods} | set(self._moving)
+        return [pod.key for pod in self._cluster.engine.store.list("Pod") if pod.uid not in mine]
+
+    @cached_property
     def baseline(self) -> TrialOutcome:
         """What comes of doing nothing."""
-        if self._baseline is None:
-            self._baseline = self._run(())
-        return self._baseline
+        return self._run(())
 
     def run(self, steps: Sequence[RemedyStep]) -> TrialOutcome:
         outcome = self._run(steps)
@@ -95,7 +96,6 @@ class Trials:
         return attrs.evolve(outcome, displaced=sorted(lost))
 
     def _run(self, steps: Sequence[RemedyStep]) -> TrialOutcome:
-        self.count += 1
         cluster = VirtualCluster(resumed=self._cluster.engine.snapshot())
         try:
             daemon = VirtualDaemon(cluster, self._methods)

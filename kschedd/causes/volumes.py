@@ -8,10 +8,11 @@ from kschedd.api.pods import Pod
 from kschedd.api.similar_nodes import similar_csi_node
 from kschedd.causes.amounts import created_node
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, every, some
+from kschedd.causes.case import Case
 from kschedd.causes.claims import ClaimUse, as_many_as_scheduled, claims_of
-from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named
+from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, fewer_replicas, named
 from kschedd.causes.steps import RemedyStep, created
+from kschedd.causes.words import counted, every, some
 from kschedd.causes.workload import workload_of
 from kschedd.storage.attachable import Attachable, Storage, limits
 from kschedd.storage.claims import claims_named, volume_of
@@ -61,16 +62,12 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
             fields,
         )
 
-    def alone(manifest: dict[str, Any], spec: Spec) -> None:
-        manifest["spec"]["replicas"] = 1
-
-    scales = "replicas" in workload.spec
     return FoundCause(
         "ClaimInUse",
         f"{text}: one pod at a time may, and {counted(workload.wanted, 'replica')} are to",
         objects,
         [*fields, "spec.replicas"],
-        options=[RemedyOption("1 replica", edit=alone, less=True)] if scales else [],
+        options=fewer_replicas(workload, 1),
     )
 
 

@@ -2,16 +2,18 @@
 
 from typing import Any, Final
 
+from kschedd.api.conditions import condition
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_EXECUTE
 from kschedd.api.text.times import seconds
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.case import Case, counted, some
-from kschedd.causes.creating import is_ready
+from kschedd.causes.case import Case
 from kschedd.causes.findings import FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.tainted import said
+from kschedd.causes.words import counted, some
 from kschedd.causes.workload import ExaminedWorkload
+from kschedd.controllers.workloads.pod_state import ready
 from kschedd.printing.columns.ages import span
 from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
 from kschedd.simulate.engine import Engine
@@ -193,10 +195,9 @@ def _evicted_soon(engine: Engine, workload: ExaminedWorkload, pod: Pod, taint: s
 
 
 def _placed_at(pod: Pod) -> float | None:
-    for condition in pod.status.get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
-            return seconds(condition.get("lastTransitionTime"))
-    return None
+    found = condition(pod.status, "PodScheduled")
+    since = None if found is None or found.get("status") != "True" else found.get("lastTransitionTime")
+    return seconds(since) if since else None
 
 
 def _missing_node(workload: ExaminedWorkload, pod: Pod) -> FoundCause:
@@ -226,13 +227,13 @@ def nothing_wrong(workload: ExaminedWorkload) -> FoundCause:
             "NoPods", f"{workload.label} has no pods, and wants none now", [named(workload.obj)], passing=True
         )
     here = [pod for pod in workload.pods if not pod.deleting] or workload.pods
-    ready = sum(map(is_ready, here))
+    count = sum(map(ready, here))
     text = f"it has a node: {here[0].node_name}" if len(here) == 1 else f"all of its {len(here):,} pods have a node"
-    waiting = len(here) - ready
+    waiting = len(here) - count
     return FoundCause(
         "NothingIsWrong",
         f"nothing is wrong with its scheduling: {text}",
         [named(workload.obj)],
-        evidence=[f"{counted(waiting, 'pod')} not ready yet"] if waiting and ready else [],
+        evidence=[f"{counted(waiting, 'pod')} not ready yet"] if waiting and count else [],
         passing=True,
     )

@@ -4,26 +4,22 @@ The workload is the outermost owner that is known here: the Deployment of a Repl
 a workload of its own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import FINISHED, Pod
-from kschedd.api.schemas.kinds import lookup
+from kschedd.api.schemas.kinds import POD_TEMPLATES, lookup
 from kschedd.api.selecting.selectors import from_map, parse_label_selector
 from kschedd.store.cluster_api import ClusterReader
 
 Raw = Mapping[str, Any]
+Edit = Callable[[dict[str, Any], dict[str, Any]], None]
+"""Changes a copy of the workload's manifest (first) or of the pod's spec in it (second) in place."""
 
-#: where the pod template is in each kind
-TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(
-        ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"), ("spec", "template")
-    ),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-}
 _DEEPEST: Final = 4  # owners above a pod
 
 
@@ -46,7 +42,7 @@ class ExaminedWorkload:
     @property
     def path(self) -> tuple[str, ...]:
         """The fields that lead to the pod's spec."""
-        return (*TEMPLATES[self.kind], "spec") if self.kind in TEMPLATES else ("spec",)
+        return (*POD_TEMPLATES[self.kind], "spec") if self.kind in POD_TEMPLATES else ("spec",)
 
     @property
     def pod_spec(self) -> Raw:
@@ -57,7 +53,7 @@ class ExaminedWorkload:
 
     @property
     def pod_labels(self) -> Mapping[str, str]:
-        if self.kind not in TEMPLATES:
+        if self.kind not in POD_TEMPLATES:
             return self.obj.labels
         found: Any = self.obj.raw
         for field in self.path[:-1]:
@@ -90,6 +86,21 @@ class ExaminedWorkload:
         return 1 if count is None else int(count)
 
     @property
+    def missing(self) -> int:
+        """How many pods its controller has not created."""
+        return max(0, self.wanted - len(self.pods))
+
+    def edited(self, *edits: Edit) -> dict[str, Any]:
+        """A copy of its manifest after these edits, in their order."""
+        manifest: dict[str, Any] = copy.deepcopy(dict(self.obj.raw))
+        spec = manifest
+        for field in self.path:
+            spec = spec.setdefault(field, {})
+        for edit in edits:
+            edit(manifest, spec)
+        return manifest
+
+    @property
     def scheduled(self) -> list[Pod]:
         return [pod for pod in self.pods if pod.node_name and not pod.deleting]
 
@@ -111,7 +122,7 @@ def workload_of(store: ClusterReader, obj: Object) -> ExaminedWorkload:
 
 def _owner(store: ClusterReader, obj: Object) -> Object | None:
     for reference in (obj.raw.get("metadata") or {}).get("ownerReferences") or ():
-        if reference.get("controller") and reference.get("kind") in TEMPLATES:
+        if reference.get("controller") and reference.get("kind") in POD_TEMPLATES:
             found = store.find(str(reference["kind"]), obj.namespace, str(reference.get("name")))
             if found is not None and found.uid == reference.get("uid"):
                 return found
@@ -132,5 +143,5 @@ def _pods_below(store: ClusterReader, owner: Object) -> Iterator[Pod]:
     for owned in store.owned_by(owner.uid):
         if isinstance(owned, Pod):
             yield owned
-        elif owned.kind in TEMPLATES:
+        elif owned.kind in POD_TEMPLATES:
             yield from _pods_below(store, owned)

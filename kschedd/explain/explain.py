@@ -44,7 +44,7 @@ from kschedd.explain.trial import TrialResult
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE
 from kschedd.framework.postfilter import Preemption
-from kschedd.framework.remedies import RemedyContext
+from kschedd.framework.remedies import RemedyContext, joined
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
 from kschedd.scheduling.attempt.node_search import nodes_to_find
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
@@ -452,7 +452,7 @@ class _Explaining:
         proposed = proposals(self._profile.plugins, context, gated, status, verdicts, fits=feasible > 0)
         if gated is None and preemption is not None and preemption.victims:
             node, victims = preemption.node, preemption.victims
-            text = f"{_and(victims)} had made way on {node}, as preemption will ask for"
+            text = f"{joined(victims)} had made way on {node}, as preemption will ask for"
             proposed.insert(0, Proposal(text, (node,), (), TrialResult(node, tuple(victims))))
         self._begin()
         found = suggestions(self._scheduler, self._pod, self._nominated, proposed, stored=self._stored)
@@ -475,10 +475,6 @@ class _Explaining:
 
 def _joined(names: set[str]) -> str:
     return " ".join(sorted(names))
-
-
-def _and(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _said(status: Status | None) -> Rejection | None:

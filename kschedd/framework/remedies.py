@@ -89,6 +89,6 @@ def by_reason(status: Status, texts: Mapping[str, str]) -> list[Remedy]:
     return [Remedy(texts[reason], 2) for reason in status.reasons]
 
 
-def joined(words: Sequence[str]) -> str:
+def joined(words: Sequence[str], last: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"

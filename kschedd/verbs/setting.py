@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kschedd.api.quantity import QuantityError, milli_value
+from kschedd.api.schemas.kinds import POD_TEMPLATES
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
@@ -25,7 +26,6 @@ from kschedd.verbs.command_line.targets import get_object, selected, targets_of,
 from kschedd.verbs.objects.changing import FORMS, dry_run_text, write_change
 from kschedd.verbs.objects.generating import assignments, listed
 from kschedd.verbs.scheduler import config
-from kschedd.verbs.scheduler.explain import POD_TEMPLATES
 
 Raw = dict[str, Any]
 

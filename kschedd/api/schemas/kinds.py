@@ -54,6 +54,15 @@ def _kind(
     return Kind(name, plural, name.lower(), short, (api, *also), namespaced)
 
 
+#: where each kind has the template of its pods
+POD_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"), ("spec", "template")
+    ),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    "PodTemplate": ("template",),
+}
+
 _APPS: Final = "apps/v1"
 _BATCH: Final = "batch/v1"
 _STORAGE: Final = "storage.k8s.io/v1"

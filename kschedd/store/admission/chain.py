@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.schemas.kinds import POD_TEMPLATES
 from kschedd.errors import KscheddError
 from kschedd.store.admission_plugins import (
     antiaffinity,
@@ -87,7 +88,7 @@ _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
         _POD,
         validate=podsecurity.validate,
         scope=podsecurity.scope,
-        validated_kinds=frozenset(("Pod", "Namespace", *podsecurity.TEMPLATES)),
+        validated_kinds=frozenset(("Pod", "Namespace", *POD_TEMPLATES)),
     ),
     "PodNodeSelector": AdmissionPlugin(False, _POD, podnodeselector.admit, scope=podnodeselector.scope),
     "Priority": AdmissionPlugin(

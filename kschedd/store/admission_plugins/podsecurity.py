@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.schemas.fields import FieldError, invalid
+from kschedd.api.schemas.kinds import POD_TEMPLATES
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
 from kschedd.store.admission_plugins.podsecurity_checks import LATEST, Finding, Level, Minor, findings
 from kschedd.store.errors import Forbidden, Invalid
@@ -27,15 +28,6 @@ _LEVELS: Final[Mapping[str, Level]] = {
 _STRICTNESS: Final = ("privileged", "baseline", "restricted")
 _VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]*)")
 _MOST_PODS: Final = 3000
-TEMPLATES: Final[Mapping[str, Sequence[str]]] = {
-    "PodTemplate": ("template",),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-    **{
-        kind: ("spec", "template")
-        for kind in ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job")
-    },
-}
-"""Where a workload has the template of its pods."""
 _SKIPPED: Final = frozenset(("binding", "eviction", "log", "status"))
 
 
@@ -122,7 +114,7 @@ def _workload(asked: Attributes, raw: Raw, policy: Policy) -> Sequence[str]:
     if asked.subresource:
         return ()
     template: Any = raw
-    for name in TEMPLATES[asked.kind]:
+    for name in POD_TEMPLATES[asked.kind]:
         template = (template or {}).get(name)
     spec = (template or {}).get("spec")
     return _warnings(policy, spec) if spec else ()

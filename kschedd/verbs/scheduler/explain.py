@@ -6,9 +6,9 @@ there is any. With -f the manifest may be a Pod or a workload; for a workload, a
 
 import argparse
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from kschedd.api.schemas.kinds import Kind, kind_of, lookup
+from kschedd.api.schemas.kinds import POD_TEMPLATES, Kind, kind_of, lookup
 from kschedd.printing import documents
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
@@ -30,15 +30,6 @@ from kschedd.verbs.objects import fields
 from kschedd.verbs.objects.manifests import file_flag, read_objects
 
 _FORMS = ("table", "json", "yaml")
-
-#: the path of the pod template in each kind
-POD_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(
-        ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"), ("spec", "template")
-    ),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-    "PodTemplate": ("template",),
-}
 
 
 def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:

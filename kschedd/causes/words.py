@@ -1,0 +1,22 @@
+"""Words for numbers and lists of things in the sentences of causes."""
+
+from collections.abc import Collection
+
+
+def some(names: Collection[str], most: int = 3) -> str:
+    """`a, b, c and 4 more`."""
+    ordered = sorted(names)
+    rest = len(ordered) - most
+    return ", ".join(ordered[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def counted(number: int, word: str) -> str:
+    """`1 node`, `3 nodes`."""
+    return f"{number:,} {word}" + ("" if number == 1 else "s")
+
+
+def every(number: int, word: str = "node") -> str:
+    """`the only node`, `both nodes`, `all 3 nodes`."""
+    if number == 1:
+        return f"the only {word}"
+    return f"both {word}s" if number == 2 else f"all {counted(number, word)}"
