@@ -47,7 +47,7 @@ from kschedd.service.params import bind
 from kschedd.service.table import Call, Large, Method, StreamProducer, find_method
 from kschedd.service.turns import Uninterrupted
 from kschedd.service.workers import AtOnce
-from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
+from kschedd.simulation.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.values import run_steps
 

@@ -16,7 +16,7 @@ from kschedd.framework.registry import Registry
 from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector
 from kschedd.report.page import page
-from kschedd.simulate.simulation import Simulation
+from kschedd.simulation.simulation import Simulation
 from kschedd.testing.objects import node, pod
 
 

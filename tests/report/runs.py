@@ -8,7 +8,7 @@ from kschedd.framework.registry import Registry
 from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector
 from kschedd.report.model import Report
-from kschedd.simulate.simulation import Simulation
+from kschedd.simulation.simulation import Simulation
 from kschedd.testing.objects import node, pod
 
 Step = tuple[float, dict[str, Any] | str]  # seconds, and what is created, or the pod that is deleted then
