@@ -4,9 +4,9 @@ from typing import Any
 
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
+from kschedd.library.objects import node, pod
 from kschedd.simulation.simulation import Simulation
 from kschedd.simulation.why_pending import why_pending
-from kschedd.testing.objects import node, pod
 
 
 def simulated(*raws: dict[str, Any]) -> Simulation:
