@@ -91,10 +91,11 @@ class Observed:
                 self._timeline.close()
         if self._collector is None or self._report is None:
             return
+        from kschedd.methods import cluster_methods
         from kschedd.report.aggregate import report_of
         from kschedd.report.page import page
 
-        report = report_of(self._collector, title, facts, checked=checked)
+        report = report_of(self._collector, title, facts, methods=cluster_methods, checked=checked)
         if self._redact:
             from kschedd.report.redaction import redacted
 
