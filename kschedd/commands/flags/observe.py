@@ -128,5 +128,5 @@ def checked_of(report: "CheckReport") -> "Checked":
         tuple(UnplacedHere(each.pod, each.why, each.remedy) for each in report.unplaced),
         tuple((f"{pod['namespace']}/{pod['name']}", pod["change"], pod["cause"]) for pod in report.displaced),
         tuple((each["resource"], each["before"], each["after"]) for each in report.usage),
-        (*report.errors, *report.refused),
+        (*report.errors, *(f"{one.pod}: {one.cause or one.why}" for one in report.refused)),
     )
