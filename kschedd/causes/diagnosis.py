@@ -51,7 +51,7 @@ from kschedd.causes.words import some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf
 from kschedd.scheduling.records import PodPreempted
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 
 _SHOWN_NODES: Final = 5
 _MOST_CAUSES: Final = 3

@@ -16,7 +16,7 @@ from kschedd.causes.words import counted
 from kschedd.explain.answers import GroupExplanation, MemberAnswer
 from kschedd.explain.dumped import of_nodes
 from kschedd.explain.pod_group import begin_group, explain_group
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 
 _BY = "GangScheduling"
 

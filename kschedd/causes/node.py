@@ -12,7 +12,7 @@ from kschedd.causes.steps import RemedyStep, patched, uncordoned
 from kschedd.causes.tainted import said
 from kschedd.causes.words import counted, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.store.errors import ApiError
 from kschedd.store.eviction import BUDGET, guarding, spent
 

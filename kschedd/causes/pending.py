@@ -17,7 +17,7 @@ from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf
 from kschedd.printing.reports import causes as reports
 from kschedd.printing.terminal.style import TerminalStyle
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 
 _MOST_EXAMINED: Final = 1_000  # workloads; pods of others are told with those that the scheduler rejects likewise
 

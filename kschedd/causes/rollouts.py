@@ -17,7 +17,7 @@ from kschedd.explain.explain import begin
 from kschedd.explain.fork import scheduler_on
 from kschedd.scheduling.attempt.outcome import FitError
 from kschedd.scheduling.debug.work import drive
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 
 Spec = dict[str, Any]
 _REVISION: Final = "controller-revision-hash"

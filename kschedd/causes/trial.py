@@ -17,7 +17,7 @@ from kschedd.causes.steps import RemedyStep
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.service.errors import RpcError
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 
 PATIENCE_S: Final = 300.0  # of virtual time
 _LONGEST: Final = 200  # of a refusal

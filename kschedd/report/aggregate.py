@@ -46,7 +46,7 @@ from kschedd.report.model import (
     Spread,
     ZoneUse,
 )
-from kschedd.simulate.pending import pending_pods
+from kschedd.simulation.pending import pending_pods
 
 MOST_ROWS: Final = 200
 MOST_BANDS: Final = 9

@@ -14,7 +14,7 @@ from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.explain.explain import begin, finish
 from kschedd.garbage_collection import freeze_gc
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.testing.objects import node, pod
 
 ZONE: Final = "topology.kubernetes.io/zone"

@@ -18,7 +18,7 @@ from kschedd.api.pods import Pod
 from kschedd.scheduling.attempt.outcome import FitError
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.nominations.nominator import Nominator
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.testing.objects import node, pod
 
 ZONE: Final = "topology.kubernetes.io/zone"

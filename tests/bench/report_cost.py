@@ -17,7 +17,7 @@ from kschedd.methods import cluster_methods
 from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector
 from kschedd.report.page import page
-from kschedd.simulate.simulation import Simulation
+from kschedd.simulation.simulation import Simulation
 from kschedd.testing.objects import node, pod
 
 

@@ -7,7 +7,7 @@ from kschedd.causes.pending import pending_causes, pending_groups
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.methods import cluster_methods
-from kschedd.simulate.simulation import Simulation
+from kschedd.simulation.simulation import Simulation
 from kschedd.testing.objects import node, pod
 
 

@@ -13,7 +13,7 @@ from kschedd.dumps.assumptions import MOST_TOLD
 from kschedd.dumps.loading import LoadOptions, Prepared, prepare, read_dump
 from kschedd.dumps.sources import DumpedObject, Sources
 from kschedd.framework.registry import Registry
-from kschedd.simulate.simulation import Simulation
+from kschedd.simulation.simulation import Simulation
 from tests.dumps.objects import AT, kept, node, pod, uid
 
 Raw = dict[str, Any]

@@ -10,7 +10,7 @@ from kschedd.methods import cluster_methods
 from kschedd.report import aggregate
 from kschedd.report.collector import ReportCollector
 from kschedd.report.model import Report
-from kschedd.simulate.simulation import Simulation
+from kschedd.simulation.simulation import Simulation
 from kschedd.testing.objects import node, pod
 
 report_of = partial(aggregate.report_of, methods=cluster_methods)

@@ -15,7 +15,7 @@ from kschedd.report.aggregate import MOST_ROWS
 from kschedd.report.collector import MOST_REASONS, OTHER_REASONS, UNDER_WAY, WAITS, ReportCollector
 from kschedd.report.page import page
 from kschedd.report.redaction import redacted
-from kschedd.simulate.simulation import Simulation
+from kschedd.simulation.simulation import Simulation
 from kschedd.testing.objects import node, pod
 from tests.report.runs import Step, report_of, run, small_run, zoned
 

@@ -11,7 +11,7 @@ import pytest
 from kschedd.cli import main
 from kschedd.report.timeline import Timeline
 from kschedd.report.timeline_files import TimelineFormatError, timeline_file
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.testing.objects import node, pod
 
 
