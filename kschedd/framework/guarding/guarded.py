@@ -54,7 +54,6 @@ from kschedd.framework.interface import (
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.plugin_file import PluginRecipe, file_of
 from kschedd.framework.registry import Registry, RunAsync, no_async
-from kschedd.framework.remedies import RemedyPlugin
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Plan
 from kschedd.values import frozen
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
 Check = Callable[["GuardedPlugin", str, tuple[Any, ...], Any], Any]
 """Given the plugin, the method, the arguments of the call as the scheduler has them, and what was returned."""
 
-_UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions, RemedyPlugin)  # guarded separately, or never called
+_UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions)  # guarded separately, or never called
 
 # Return annotation -> the check it requires; each code in an Annotated is allowed in addition.
 _CHECKS: Final[Mapping[Any, Callable[["GuardedPlugin", str, tuple[Any, ...], Any, tuple[Code, ...]], Any]]] = {

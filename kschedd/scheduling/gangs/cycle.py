@@ -58,13 +58,12 @@ def try_group(
     entries: Sequence[QueuedPod],
     now: float,
     broken: Broken,
-    look: Callable[[TriedMember], None] = lambda member: None,
     pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None] = lambda entry, tried: None,
 ) -> Work[TriedGroup]:
     """Try the pods in this order. Nothing of it is left in the machine's cluster.
 
-    `look` is called with what came of each, while those before it are on their nodes; `pause` before each but the
-    first, with what came of those before: a point is where the cycle is stopped, and yielded.
+    `pause` is called before each but the first, with what came of those before: a point is where the cycle is
+    stopped, and yielded.
     """
     trial = MemberTrial(machine, nominator, now)
     activate, machine.handle.activate = machine.handle.activate, activates_nobody
@@ -86,7 +85,6 @@ def try_group(
                 result = broken(entry, fault)
             member = trial.place(entry, result)
             members.append(member)
-            look(member)
             if member.failed is not None and not member.preempts:
                 if member.failed.reason == "Unschedulable":
                     continue
