@@ -1,8 +1,9 @@
-"""Changes of a cluster that remedies consist of: each can be tried on a fork, and done with a verb.
+"""Changes of a cluster that make up remedies: each can be tried on a fork, and made with a command.
 
-A change says the verb that does it (`command`, with `input` as what it reads) and what the objects are then, worked out
-from the cluster as it is when the change is applied: so several changes of one object add up. A change of the pod
-itself gives the pod anew. Nothing here writes to a cluster: `ChangedObjects` says what to put and what to remove.
+A change has the command that makes it (`command`, with `input` as its standard input) and a function that returns the
+resulting objects. The function computes them from the cluster at the time of application, so several changes of one
+object add up. A change of the pod itself returns the new pod. Nothing here writes to a cluster: `ChangedObjects` lists
+what to put and what to remove.
 """
 
 import json
@@ -27,7 +28,10 @@ _PAUSE = "registry.k8s.io/pause:3.10"
 
 @attrs.frozen(eq=False)
 class ChangedObjects:
-    """`put` replaces what has its kind and name; the pod that is to be scheduled may be among it."""
+    """The objects to put and to remove.
+
+    `put` replaces objects of the same kind and name; the pod that is to be scheduled may be among them.
+    """
 
     put: Sequence[Object] = ()
     remove: Sequence[Object] = ()
@@ -37,8 +41,8 @@ class ChangedObjects:
 class Change:
     command: str  # without `kschedd`
     apply: Callable[[SchedulerCache, Pod], ChangedObjects]
-    input: str = ""  # what the command reads by `-f -`
-    displaced: tuple[str, ...] = ()  # pods of others that are gone afterwards
+    input: str = ""  # standard input of the command, for `-f -`
+    displaced: tuple[str, ...] = ()  # keys of other pods that are gone afterwards
     of_pod: bool = False  # a change of the pod itself
 
 
@@ -46,7 +50,7 @@ class Change:
 
 
 def label_node(name: str, key: str, value: str | None) -> Change:
-    """The node gets the label, or loses it (None)."""
+    """Set the node's label, or remove it (None)."""
     said = f"{key}-" if value is None else f"{key}={value}"
     return _node_change(
         f"label node {name} {said}{'' if value is None else ' --overwrite'}", name, _labelled(key, value)
@@ -63,7 +67,7 @@ def untaint(name: str, taint: Taint) -> Change:
 
 
 def recover(name: str, command: str, taint: Taint) -> Change:
-    """A taint that goes when the node's condition does, by another command."""
+    """Remove a taint by another command; the taint disappears with the node's condition."""
     return attrs.evolve(untaint(name, taint), command=command)
 
 
@@ -77,7 +81,7 @@ def uncordon(name: str) -> Change:
 
 
 def enlarge(name: str, amounts: Mapping[str, str]) -> Change:
-    """The node has these amounts in all."""
+    """Set the node's total amounts."""
     patch = {"status": {"allocatable": dict(amounts), "capacity": dict(amounts)}}
 
     def larger(raw: Raw) -> Raw:
@@ -111,7 +115,7 @@ def _same_taint(raw: Raw, taint: Taint) -> bool:
 
 
 def add_node(name: str, like: Node | None) -> Change:
-    """A node of that name with what another one has, or something."""
+    """Create a node of that name with the resources of another one, or default ones."""
     amounts: Raw = {"cpu": "4", "memory": "16Gi", "pods": "110"}
     if like is not None:
         amounts = (like.raw.get("status") or {}).get("allocatable") or amounts
@@ -129,7 +133,7 @@ def add_node(name: str, like: Node | None) -> Change:
 
 
 def delete_pods(pods: Sequence[Pod]) -> tuple[Change, ...]:
-    """Pods that are in the way go: a change for each namespace."""
+    """Delete pods that are in the way, with one change for each namespace."""
     by_namespace: dict[str, list[Pod]] = {}
     for pod in pods:
         by_namespace.setdefault(pod.namespace, []).append(pod)
@@ -142,7 +146,7 @@ def _deletion(namespace: str, pods: tuple[Pod, ...]) -> Change:
 
 
 def change_pod(pod: Pod, patch: Sequence[Raw], change: Callable[[Raw], Raw]) -> Change:
-    """A change of the pod itself that the API server allows, as a JSON patch."""
+    """Change the pod itself in a way that the API server allows, by a JSON patch."""
     command = f"patch pod {pod.name} -n {pod.namespace} --type json -p {_quoted(json.dumps(list(patch)))}"
     return Change(command, lambda cluster, now: ChangedObjects((Pod.from_raw(change(now.raw)),)), of_pod=True)
 
@@ -167,7 +171,7 @@ def ungate(pod: Pod) -> Change:
 
 
 def add_pod(namespace: str, labels: Mapping[str, str], node_name: str) -> Change:
-    """One more pod with these labels, on that node."""
+    """Create one more pod with these labels on that node."""
     name = "-".join(["companion", *sorted(labels.values())][:2]).lower()
     return create(
         {
@@ -183,7 +187,7 @@ def add_pod(namespace: str, labels: Mapping[str, str], node_name: str) -> Change
 
 
 def create(*raws: Raw, then: Sequence[Raw] = ()) -> Change:
-    """The objects are made. `then`: how they are once the controllers have done their part, if that is otherwise."""
+    """Create objects. `then`: their state after the controllers have processed them, if it differs."""
     made = tuple(parse(_identified(raw)) for raw in (then or raws))
     text = "---\n".join(json.dumps(raw) + "\n" for raw in raws)
     return Change("apply -f -", lambda cluster, pod: ChangedObjects(made), text)
@@ -204,7 +208,7 @@ def _quoted(text: str) -> str:
 
 
 def wanted_value(requirement: Requirement, there: str | None) -> tuple[bool, str | None]:
-    """Whether some value would meet the requirement, and which; None: no label."""
+    """Return whether some value meets the requirement, and that value; None means no label."""
     values = list(requirement.values)
     match requirement.operator:
         case operator if operator == IN:
@@ -219,7 +223,7 @@ def wanted_value(requirement: Requirement, there: str | None) -> tuple[bool, str
 
 
 def labels_for(selector: LabelSelector) -> dict[str, str] | None:
-    """Labels that the selector matches; None if there are none."""
+    """Return labels that the selector matches; None if there are none."""
     if selector.nothing:
         return None
     labels: dict[str, str] = {}

@@ -1,7 +1,8 @@
-"""Remedies: what would make a rejected pod fit, as reported by plugins, and the context they receive for it.
+"""Remedies: changes that would make a rejected pod fit, as reported by plugins, and the context passed to them.
 
-A plugin may have a method `remedies`: the smallest changes that would make it pass, each completing the sentence "it
-would fit if ...". Where a plugin knows none, or has no such method, its own reason is repeated.
+A plugin may have a method `remedies`. It returns the smallest changes with which the plugin would pass, each completing
+the sentence "it would fit if ...". If a plugin returns none, or has no such method, its own reason is repeated.
+
 Costs only order the remedies: 1 for a change, more for changes with wider effects, a fraction more for larger amounts.
 """
 
@@ -22,7 +23,10 @@ from kschedd.framework.status import Status
 
 @attrs.frozen
 class Remedy:
-    """Completes the sentence "it would fit if ..."; `cost` is for ordering only. `changes` do what it says."""
+    """A remedy that completes the sentence "it would fit if ...".
+
+    `cost` is for ordering only. `changes` make the change that the text describes.
+    """
 
     text: str
     cost: float
@@ -31,7 +35,7 @@ class Remedy:
 
 @attrs.frozen(eq=False)
 class RemedyContext:
-    """The cluster as it is, and the state of the attempt in which the pod was rejected."""
+    """The current cluster, and the state of the attempt in which the pod was rejected."""
 
     cluster: SchedulerCache
     state: CycleState
@@ -51,11 +55,11 @@ class RemedyContext:
         return {} if node is None else node.labels
 
     def label_number(self, row: int, key: str) -> int:
-        """The id of the row's value of a label, the index of counts by domain; -1 if it has none."""
+        """Return the id of the row's value of a label, the index of counts by domain; -1 if it has none."""
         return int(self.table.label(key).ids[row])
 
     def domain(self, row: int, key: str) -> list[int]:
-        """The rows in the same topology domain, the row itself among them; none if it has no such label."""
+        """Return the rows in the same topology domain, including the row itself; none if it has no such label."""
         ids = self.table.label(key).ids
         if ids[row] < 0:
             return []
@@ -69,12 +73,15 @@ class RemedyContext:
 
 class RemedyPlugin(Plugin, Protocol):
     def remedies(self, context: RemedyContext, row: int | None, status: Status, /) -> Sequence[Remedy]:
-        """What would have to change on this row, which the plugin rejected with `status`; None: it rejected the pod
-        before any node was looked at. Empty: nothing better is known than its reason. In-tree plugins only."""
+        """Return the changes needed on this row, which the plugin rejected with `status`.
+
+        `row` None: it rejected the pod before any node was examined. An empty result repeats the plugin's reason.
+        In-tree plugins only.
+        """
 
 
 def by_pattern(status: Status, patterns: Sequence[tuple[str, str]]) -> list[Remedy]:
-    """The text of the first pattern found in the message, formatted with the pattern's groups."""
+    """Return the text of the first pattern found in the message, formatted with the pattern's groups."""
     for pattern, text in patterns:
         match = re.search(pattern, status.message)
         if match is not None:
@@ -83,12 +90,12 @@ def by_pattern(status: Status, patterns: Sequence[tuple[str, str]]) -> list[Reme
 
 
 def by_reason(status: Status, texts: Mapping[str, str]) -> list[Remedy]:
-    """The text for each reason; an empty list if any reason has none."""
+    """Return the text for each reason; an empty list if any reason has none."""
     if not all(reason in texts for reason in status.reasons):
         return []
     return [Remedy(texts[reason], 2) for reason in status.reasons]
 
 
 def joined(words: Sequence[str], last: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join words: `a`, `a and b`, `a, b and c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
