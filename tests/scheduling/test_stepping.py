@@ -238,7 +238,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         interventions.force(engine.driver, "big")
     engine.driver.debugger.resume()
     stopped(engine, point="bind")
-    with pytest.raises(NotStopped, match="chosen for default/web already"):
+    with pytest.raises(NotStopped, match="already been chosen for default/web"):
         interventions.veto(engine.driver, "big")
     with pytest.raises(NotStopped, match="is being bound"):
         interventions.drop(engine.driver)
