@@ -1,7 +1,7 @@
 """CallCosts: what calls of out-of-tree plugins and of extenders take: how many, how long, how many came too late.
 
-Shown by `kschedd costs` and `daemon.info`. Quantiles are of the last calls of each kind; the rest counts from the
-start of the daemon, and outlives instances of plugins. Written from several threads.
+Shown by `kschedd plugin costs` and `daemon.info`. Quantiles are of the last calls of each kind; the rest counts from
+the start of the daemon, and outlives instances of plugins. Written from several threads.
 """
 
 from collections import deque

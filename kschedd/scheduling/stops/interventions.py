@@ -121,9 +121,11 @@ def _stepper(driver: SchedulingDriver) -> tuple[Stepper, StopPoint]:
     """The stepper of the attempt that is stopped, and where it is."""
     stop, stepper = driver.debugger.stop, driver.stepper
     if stop is None:
-        raise NotStopped("scheduling is not stopped: `pause` stops it, `next` begins an attempt and stops within it")
+        raise NotStopped(
+            "scheduling is not paused: `pause` pauses it, `debug next` begins an attempt and stops within it"
+        )
     if stop.point is None or stepper is None or stepper.cycle != stop.point.cycle:
-        raise NotStopped("no attempt is under way at this stop: `next` begins one")
+        raise NotStopped("no attempt is in progress at this stop: `debug next` begins one")
     return stepper, stop.point
 
 
@@ -131,5 +133,5 @@ def _undecided(driver: SchedulingDriver) -> Stepper:
     """As `_stepper`, as long as a node can still be chosen."""
     stepper, at = _stepper(driver)
     if at.point in _CHOSEN:
-        raise NotStopped(f"{at.node} has been chosen for {stepper.pod.key} already: `drop` gives it up")
+        raise NotStopped(f"{at.node} has been chosen for {stepper.pod.key} already: `debug drop` aborts the attempt")
     return stepper

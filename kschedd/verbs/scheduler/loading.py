@@ -50,7 +50,7 @@ def _load_words(words: VerbParser) -> None:
 
 @verb(
     "load",
-    "Take a cluster as it stands from a dump.",
+    "Load a dump of a cluster.",
     _load_words,
     examples=("load cluster.json.gz", "load must-gather.local.5281/", "load --how"),
 )
@@ -112,7 +112,7 @@ def _save_words(words: VerbParser) -> None:
 
 @verb(
     "save",
-    "Write the cluster as a dump, which load, kubectl and others can read.",
+    "Save the cluster as a dump that `load` and kubectl can read.",
     _save_words,
     examples=("save cluster.json.gz", "save case.yaml --redact"),
 )
