@@ -3,6 +3,8 @@
 Nobody is waited for, and what a slow reader misses is merged: it sees the latest number only.
 """
 
+from collections.abc import Awaitable, Callable
+
 import trio
 
 
@@ -32,3 +34,16 @@ class Bulletin:
         """Wait until scheduling was stopped by a change after that number, and what came before has been sent on."""
         while not (self.stopped and self.number > after):
             await self.wait_past(self.number)
+
+    async def wait_stopped_or_idle(self, after: int, until_idle: Callable[[], Awaitable[None]], limit_s: float) -> None:
+        """Wait as `wait_stopped` does, until `until_idle` returns, or for `limit_s` seconds, whichever ends first."""
+        with trio.move_on_after(limit_s):
+            async with trio.open_nursery() as either:
+
+                async def idle() -> None:
+                    await until_idle()
+                    either.cancel_scope.cancel()
+
+                either.start_soon(idle)
+                await self.wait_stopped(after)
+                either.cancel_scope.cancel()

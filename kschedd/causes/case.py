@@ -15,7 +15,7 @@ from kschedd.causes.workload import Edit, ExaminedWorkload
 from kschedd.explain.answers import Explanation
 from kschedd.explain.explain import explain
 from kschedd.scheduling.records import PodPreempted
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.store.cluster_api import ClusterReader
 
 Raw = Mapping[str, Any]

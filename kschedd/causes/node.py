@@ -13,7 +13,7 @@ from kschedd.causes.tainted import said
 from kschedd.causes.words import counted, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.framework.remedies import joined
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.store.errors import ApiError
 from kschedd.store.eviction import BUDGET, guarding, spent
 

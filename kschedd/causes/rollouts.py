@@ -18,7 +18,7 @@ from kschedd.explain.fork import scheduler_on
 from kschedd.explain.trial import try_changes
 from kschedd.framework.changes import delete_pods
 from kschedd.framework.remedies import joined
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 
 Spec = dict[str, Any]
 _REVISION: Final = "controller-revision-hash"

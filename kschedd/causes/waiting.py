@@ -16,7 +16,7 @@ from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.pod_state import ready
 from kschedd.printing.columns.ages import span
 from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 
 Spec = dict[str, Any]
 _GATES: Final = "SchedulingGates"

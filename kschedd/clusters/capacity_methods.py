@@ -21,11 +21,20 @@ from kschedd.service.objects.applying import parse
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
-from kschedd.simulate.capacity import MOST_NODES, FitCount, NodeShape, as_map, fit_count, nodes_needed, pod_of, uids_of
-from kschedd.simulate.comparison import ComparedConfigs, OnResult, Side, SideOutcome, compare
-from kschedd.simulate.engine import Engine
-from kschedd.simulate.standing_pods import judge_standing, standing_pods
-from kschedd.simulate.upgrade import ComparedVersions, Judge, PodOutcomes, compare_versions
+from kschedd.simulation.capacity import (
+    MOST_NODES,
+    FitCount,
+    NodeShape,
+    as_map,
+    fit_count,
+    nodes_needed,
+    pod_of,
+    uids_of,
+)
+from kschedd.simulation.comparison import ComparedConfigs, OnResult, Side, SideOutcome, compare
+from kschedd.simulation.engine import Engine
+from kschedd.simulation.standing_pods import judge_standing, standing_pods
+from kschedd.simulation.upgrade import ComparedVersions, Judge, PodOutcomes, compare_versions
 
 _MOST_PODS: Final = 100_000
 _REST_S: Final = 3_600.0

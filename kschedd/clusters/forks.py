@@ -25,8 +25,8 @@ from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.errors import RpcError
 from kschedd.service.params import similar_names
 from kschedd.service.workers import GivenUp
-from kschedd.simulate.changes import DiffAnswer, ForkStart, changes
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.changes import DiffAnswer, ForkStart, changes
+from kschedd.simulation.engine import Engine
 
 T = TypeVar("T")
 

@@ -31,8 +31,8 @@ from kschedd.recording.wiring import controllers_of
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.errors import RpcError
 from kschedd.service.table import Call, Method
-from kschedd.simulate.replay.objects import ReplayedObjects
-from kschedd.simulate.replay.player import Player
+from kschedd.simulation.replay.objects import ReplayedObjects
+from kschedd.simulation.replay.player import Player
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.values import run_steps
 

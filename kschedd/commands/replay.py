@@ -109,7 +109,7 @@ def _under_another(options: argparse.Namespace) -> int:
     from kschedd.framework.registry import Registry
     from kschedd.printing.reports.comparison import comparison_text
     from kschedd.printing.terminal.safe import exact, safe
-    from kschedd.simulate.replay.other import compare_with
+    from kschedd.simulation.replay.other import compare_with
 
     if any((options.until, options.to, options.attach, options.serve, options.decisions, options.redact)):
         raise ReplayUsageError(
@@ -155,9 +155,9 @@ def _served(options: argparse.Namespace) -> int:
 def _replay(options: argparse.Namespace) -> int:
     from kschedd.printing.terminal.safe import exact, safe
     from kschedd.recording.reading import RecordingFile
-    from kschedd.simulate.decisions import DecisionLog
-    from kschedd.simulate.replay.player import Player, ReplayDiverged
-    from kschedd.simulate.replay.run import Replay, StopAt
+    from kschedd.simulation.decisions import DecisionLog
+    from kschedd.simulation.replay.player import Player, ReplayDiverged
+    from kschedd.simulation.replay.run import Replay, StopAt
 
     if options.redact is not None:
         from kschedd.recording.redaction import redact

@@ -28,20 +28,20 @@ from kschedd.framework.guard import without_limits
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused, tune_gc
 from kschedd.printing.terminal.safe import exact, safe
-from kschedd.simulate.decisions import DecisionLog
-from kschedd.simulate.engine import EPOCH
-from kschedd.simulate.fill import Fill, filled
-from kschedd.simulate.generated import (
+from kschedd.simulation.decisions import DecisionLog
+from kschedd.simulation.engine import EPOCH
+from kschedd.simulation.fill import Fill, filled
+from kschedd.simulation.generated import (
     NODE_SHAPE,
     POD_SHAPES,
     GeneratedPods,
     GeneratedWorkload,
     generated_nodes,
 )
-from kschedd.simulate.inputs import read_manifests
-from kschedd.simulate.simulation import Arrivals, Simulation
-from kschedd.simulate.summary import Summary, span
-from kschedd.simulate.trace import read_trace
+from kschedd.simulation.inputs import read_manifests
+from kschedd.simulation.simulation import Arrivals, Simulation
+from kschedd.simulation.summary import Summary, span
+from kschedd.simulation.trace import read_trace
 from kschedd.verbs.command_line.parsing import path_text, path_value
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def _simulate(options: argparse.Namespace) -> int:
         print(safe(f"warning: {warning}"), file=sys.stderr)
     errors = [*summary.errors]
     if dump is not None and not dump.count:
-        errors.append(f"{', '.join(options.origin)}: there is no object of Kubernetes in it")
+        errors.append(f"{', '.join(options.origin)}: no Kubernetes objects found")
     for error in errors:
         print(safe(f"error: {error}"), file=sys.stderr)
     print(exact(summary.json_text()) if options.output == "json" else safe(summary.text()))

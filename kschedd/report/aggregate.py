@@ -45,7 +45,7 @@ from kschedd.report.model import (
     Spread,
     ZoneUse,
 )
-from kschedd.simulate.why_pending import pending_pods
+from kschedd.simulation.why_pending import pending_pods
 
 MOST_ROWS: Final = 200
 MOST_BANDS: Final = 9

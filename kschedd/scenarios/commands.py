@@ -35,8 +35,8 @@ from kschedd.controllers.options import OPTIONS, controller_options, read_option
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.methods import daemon_methods
-from kschedd.simulate.engine import LoggedAttempt
-from kschedd.simulate.summary import span
+from kschedd.simulation.engine import LoggedAttempt
+from kschedd.simulation.summary import span
 from kschedd.verbs.command_line.grammar import suggest
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.scheduler.expectations import Finding

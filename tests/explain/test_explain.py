@@ -16,7 +16,7 @@ from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Plan
 from kschedd.printing.reports.explaining import explanation
 from kschedd.printing.terminal.style import TerminalStyle
-from kschedd.simulate.engine import Engine, LoggedAttempt
+from kschedd.simulation.engine import Engine, LoggedAttempt
 
 ZONE = "topology.kubernetes.io/zone"
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
+from kschedd.library.objects import node, pod
 from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector
 from kschedd.report.model import Report
-from kschedd.simulate.simulation import Simulation
-from kschedd.testing.objects import node, pod
+from kschedd.simulation.simulation import Simulation
 
 Step = tuple[float, dict[str, Any] | str]  # seconds, and what is created, or the pod that is deleted then
 

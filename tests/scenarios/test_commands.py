@@ -10,7 +10,7 @@ from kschedd.config.versions.kube_versions import DEFAULT, V1_34, KubernetesVers
 from kschedd.errors import KscheddError
 from kschedd.scenarios.commands import CommandError, ScenarioCluster, duration
 from kschedd.service.errors import RpcError
-from kschedd.simulate.engine import LoggedAttempt
+from kschedd.simulation.engine import LoggedAttempt
 from kschedd.verbs.table import VERBS
 from tests.extenders.servers import serving
 from tests.rpc.documented import as_documented

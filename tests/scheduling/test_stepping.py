@@ -17,7 +17,7 @@ from kschedd.scheduling.debug.debugger import Debugger, NotStopped
 from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.stops import interventions
 from kschedd.scheduling.stops.view import stopped_at, where
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from tests.conftest import SharedPart
 from tests.scheduling.driven import node, pod
 

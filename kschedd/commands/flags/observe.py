@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kschedd.report.collector import ReportCollector
     from kschedd.report.model import Checked
     from kschedd.report.timeline_files import TimelineFile
-    from kschedd.simulate.engine import Engine
+    from kschedd.simulation.engine import Engine
 
 
 @attrs.define(eq=False)

@@ -15,7 +15,7 @@ from kschedd.service.daemon.answers import PageAnswer
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Gone
 from kschedd.store.objects.log import WatchEvent

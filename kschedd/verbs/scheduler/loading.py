@@ -73,7 +73,7 @@ def load(session: VerbSession, options: argparse.Namespace) -> int:
     if answer["errors"]:
         return 1
     if not answer["loaded"] and not answer["applied"]:
-        session.error("there is no object of Kubernetes in what was given")
+        session.error("no Kubernetes objects found")
         return _NOTHING_IN_IT
     return 0
 
