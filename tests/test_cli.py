@@ -96,6 +96,7 @@ def test_without_a_command_the_first_steps_are_shown(capsys) -> None:
         pytest.param("debug web-0", "pods do not run containers", id="kubectl-debug"),
         pytest.param("kinds", "kinds was renamed to `api-resources`", id="verb"),
         pytest.param("check --cluster x", "--cluster was renamed to --from", id="flag"),
+        pytest.param("capacity", "KIND/NAME of a workload or -f FILE is required", id="capacity"),
     ],
 )
 def test_earlier_and_incomplete_names_are_answered_with_those_of_today(words: str, complaint: str, capsys) -> None:

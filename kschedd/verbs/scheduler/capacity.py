@@ -74,6 +74,8 @@ def _shape_flag(words: VerbParser, purpose: str) -> None:
 )
 def capacity(session: VerbSession, options: argparse.Namespace) -> int:
     """Print a row for each manifest, or one for all together."""
+    if not options.workload and not options.filename:
+        raise UsageError("KIND/NAME of a workload or -f FILE is required", "capacity")
     shapes = [_shape(session, text, "capacity") for text in options.shape]
     given: dict[str, Any] = {"limit": options.limit, "shapes": shapes, "alternatives": options.alternatives}
     if options.workload:
