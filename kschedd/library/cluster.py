@@ -248,6 +248,11 @@ class Cluster(ClusterHandle):
         return f"<Cluster: {table.table.node_count} nodes, {table.pod_count} pods placed, {pending} pending>"
 
 
+def scheduler_config(given: Configuration | None, version: str) -> Config:
+    """Read a configuration of in-tree plugins; None is the default one. Raises ConfigErrors and UnknownVersionError."""
+    return _config(given, version, Registry())
+
+
 def _config(
     given: Configuration | None, version: str, registry: Registry, feature_gates: Mapping[str, bool] | None = None
 ) -> Config:
