@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kschedd import node, pod
-from kschedd.library.environment import KubeSchedulingEnv
+from kschedd import KubeSchedulingEnv, node, pod
 
 drawn = np.random.default_rng(3)
 NODES = [node(f"n{number}", cpu=("4", "16")[number % 2], memory=("64Gi", "16Gi")[number % 2]) for number in range(8)]

@@ -212,7 +212,8 @@ class KubeSchedulingEnv(_SchedulingEnv):
 
     Observation: `used` and `size`, arrays of (nodes, resources): the requested share of each node's resources, and the
     node's resources relative to the largest node; `pod`, an array of (resources,): the pod's requests relative to the
-    largest node, at most 1; `mask`, an array of (nodes,): 1 for each feasible node. Action: the index of a node in `node_names`.
+    largest node, at most 1; `mask`, an array of (nodes,): 1 for each feasible node. Action: the index of a node in
+    `node_names`.
 
     A pod that fits on no node is skipped without a step. The choice of a node that is not feasible leaves the pod
     without a node. The episode ends when no pod is left. `info` has `placed`, `skipped`, `waiting`, and

@@ -96,7 +96,9 @@ class Records(Sequence[R], Generic[R]):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return a pandas DataFrame with one row for each record. Raises MissingLibraryError."""
-        frame: pandas.DataFrame = optional_library("pandas", "frames").DataFrame(self._by_column(), columns=self.columns)
+        frame: pandas.DataFrame = optional_library("pandas", "frames").DataFrame(
+            self._by_column(), columns=self.columns
+        )
         return frame
 
     def to_polars(self) -> "polars.DataFrame":
