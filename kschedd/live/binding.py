@@ -44,7 +44,7 @@ _UNDER_WAY: Final = 128  # plans and writes that are begun; beyond that, no more
 _ENDING_S: Final = 5.0
 _FORBIDDEN: Final = 403
 _PAUSES_S: Final = (0.01, 0.05, 0.25)
-_ENDING: Final = error("the daemon is ending: it has not waited for the API server's answer")
+_ENDING: Final = error("the daemon is shutting down: it has not waited for the API server's answer")
 _NONE: Final = Outcomes(0, 0)
 T = TypeVar("T")
 
@@ -148,7 +148,7 @@ class RemoteBindingActor:
 
     @contextmanager
     def _under_way(self, turn: WriteTurn) -> Iterator[None]:
-        """What is done inside is given up once the daemon is ending."""
+        """What is done inside is given up once the daemon is shutting down."""
         try:
             with turn, trio.CancelScope() as scope:
                 self._begun.add(scope)
