@@ -3,6 +3,8 @@
 Publishing never waits. A slow reader sees only the latest number.
 """
 
+from collections.abc import Awaitable, Callable
+
 import trio
 
 
@@ -32,3 +34,16 @@ class Bulletin:
         """Wait until a change after that number has stopped scheduling, and the effects before it were sent."""
         while not (self.stopped and self.number > after):
             await self.wait_past(self.number)
+
+    async def wait_stopped_or_idle(self, after: int, until_idle: Callable[[], Awaitable[None]], limit_s: float) -> None:
+        """Wait as `wait_stopped` does, until `until_idle` returns, or for `limit_s` seconds, whichever ends first."""
+        with trio.move_on_after(limit_s):
+            async with trio.open_nursery() as either:
+
+                async def idle() -> None:
+                    await until_idle()
+                    either.cancel_scope.cancel()
+
+                either.start_soon(idle)
+                await self.wait_stopped(after)
+                either.cancel_scope.cancel()

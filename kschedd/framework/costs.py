@@ -1,7 +1,7 @@
 """CallCosts: costs of calls of out-of-tree plugins and extenders: number, duration, timeouts.
 
-Shown by `kschedd costs` and `daemon.info`. Quantiles cover the last calls of each kind. All other values count from the
-start of the daemon, and outlive plugin instances. Written from several threads.
+Shown by `kschedd plugin costs` and `daemon.info`. Quantiles cover the last calls of each kind. All other values count
+from the start of the daemon, and outlive plugin instances. Written from several threads.
 """
 
 from collections import deque

@@ -8,12 +8,11 @@ from typing import Any, Final
 
 from kschedd.framework import fast_path
 from kschedd.framework.interface import POINTS, EnqueueExtensions, methods_of
-from kschedd.framework.remedies import RemedyPlugin
 
 _ALIKE: Final = 0.8  # threshold for difflib's ratio
 _PROTOCOLS: Final = (
     *(protocol for point in POINTS.values() for protocol in (*point.any_of, *point.extensions)),
-    *(EnqueueExtensions, RemedyPlugin, *fast_path.METHODS),
+    *(EnqueueExtensions, *fast_path.METHODS),
 )
 _KNOWN: Final = {
     name.replace("_", ""): name

@@ -43,12 +43,18 @@ class Workers(Protocol):
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
         """Run `work` and return its result or raise its exception."""
 
+    async def run_apart(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+        """Run work that takes long and needs no CPU: it takes no client's slot, only a token of `limiter`."""
+
 
 class AtOnce:
     """An executor that runs work in the caller's thread, for callers that may block."""
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
         return work(GivenUp())
+
+    async def run_apart(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+        return work()
 
 
 class WorkerPool:
@@ -79,6 +85,9 @@ class WorkerPool:
             given_up.is_so = True
             if not slot.threads_own:
                 slot.release()  # cancelled before the thread was started
+
+    async def run_apart(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+        return await in_thread(work, abandon_on_cancel=True, limiter=limiter)
 
 
 @attrs.define(eq=False)

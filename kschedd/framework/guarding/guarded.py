@@ -53,7 +53,6 @@ from kschedd.framework.interface import (
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.plugin_file import PluginRecipe, file_of
 from kschedd.framework.registry import Registry, RunAsync, no_async
-from kschedd.framework.remedies import RemedyPlugin
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Plan
 from kschedd.values import frozen
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
 Check = Callable[["GuardedPlugin", str, tuple[Any, ...], Any], Any]
 """Arguments: the plugin, the method, the scheduler's original arguments of the call, and the return value."""
 
-_UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions, RemedyPlugin)  # guarded separately, or never called
+_UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions)  # guarded separately, or never called
 
 # Return annotation -> the required check; each code in an Annotated is allowed in addition.
 _CHECKS: Final[Mapping[Any, Callable[["GuardedPlugin", str, tuple[Any, ...], Any, tuple[Code, ...]], Any]]] = {

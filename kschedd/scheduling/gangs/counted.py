@@ -62,7 +62,6 @@ def try_counted(
     entries: Sequence[QueuedPod],
     now: float,
     broken: Broken,
-    look: Callable[[TriedMember], None] = lambda member: None,
     pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None] = lambda entry, tried: None,
 ) -> Work[TriedGroup]:
     """Try the pods of one group, then undo all trial changes in the machine's cluster.
@@ -76,7 +75,7 @@ def try_counted(
     for entry in entries:
         nominator.left_queue(entry.uid)
     try:
-        return (yield from _tried(cycle, cycle.group, look, pause))
+        return (yield from _tried(cycle, cycle.group, pause))
     finally:
         for entry in entries:
             if node := nominator.node_of(entry.uid):
@@ -86,11 +85,10 @@ def try_counted(
 def _tried(
     cycle: "_Cycle",
     group: Object,
-    look: Callable[[TriedMember], None],
     pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None],
 ) -> Work[TriedGroup]:
     """Try the pods, and preempt for them if they do not fit."""
-    tried = yield from cycle.run(look, pause)
+    tried = yield from cycle.run(pause)
     if tried.status.code is not Code.UNSCHEDULABLE:
         return tried
     made = yield from post_filtered(cycle.machine, cycle.nominator, group, cycle.entries, tried, cycle.again)
@@ -118,12 +116,11 @@ class _Cycle:
         return self.machine.groups.object(self.entries[0].pod.pod_group)
 
     def again(self) -> Work[TriedGroup]:
-        """Try all pods once more in the current cluster, without observers or stops."""
-        return (yield from self.run(lambda member: None, lambda entry, tried: None))
+        """Try all pods once more in the current cluster, without stops."""
+        return (yield from self.run(lambda entry, tried: None))
 
     def run(
         self,
-        look: Callable[[TriedMember], None],
         pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None],
     ) -> Work[TriedGroup]:
         machine, members = self.machine, list[TriedMember]()
@@ -147,7 +144,6 @@ class _Cycle:
                     result = self.broken(entry, fault)
                 member = trial.place(entry, result)
                 members.append(member)
-                look(member)
                 if member.failed is None:
                     placed += 1
                 elif member.failed.reason != "Unschedulable":

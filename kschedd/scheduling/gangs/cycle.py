@@ -58,13 +58,12 @@ def try_group(
     entries: Sequence[QueuedPod],
     now: float,
     broken: Broken,
-    look: Callable[[TriedMember], None] = lambda member: None,
     pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None] = lambda entry, tried: None,
 ) -> Work[TriedGroup]:
     """Try the pods in this order and undo all trial changes in the machine's cluster.
 
-    `look` is called with the result of each pod, while those before it are on their nodes. `pause` is called before
-    each pod but the first, with the results so far; if it returns a point, the cycle yields it and stops there.
+    `pause` is called before each pod but the first, with the results so far; if it returns a point, the cycle yields
+    it and stops there.
     """
     trial = MemberTrial(machine, nominator, now)
     activate, machine.handle.activate = machine.handle.activate, activates_nobody
@@ -86,7 +85,6 @@ def try_group(
                 result = broken(entry, fault)
             member = trial.place(entry, result)
             members.append(member)
-            look(member)
             if member.failed is not None and not member.preempts:
                 if member.failed.reason == "Unschedulable":
                     continue

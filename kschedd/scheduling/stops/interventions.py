@@ -121,9 +121,11 @@ def _stepper(driver: SchedulingDriver) -> tuple[Stepper, StopPoint]:
     """Return the stepper of the stopped attempt, and its stop point."""
     stop, stepper = driver.debugger.stop, driver.stepper
     if stop is None:
-        raise NotStopped("scheduling is not stopped: `pause` stops it, `next` begins an attempt and stops within it")
+        raise NotStopped(
+            "scheduling is not paused: `pause` pauses it, `debug next` begins an attempt and stops within it"
+        )
     if stop.point is None or stepper is None or stepper.cycle != stop.point.cycle:
-        raise NotStopped("no attempt is under way at this stop: `next` begins one")
+        raise NotStopped("no attempt is in progress at this stop: `debug next` begins one")
     return stepper, stop.point
 
 
@@ -131,5 +133,5 @@ def _undecided(driver: SchedulingDriver) -> Stepper:
     """Return the stepper of the stopped attempt. Raises NotStopped if a node has already been chosen."""
     stepper, at = _stepper(driver)
     if at.point in _CHOSEN:
-        raise NotStopped(f"{at.node} has already been chosen for {stepper.pod.key}: use `drop` to end the attempt")
+        raise NotStopped(f"{at.node} is chosen for {stepper.pod.key} already: `debug drop` ends the attempt")
     return stepper

@@ -200,16 +200,7 @@ class DebugMethods(Methods):
     async def _stopped_soon(self, call: Call, run: Callable[[SchedulingDriver], int]) -> Any:
         """Run scheduling; answer when it is stopped, or no work is left now, or after a time limit."""
         before = await self._control(call, run)
-        with trio.move_on_after(_SOON_S):
-            async with trio.open_nursery() as either:
-
-                async def idle() -> None:
-                    await self._cluster.time.until_idle()
-                    either.cancel_scope.cancel()
-
-                either.start_soon(idle)
-                await self._cluster.stops.wait_stopped(before)
-                either.cancel_scope.cancel()
+        await self._cluster.stops.wait_stopped_or_idle(before, self._cluster.time.until_idle, _SOON_S)
         return await self.state(call)
 
     @method(

@@ -26,7 +26,7 @@ DEFINITION: Final = "CustomResourceDefinition"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
-class Cluster(Protocol):
+class DefiningCluster(Protocol):
     """What is read of a cluster to know the kinds that are defined in it."""
 
     @property
@@ -34,7 +34,7 @@ class Cluster(Protocol):
     def list(self, kind: str) -> Sequence[Object]: ...
 
 
-def definitions(cluster: Cluster) -> list[Object]:
+def definitions(cluster: DefiningCluster) -> list[Object]:
     """What defines kinds here: the definitions whose names were accepted, and those of kinds that a version has by a
     rule.
     """
@@ -181,12 +181,12 @@ def served_kind(definitions: Iterable[Object], raw: Raw) -> Kind:
     raise NoMatch(name, api_version, _meant(name, definitions))
 
 
-def definition_of(cluster: Cluster, raw: Raw) -> Object | None:
+def definition_of(cluster: DefiningCluster, raw: Raw) -> Object | None:
     """The definition of an object's kind and group, whatever its version; None if there is none."""
     return find_definition(definitions(cluster), str(raw.get("kind")), str(raw.get("apiVersion")))
 
 
-def creatable_kind(cluster: Cluster, raw: Raw) -> Kind:
+def creatable_kind(cluster: DefiningCluster, raw: Raw) -> Kind:
     """The kind of an object to be created. Raises NoMatch, and Forbidden where its definition is about to go."""
     found = served_kind(definitions(cluster), raw)
     if not found.known:
@@ -197,7 +197,7 @@ def creatable_kind(cluster: Cluster, raw: Raw) -> Kind:
     return found
 
 
-def as_defined(cluster: Cluster, raw: Raw, old: Object | None, subresource: str) -> Raw:
+def as_defined(cluster: DefiningCluster, raw: Raw, old: Object | None, subresource: str) -> Raw:
     """A custom object as its definition has it, if it has one (`by_schema`).
 
     A status with a subresource of its own is changed by that only.
