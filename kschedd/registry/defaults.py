@@ -60,7 +60,7 @@ def default_typed(raw: Raw) -> Raw:
 
 
 def default_meta(meta: Raw, *, namespaced: bool) -> Raw:
-    """Return metadata with a namespace if the kind is namespaced. (The store generates names and uids.)"""
+    """Return metadata with a namespace if the kind is namespaced; the store generates names and uids."""
     owners = meta.get("ownerReferences")
     if owners and len(owners) > 1:
         meta = {
