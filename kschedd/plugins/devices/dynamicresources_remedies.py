@@ -1,4 +1,4 @@
-"""What would let a pod through that DynamicResources rejects: for `explain`.
+"""Remedies for rejections by DynamicResources, used by `explain`.
 
 Sources: the reasons of `kschedd.plugins.devices.dynamicresources`.
 """

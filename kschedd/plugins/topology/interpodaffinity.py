@@ -1,18 +1,18 @@
 """InterPodAffinity: affinity and anti-affinity between the incoming pod and existing pods, in both directions.
 
-A required affinity term needs a pod in its topology domain that matches all the pod's terms (if there is no such pod
-anywhere, a pod that matches its own terms passes); a required anti-affinity term needs a domain without one; and the
+A required affinity term needs a pod in its topology domain that matches all the pod's terms. If no such pod exists
+anywhere, a pod that matches its own terms passes. A required anti-affinity term needs a domain without one. The
 required anti-affinity terms of existing pods exclude the domains they run in. Preferred terms, of the pod and of
 existing pods, add their weights, as do required affinity terms of existing pods that match the incoming pod.
 
-How many pods match a term, or have one, in which domain is read from the cache's counters, so an attempt costs a few
-vector steps per term over the given rows, and nothing per existing pod.
+The number of pods per domain that match a term, or have one, is read from the cache's counters. An attempt therefore
+costs a few vector steps per term over the given rows, and nothing per existing pod.
 
 Rules: namespace_selector_kept; nominated_pods_wake, affinity_wakes_more and any_anti_affinity_wakes, in the hint after
 a pod has changed.
 Source: Kubernetes v1.34, v1.36 and v1.37, plugins/interpodaffinity (filtering.go, scoring.go, plugin.go).
 Shapes: counts have an int64 for each value id of the key's column, and a last one, 0, for rows without the key.
-Errors: none; a pod whose selectors cannot be parsed fits nowhere.
+Errors: none; a pod whose selectors cannot be parsed is unschedulable on every node.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -71,9 +71,9 @@ _NO_TERMS = AffinityTerms(None, (), (), ())
 def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
     """Return an incoming pod's term as releases before 1.37 evaluate it against existing pods.
 
-    Upstream writes the namespaces that the namespaceSelector selects into the term and means to clear the selector, but
-    clears only a copy's (kubernetes#141526): the selector is evaluated again, on a namespace without labels. One that
-    matches empty labels (only NotIn and DoesNotExist) thus selects every namespace.
+    Upstream adds the namespaces that the namespaceSelector selects to the term. It should then clear the selector, but
+    clears only a copy's (kubernetes#141526). The selector is therefore evaluated again, on a namespace without labels.
+    A selector that matches empty labels (only NotIn and DoesNotExist) thus selects every namespace.
     """
     selector = term.namespace_selector
     if selector is None or not selector.matches({}):
@@ -82,7 +82,7 @@ def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
 
 
 def as_stated(term: PodAffinityTerm) -> PodAffinityTerm:
-    """Return an incoming pod's term as it is evaluated by the rule namespace_selector_kept."""
+    """Return an incoming pod's term as it is evaluated with the feature namespace_selector_kept."""
     return term
 
 
@@ -90,7 +90,7 @@ AsEvaluated = Callable[[PodAffinityTerm], PodAffinityTerm]
 
 
 def evaluated_by(rules: Rules) -> AsEvaluated:
-    """Return how a version evaluates an incoming pod's terms against existing pods."""
+    """Return the function by which a version evaluates an incoming pod's terms against existing pods."""
     return as_stated if rules.namespace_selector_kept else as_asked
 
 
@@ -108,7 +108,7 @@ class InterPodAffinityArgs:
 
 @attrs.frozen
 class _HintRules:
-    """The rules by which the hint after a pod has changed differs."""
+    """The features that affect the hint after a pod has changed."""
 
     nominated_pods_wake: bool = False
     affinity_wakes_more: bool = False
@@ -132,7 +132,7 @@ _SpeakOf = Callable[[Sequence[PodAffinityTerm], Pod], bool]
 
 
 def _shuns(other: Pod, pod: Pod, keeps_away: _SpeakOf) -> bool:
-    """Return whether the other pod's required anti-affinity is against this one; unreadable terms never were."""
+    """Return whether the other pod's required anti-affinity excludes this one; invalid terms never match."""
     try:
         return keeps_away(other.signature.required_anti_affinity, pod)
     except SelectorError:
@@ -245,7 +245,8 @@ class InterPodAffinity:
         filtering: AffinityFiltering = state.data[_FILTER]
         codes = np.zeros(len(rows), dtype=np.int64)
         at = table.places(rows)
-        # Upstream checks in the order near, away, minded: written in reverse, so that the first failing check wins.
+        # Upstream's order of checks is near, away, minded. They are written in reverse, so that the first failing check
+        # wins.
         for tally in filtering.minded.values():
             if tally.total:
                 _reject(codes, tally.counts[table.label(tally.key).ids[at]] > 0, MINDED)
@@ -264,7 +265,7 @@ class InterPodAffinity:
     # -- score ------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Rows) -> Status | None:
-        """Skips if no term, of the pod or of existing pods, affects any node."""
+        """Skip scoring if no term, of the pod or of existing pods, affects any node."""
         terms = self._own(pod.signature)
         if self._args.ignore_preferred_terms_of_existing_pods and not terms.preferred:
             return SKIP
@@ -344,7 +345,7 @@ class InterPodAffinity:
         )
 
     def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        """The pods that are missing in the node's domain, or must leave it."""
+        """Return remedies that name the pods that are missing in the node's domain, or must leave it."""
         filtering = context.state.data.get(self.name)
         if row is None or filtering is None:
             return []
@@ -360,7 +361,7 @@ def _tally(key: str, domains: TopologyPairCounts) -> AffinityTally:
 
 
 def _reject(codes: Ints, rejected: Bools, code: int) -> None:
-    if np.count_nonzero(rejected):  # of thousands of rows mostly none, and to write to none of them takes as long
+    if np.count_nonzero(rejected):  # most often no row is rejected, and writing to none takes as long
         codes[rejected] = code
 
 
@@ -372,7 +373,7 @@ def _by_key(found: Iterable[tuple[str, Ints, int]]) -> dict[str, list[tuple[Ints
 
 
 def _speak_of(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
-    """Whether all terms match the pod; False without terms. As upstream, hints evaluate no namespace labels."""
+    """Return whether all terms match the pod; False without terms. As upstream, hints ignore namespace labels."""
     return bool(terms) and all([term.matches(pod.namespace, pod.labels, {}) for term in terms])
 
 
@@ -403,7 +404,7 @@ def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> Queueing
         return QUEUE
     assert new is not None, "a node that goes is no registered event"
     if old is None:
-        # A node without the key meets any anti-affinity, so a new node may always help.
+        # A node without the key satisfies any anti-affinity, so a new node may always help.
         helps = bool(away) or any(term.topology_key in new.labels for term in near)
         return QUEUE if helps else QUEUE_SKIP
     for terms, left_helps in ((near, False), (away, True)):
@@ -422,12 +423,12 @@ def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> Queueing
     return QUEUE_SKIP
 
 
-_NAMED: Final = 3  # most pods named in a remedy
-_MOST_IN_THE_WAY: Final = 50  # looked for: with more of them the change is no small one
+_NAMED: Final = 3  # maximum number of pods named in a remedy
+_MOST_IN_THE_WAY: Final = 50  # search limit: with more pods the change is not a small one
 
 
 def _not_near(context: RemedyContext, row: int, filtering: AffinityFiltering) -> list[Remedy]:
-    """Remedies for unmet required affinity: all terms need the same pods, in the domain of each key."""
+    """Return remedies for unmet required affinity: all terms need the same pods, in the domain of each key."""
     changes = []
     labels = context.labels(row)
     for tally in filtering.candidates:
@@ -467,7 +468,7 @@ def _minded(context: RemedyContext, row: int, filtering: AffinityFiltering) -> l
 
 
 def _companion(context: RemedyContext, row: int) -> tuple[Change, ...]:
-    """A pod on the node that all terms of the required affinity match; none where no labels do."""
+    """Return a new pod on the node that satisfies the required affinity; empty if no labels can."""
     labels: dict[str, str] = {}
     terms = context.pod.signature.required_affinity
     for term in terms:
@@ -481,7 +482,7 @@ def _companion(context: RemedyContext, row: int) -> tuple[Change, ...]:
 
 
 def _value_with(context: RemedyContext, tally: AffinityTally) -> str | None:
-    """A value of the label whose domain has the pods that are wanted."""
+    """Return a value of the label whose domain has the required pods; None if there is none."""
     for row in context.table.order.tolist():
         value = context.labels(row).get(tally.key)
         if value is not None and tally.counts[context.label_number(row, tally.key)] > 0:
@@ -490,7 +491,7 @@ def _value_with(context: RemedyContext, tally: AffinityTally) -> str | None:
 
 
 def _in_domain(context: RemedyContext, row: int, key: str, what: object, matches: Callable[[Pod], bool]) -> list[Pod]:
-    """The first matching pods in the node's domain; `what` names the condition."""
+    """Return the first matching pods in the node's domain; `what` is the cache key of the condition."""
     memo = (what, key, context.label_number(row, key))
     if memo not in context.memo:
         pods = (other for near in context.domain(row, key) for other in context.table.pods[near] if matches(other))
@@ -515,7 +516,7 @@ def _speaks(context: RemedyContext, term: PodAffinityTerm, other: Pod) -> bool:
 
 
 def _minds(context: RemedyContext, key: str, other: Pod) -> bool:
-    """Whether an existing pod has required anti-affinity, over this key, to the pod being explained."""
+    """Return whether an existing pod's required anti-affinity, with this key, excludes the pod being explained."""
     return other.pod_spec.has_pod_affinity and any(
         term.topology_key == key and _speaks(context, term, context.pod)
         for term in other.signature.required_anti_affinity

@@ -41,12 +41,12 @@ _ON_A_NODE: Final = {
     _TOO_MANY: "the node could attach more volumes",
     _ALONE: "no other pod used its ReadWriteOncePod claim",
 }
-_SIZE: Final = "1Gi"  # of a volume for a claim that is not there
+_SIZE: Final = "1Gi"  # size of a volume for a missing claim
 _PROVISIONER: Final = "csi.example.com"
 
 
 def volume_remedies(context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-    """See `kschedd.framework.remedies.RemedyPlugin`."""
+    """Return remedies for a volume rejection, see `kschedd.framework.remedies.RemedyPlugin`."""
     if row is None:
         found = by_pattern(status, _BEFORE_FILTER)
         return [Remedy(remedy.text, remedy.cost, _before_filter(context, status.message)) for remedy in found]
@@ -96,7 +96,7 @@ def _all_pods(context: RemedyContext) -> Iterator[Pod]:
 
 
 def _claims(context: RemedyContext) -> Iterator[Object]:
-    """The pod's claims that exist."""
+    """Yield the pod's existing claims."""
     present = context.cluster.of_kind(_CLAIM)
     for use in claims_used(context.pod):
         if use.key in present:
@@ -107,7 +107,7 @@ def _open_claims(context: RemedyContext) -> list[Object]:
     return [claim for claim in _claims(context) if not fully_bound(claim)]
 
 
-# -- what would have to be made --------------------------------------------------------------------------------------
+# objects to create
 
 
 def _new_claim(namespace: str, name: str) -> Raw:
@@ -136,7 +136,10 @@ def _free_volume(claim: Raw, name: str = "") -> dict[str, Any]:
 
 
 def _with_volume(claim: Raw, *, made: bool, name: str = "") -> Change:
-    """A volume that is the claim's; `made`: with the claim. The volume controller binds the two."""
+    """Return a new volume pre-bound to the claim; `made`: the claim is created as well.
+
+    The volume controller completes the binding.
+    """
     volume = _free_volume(claim, name)
     meta = claim["metadata"]
     ref = {"kind": _CLAIM, "apiVersion": "v1", "namespace": meta["namespace"], "name": meta["name"]}
@@ -186,7 +189,7 @@ def _room(claim: Object) -> Raw:
 
 
 def _within_reach(context: RemedyContext, row: int, *, zones: bool) -> Iterator[Change]:
-    """Labels by which the node would reach the volumes."""
+    """Yield labels with which the node could access the volumes."""
     labels, node = context.labels(row), context.name(row)
     for claim in _claims(context):
         volume = context.cluster.of_kind(_VOLUME).get(volume_of(claim))
