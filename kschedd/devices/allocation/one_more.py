@@ -1,6 +1,6 @@
-"""Which devices would do, were they there: what a remedy for a pod without devices proposes.
+"""Additional devices that would satisfy a pod's claims, proposed by a remedy.
 
-Devices that are published somewhere are tried as further ones on a node: the same attributes, in a pool of their own.
+Published devices are tried as additional ones on a node: with the same attributes, in a pool of their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,11 @@ from kschedd.devices.allocation.solution import AllocationError, NodeFailure
 
 Raw = Mapping[str, Any]
 _COUNTS: Final = (1, 2, 4, 8)
-_MOST_KINDS: Final = 64  # of devices that are tried
+_MOST_KINDS: Final = 64  # limit of different devices to try
 
 
 def one_more_slice(allocator: Allocator, slices: Iterable[Object], node: Node) -> Raw | None:
-    """The slice with the fewest further devices of one kind by which the claims can be allocated on the node."""
+    """Return the slice with the fewest additional devices of one kind that makes the claims allocatable on the node."""
     published = list(slices)
     kinds: dict[tuple[str, str], Raw] = {}
     for obj in published:
@@ -34,7 +34,7 @@ def one_more_slice(allocator: Allocator, slices: Iterable[Object], node: Node) -
                 if attrs.evolve(allocator, inventory=inventory).allocate(node) is not None:
                     return made
             except (AllocationError, NodeFailure):
-                continue  # these devices do not do
+                continue  # these devices do not suffice
     return None
 
 
