@@ -40,7 +40,7 @@ def cluster(tmp_path: Path) -> Path:
 def _check(cluster: Path, *manifests: Raw, form: str = "text") -> int:
     file = cluster.with_name("change.yaml")
     file.write_text(yaml.safe_dump_all(manifests))
-    return main(["check", "--cluster", str(cluster), "-f", str(file), "-o", form])
+    return main(["check", "--from", str(cluster), "-f", str(file), "-o", form])
 
 
 def test_what_fits_is_said_with_where_it_goes(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,6 +75,17 @@ def test_who_loses_its_place_is_said(cluster: Path, capsys: pytest.CaptureFixtur
     assert len(told["unplaced"]) == 2  # the successors of those that were preempted
     assert all(one["pod"].startswith("default/web-abc-") and not one["new"] for one in told["unplaced"])
     assert sum(one["change"] == "placed" for one in told["pods"]) == 2
+
+
+def test_pods_with_one_cause_are_told_together(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _check(cluster, _deployment("3", replicas=4)) == 1
+    out = capsys.readouterr().out
+    assert out.count("    cause: ") == 1
+    assert " more pod" in out.partition("    cause: ")[0]
+    assert _check(cluster, _deployment("3", replicas=4), form="json") == 1
+    told = json.loads(capsys.readouterr().out)
+    (group,) = told["causes"]
+    assert group["of"] == [one["pod"] for one in told["unplaced"]]
 
 
 def test_a_change_without_pods_fits(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,9 +125,9 @@ def test_input_that_cannot_be_used_is_told_apart(
 ) -> None:
     assert _check(cluster, {**_deployment("1"), "spec": {"replicas": -1}}) == 2
     assert "change.yaml:1" in capsys.readouterr().out
-    assert main(["check", "--cluster", str(cluster)]) == 2
-    assert "check what? -f FILE" in capsys.readouterr().err
-    assert main(["check", "--cluster", str(tmp_path / "none.json"), "-f", str(cluster)]) == 2
+    assert main(["check", "--from", str(cluster)]) == 2
+    assert "-f/--filename is required" in capsys.readouterr().err
+    assert main(["check", "--from", str(tmp_path / "none.json"), "-f", str(cluster)]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
 
@@ -136,7 +147,7 @@ def test_a_dump_with_nothing_in_it_is_refused(text: str, cluster: Path, capsys: 
     assert _check(cluster, _deployment("1")) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"error: {cluster}: there is no object of Kubernetes in it\n" in err
+    assert f"error: {cluster}: no Kubernetes objects found\n" in err
 
 
 def _limited(namespace: str, replicas: int) -> list[Raw]:
@@ -169,7 +180,10 @@ def test_a_workload_that_lacks_more_pods_than_before_is_part_of_it(
 ) -> None:
     assert _check(broken, _limited("other", 3)[-1]) == 1
     out = capsys.readouterr().out
-    assert out.startswith('does not fit: 1 workload that cannot make pods\n- Deployment other/web: pods "web-')
+    assert out.startswith(
+        "does not fit: 1 workload that cannot make pods\n\n- Deployment other/web: pods of it are not created\n"
+        "    cause: ResourceQuota "
+    )
     assert _check(broken, _limited("other", 1)[-1]) == 0
 
 

@@ -15,7 +15,7 @@ from kschedd.causes.workload import Edit, ExaminedWorkload
 from kschedd.explain.answers import Explanation
 from kschedd.explain.explain import explain
 from kschedd.scheduling.records import PodPreempted
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.store.cluster_api import ClusterReader
 
 Raw = Mapping[str, Any]
@@ -113,7 +113,7 @@ class Case:
 
 def case_of(engine: Engine, workload: ExaminedWorkload, pod: Pod, preempted: Sequence[PodPreempted] = ()) -> Case:
     """The case of a pod for which there is a profile."""
-    found = explain(engine.machine, pod, engine.driver.nominator.by_node(), suggesting=False)
+    found = explain(engine.machine, pod, engine.driver.nominator.by_node())
     return Case(engine, workload, pod, found, preempted)
 
 

@@ -21,8 +21,8 @@ from kschedd.service.errors import ReadOnlyError, RpcError
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
-from kschedd.simulate.changes import DiffAnswer
-from kschedd.simulate.export import exported
+from kschedd.simulation.changes import DiffAnswer
+from kschedd.simulation.export import exported
 
 T = TypeVar("T")
 

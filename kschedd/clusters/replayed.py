@@ -31,8 +31,8 @@ from kschedd.recording.wiring import controllers_of
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.errors import RpcError
 from kschedd.service.table import Call, Method
-from kschedd.simulate.replay.objects import ReplayedObjects
-from kschedd.simulate.replay.player import Player
+from kschedd.simulation.replay.objects import ReplayedObjects
+from kschedd.simulation.replay.player import Player
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.values import run_steps
 
@@ -50,7 +50,7 @@ class PastError(KscheddError, rpc_code="conflict"):
     what: str
 
     def __str__(self) -> str:
-        return f"{self.what}: this is a replay, and the past cannot be changed; `fork NAME` goes on from here"
+        return f"{self.what}: this is a replay, and the past cannot be changed; `fork create NAME` continues from here"
 
 
 def readable(methods: Iterable[Method]) -> list[Method]:
@@ -90,7 +90,7 @@ class _ReplayStore:
         return PastError("write")
 
     async def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Never:
-        raise RpcError("invalid", "a replay has no watches: look again after `advance`, `until` or `step`")
+        raise RpcError("invalid", "a replay has no watches: read again after `advance`, `debug until` or `debug step`")
 
 
 @attrs.frozen(eq=False)

@@ -8,13 +8,10 @@ Owns the engine and the records. Time advances only through `engine.advance` and
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Never, TypeVar
 
 import attrs
-import trio
 
 from kschedd.access.users import Caller
 from kschedd.actors.bulletin import Bulletin
@@ -48,9 +45,9 @@ from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
 from kschedd.service.params import bind
 from kschedd.service.table import Call, Large, Method, StreamProducer, find_method
-from kschedd.service.turns import Turns
+from kschedd.service.turns import Uninterrupted
 from kschedd.service.workers import AtOnce
-from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
+from kschedd.simulation.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.values import run_steps
 
@@ -130,6 +127,13 @@ class TimeAtHand:
         """It is always, when a call has returned."""
 
 
+class StopsAtHand(Bulletin):
+    """The bulletin of a cluster that is idle between two calls: nothing is waited for."""
+
+    async def wait_stopped_or_idle(self, after: int, until_idle: Callable[[], Awaitable[None]], limit_s: float) -> None:
+        """Return at once."""
+
+
 class OwnersAtHand:
     """What a cluster without actors answers of owners that can be asked at any moment."""
 
@@ -193,7 +197,7 @@ class VirtualCluster(OwnersAtHand):
         self.log = AtHand(log)
         engine = self.engine  # and not the cluster, which has the clock
         self.clock = ClockAtHand(lambda: engine.now, engine.next_moment)
-        self.time, self.stops = TimeAtHand(), Bulletin()
+        self.time, self.stops = TimeAtHand(), StopsAtHand()
         self.journal: Path | None = None
         self.epoch = "virtual"
         if resumed is None:
@@ -235,7 +239,7 @@ class VirtualDaemon:
         self.methods: Mapping[str, Method] = method_table(methods(cluster, own))
         self.identity: Mapping[str, Any] = {"server": "kschedd"}
         self.caller = Caller()
-        self.turns, self.workers = Turns(), AtOnce()
+        self.turns, self.workers = Uninterrupted(), AtOnce()
         self.written: list[tuple[int, int]] = []  # after which version, up to which: what calls themselves wrote
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
@@ -251,7 +255,7 @@ class VirtualDaemon:
         engine = self._cluster.engine
         before = engine.store.version
         try:
-            answer = _run(partial(declared.handler, call))
+            answer = _run(declared.handler(call))
         except KscheddError as failure:
             raise RpcError(*wire_error(failure)) from failure
         finally:
@@ -271,12 +275,17 @@ class VirtualDaemon:
         """The one client is there as long as the cluster."""
 
 
-def _run(handler: Callable[[], Awaitable[Any]]) -> Any:
-    """Run a handler to its end; in a thread of its own where this is called within a handler, as for a fork's."""
-    if not trio.lowlevel.in_trio_run():
-        return trio.run(handler)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(trio.run, handler).result()
+def _run(answer: Awaitable[Any]) -> Any:
+    """Run a handler's coroutine to its end without an event loop: nothing in virtual time has to be waited for.
+
+    Raises RpcError for a handler that waits, as those of streams do.
+    """
+    running = answer.__await__()
+    try:
+        next(running)
+    except StopIteration as end:
+        return end.value
+    raise _no_streams()
 
 
 def _as_sent(answer: Any) -> Any:

@@ -20,8 +20,8 @@ from kschedd.garbage_collection import collection_paused
 from kschedd.methods import daemon_methods
 from kschedd.printing.terminal.safe import safe
 from kschedd.scenarios.file import Scenario, ScenarioError, read, run
-from kschedd.simulate.engine import LoggedAttempt
-from kschedd.simulate.upgrade import PodOutcome, PodOutcomes, compare_versions
+from kschedd.simulation.engine import LoggedAttempt
+from kschedd.simulation.upgrade import PodOutcome, PodOutcomes, compare_versions
 from kschedd.values import run_steps
 
 

@@ -64,7 +64,7 @@ def add_parser(subparsers: Any) -> None:
         "--attach",
         action="store_true",
         help="the REPL on the replay, stopped at that moment (without one: at the start, before the scheduler has seen "
-        "anything): look, `step`, `next`, `until`, `break`, `fork`",
+        "anything): look, `debug step`, `debug until`, `fork create`",
     )
     live.add_argument("--serve", action="store_true", help="serve it on --socket for other clients, until Ctrl-C")
     live.add_argument("--socket", metavar="PATH", help="where to serve it")
@@ -109,7 +109,7 @@ def _under_another(options: argparse.Namespace) -> int:
     from kschedd.framework.registry import Registry
     from kschedd.printing.reports.comparison import comparison_text
     from kschedd.printing.terminal.safe import exact, safe
-    from kschedd.simulate.replay.other import compare_with
+    from kschedd.simulation.replay.other import compare_with
 
     if any((options.until, options.to, options.attach, options.serve, options.decisions, options.redact)):
         raise ReplayUsageError(
@@ -155,9 +155,9 @@ def _served(options: argparse.Namespace) -> int:
 def _replay(options: argparse.Namespace) -> int:
     from kschedd.printing.terminal.safe import exact, safe
     from kschedd.recording.reading import RecordingFile
-    from kschedd.simulate.decisions import DecisionLog
-    from kschedd.simulate.replay.player import Player, ReplayDiverged
-    from kschedd.simulate.replay.run import Replay, StopAt
+    from kschedd.simulation.decisions import DecisionLog
+    from kschedd.simulation.replay.player import Player, ReplayDiverged
+    from kschedd.simulation.replay.run import Replay, StopAt
 
     if options.redact is not None:
         from kschedd.recording.redaction import redact

@@ -24,7 +24,7 @@ from kschedd.rpc.sessions.built_in import method_table
 from kschedd.rpc.sessions.listener import unix_listener
 from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
-from kschedd.simulate.replay.run import Replay, StopAt
+from kschedd.simulation.replay.run import Replay, StopAt
 
 
 @attrs.frozen(eq=False)

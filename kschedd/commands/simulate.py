@@ -28,20 +28,20 @@ from kschedd.framework.guard import without_limits
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused, tune_gc
 from kschedd.printing.terminal.safe import exact, safe
-from kschedd.simulate.decisions import DecisionLog
-from kschedd.simulate.engine import EPOCH
-from kschedd.simulate.fill import Fill, filled
-from kschedd.simulate.generated import (
+from kschedd.simulation.decisions import DecisionLog
+from kschedd.simulation.engine import EPOCH
+from kschedd.simulation.fill import Fill, filled
+from kschedd.simulation.generated import (
     NODE_SHAPE,
     POD_SHAPES,
     GeneratedPods,
     GeneratedWorkload,
     generated_nodes,
 )
-from kschedd.simulate.inputs import read_manifests
-from kschedd.simulate.simulation import Arrivals, Simulation
-from kschedd.simulate.summary import Summary, span
-from kschedd.simulate.trace import read_trace
+from kschedd.simulation.inputs import read_manifests
+from kschedd.simulation.simulation import Arrivals, Simulation
+from kschedd.simulation.summary import Summary, span
+from kschedd.simulation.trace import read_trace
 from kschedd.verbs.command_line.parsing import path_text, path_value
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     out.add_argument(
         "--explain",
         action="store_true",
-        help="why the first pending pod stays so, what would make it fit, how many nodes of its kind are missing",
+        help="why pods stay pending, by cause, and what would help the largest group",
     )
     out.add_argument("--decisions", type=path_value, metavar="FILE", help="write one line of JSON for each attempt")
     add_report_flags(out)
@@ -262,7 +262,7 @@ def _simulate(options: argparse.Namespace) -> int:
         print(safe(f"warning: {warning}"), file=sys.stderr)
     errors = [*summary.errors]
     if dump is not None and not dump.count:
-        errors.append(f"{', '.join(options.origin)}: there is no object of Kubernetes in it")
+        errors.append(f"{', '.join(options.origin)}: no Kubernetes objects found")
     for error in errors:
         print(safe(f"error: {error}"), file=sys.stderr)
     print(exact(summary.json_text()) if options.output == "json" else safe(summary.text()))
@@ -372,7 +372,12 @@ def _run(
     wall_s = time.perf_counter() - began
     if progress is not None:
         progress.clear()
-    summary = simulation.summary(wall_s, at_rest=at_rest, why=options.explain)
+    summary = simulation.summary(wall_s, at_rest=at_rest)
+    if options.explain:
+        from kschedd.causes.pending import pending_causes
+        from kschedd.methods import cluster_methods
+
+        summary = attrs.evolve(summary, why=pending_causes(simulation, cluster_methods, 1))
     observed.write("Simulation", _facts(summary))
     return summary
 

@@ -1,4 +1,4 @@
-"""RemoteCluster: a real cluster whose pods are scheduled from here, as far as the wiring has to know it.
+"""MirroredCluster: a real cluster whose pods are scheduled from here, as far as the wiring has to know it.
 
 `scheduling` keeps its Lease until nothing is under way any more, and its connection as long.
 """
@@ -27,7 +27,7 @@ from kschedd.store.cluster_api import ClusterApi
 
 
 @attrs.frozen(eq=False)
-class RemoteCluster:
+class MirroredCluster:
     server: ApiServer
     leader: LeaderActor
     _pace: ClientConnection
@@ -57,8 +57,8 @@ class RemoteCluster:
 @asynccontextmanager
 async def scheduling(
     server: ApiServer, clock: Clock, election: LeaderElection, pace: ClientConnection
-) -> AsyncIterator[RemoteCluster]:
+) -> AsyncIterator[MirroredCluster]:
     """To be open for longer than the cluster here: its Lease is let go once nothing is under way."""
     leader = LeaderActor.of(server, clock, election)
-    yield RemoteCluster(server, leader, pace)
+    yield MirroredCluster(server, leader, pace)
     await leader.release()

@@ -1,6 +1,6 @@
 """Recordings: what went into the scheduling machines of one run, in one file, so that the run can be replayed.
 
-    daemon ─▶ DriverNotes, QueueNotes, PluginNotes ─▶ RunRecorder ─▶ file ─▶ kschedd.simulate.replay
+    daemon ─▶ DriverNotes, QueueNotes, PluginNotes ─▶ RunRecorder ─▶ file ─▶ kschedd.simulation.replay
 
 What decides are two pure machines, the scheduling driver and the scheduling queue: the same calls in the same order
 give the same decisions. So a recording is the log of these calls, with the values that came from outside: events of the

@@ -30,7 +30,7 @@ from kschedd.scheduling.attempt.ranking import Ranking, Scores
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.filtering.node_local_plugins import PluginFault
 from kschedd.scheduling.records import AttemptRecord, Happened, PodPreempted
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 
 MOST_REASONS: Final = 48
 MOST_RESOURCES: Final = 6

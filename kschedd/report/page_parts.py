@@ -6,7 +6,7 @@ from typing import Final
 
 from kschedd.report.markup import Child, Markup, el, joined
 from kschedd.report.model import Columns
-from kschedd.simulate.summary import span
+from kschedd.simulation.summary import span
 
 NONE: Final = "\u2013"  # stands where there is no value
 MINUS: Final = "\u2212"

@@ -18,7 +18,7 @@ from kschedd.report.decisions import funnel_of
 from kschedd.report.timeline_files import TimelineFile
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import AttemptRecord, Happened, PodBound
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 
 _PLUGIN_NS: Final = 1_000
 _WOKEN_FROM: Final = (SubQueue.UNSCHEDULABLE, SubQueue.GATED, SubQueue.IN_FLIGHT)

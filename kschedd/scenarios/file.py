@@ -31,7 +31,7 @@ from kschedd.api.quantity import shown
 from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.errors import KscheddError
 from kschedd.scenarios.commands import ScenarioCluster
-from kschedd.simulate.engine import LoggedAttempt
+from kschedd.simulation.engine import LoggedAttempt
 from kschedd.verbs.scheduler.expectations import Finding
 from kschedd.verbs.scheduler.expecting import unmet_text
 

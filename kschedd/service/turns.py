@@ -21,6 +21,8 @@ from typing import TypeVar
 import attrs
 import trio
 
+from kschedd.values import run_steps
+
 T = TypeVar("T")
 
 SLICE_S = 0.003
@@ -142,3 +144,10 @@ class Turns:
             yield
             # A waiting task would run in the next iteration: let all other tasks run first.
             await trio.lowlevel.cancel_shielded_checkpoint()
+
+
+class Uninterrupted(Turns):
+    """Turns for a caller that nobody else waits behind: work runs to its end at once, outside of any event loop."""
+
+    async def drive(self, client: str, work: Generator[None, None, T]) -> T:
+        return run_steps(work)

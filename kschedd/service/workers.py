@@ -41,7 +41,10 @@ class Workers(Protocol):
     """Executes such work."""
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
-        """What `work` returns or raises."""
+        """Return or raise what `work` does."""
+
+    async def run_apart(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+        """Run work that takes long and needs no CPU: it takes no client's slot, only a token of `limiter`."""
 
 
 class AtOnce:
@@ -49,6 +52,9 @@ class AtOnce:
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
         return work(GivenUp())
+
+    async def run_apart(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+        return work()
 
 
 class WorkerPool:
@@ -79,6 +85,9 @@ class WorkerPool:
             given_up.is_so = True
             if not slot.threads_own:
                 slot.release()  # cancelled before the thread was started
+
+    async def run_apart(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+        return await in_thread(work, abandon_on_cancel=True, limiter=limiter)
 
 
 @attrs.define(eq=False)

@@ -225,7 +225,7 @@ class ApplyConflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
 
 
 @attrs.define(eq=False)
-class ApplyError(ApiError, rpc_code="invalid"):
+class ApplySchemaError(ApiError, rpc_code="invalid"):
     """A configuration that does not match its kind's schema. Like upstream: code 500, without a reason."""
 
     why: str

@@ -37,7 +37,7 @@ from kschedd.registry.validation import (
     validate_typed,
 )
 from kschedd.registry.validation_meta import validate_custom_kind
-from kschedd.store.custom_resources.kinds import Cluster, definition_of, schema_of, version_of
+from kschedd.store.custom_resources.kinds import DefiningCluster, definition_of, schema_of, version_of
 from kschedd.store.custom_resources.structural_schema import pruned
 from kschedd.store.errors import BadRequest, Invalid, StrictDecodingError, Undecodable
 from kschedd.store.patches.typed_status import typed_status
@@ -57,7 +57,7 @@ def decoded(raw: dict[str, Any], rules: frozenset[str], definition: Object | Non
 
 
 def known_fields(
-    raw: dict[str, Any], validation: FieldValidation, cluster: Cluster
+    raw: dict[str, Any], validation: FieldValidation, cluster: DefiningCluster
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the object without unknown fields, and the warnings; `cluster` is the one it is written to.
 

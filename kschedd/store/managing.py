@@ -3,7 +3,7 @@
 A write that names its manager is recorded; for other writes the entries stay unchanged. The entries are in the object's
 metadata. For the creation of pods, and for statuses written by parts of the daemon (`Component`), they are stored as
 notes without fields, see `kschedd.managed_fields.noted`.
-Raises: BadPatch, ApplyConflict, ApplyError.
+Raises: BadPatch, ApplyConflict, ApplySchemaError.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from kschedd.managed_fields.updater import Conflicted
 from kschedd.registry.strategy import TEMPLATE_GENERATION
 from kschedd.store.custom_resources.kinds import version_of
 from kschedd.store.custom_resources.scale import ScalePaths, scale_paths, steps_of
-from kschedd.store.errors import ApplyConflict, ApplyError, BadPatch, Conflict
+from kschedd.store.errors import ApplyConflict, ApplySchemaError, BadPatch, Conflict
 from kschedd.store.identity import check_path
 
 MANAGED: Final = "managedFields"
@@ -188,12 +188,12 @@ def applied_by(old: Object | None, config: Raw, write: FieldWrite, *, force: boo
     try:
         made, entries = after_applying(live, config, write, force=force)
     except ApplyRefused as refused:
-        raise (BadPatch(refused.why) if refused.code == 400 else ApplyError(refused.why)) from None
+        raise (BadPatch(refused.why) if refused.code == 400 else ApplySchemaError(refused.why)) from None
     except Conflicted as conflicted:
         causes = tuple(conflict_causes(conflicted.conflicts))
         raise ApplyConflict(conflict_message(conflicted.conflicts), causes) from None
     except ValueError as wrong:
-        raise ApplyError(f"failed to merge config: {wrong}") from None
+        raise ApplySchemaError(f"failed to merge config: {wrong}") from None
     whole = made if made is not None else dict(live or config)
     whole.setdefault("metadata", {})
     return with_entries({**whole, "metadata": whole["metadata"] or {}}, entries)
@@ -204,7 +204,7 @@ def created_by(
 ) -> tuple[dict[str, Any], list[Any]]:
     """Return the new object that an apply creates, and its entries.
 
-    Raises BadRequest, Conflict and ApplyError.
+    Raises BadRequest, Conflict and ApplySchemaError.
     """
     whole = applied_by(None, config, write, force=True)
     meta = whole["metadata"]
@@ -213,6 +213,6 @@ def created_by(
         raise Conflict(kind, name, why)
     check_path(kind, namespace, name, whole)
     if meta.get("resourceVersion") not in (None, "", "0"):
-        raise ApplyError("resourceVersion should not be set on objects to be created")
+        raise ApplySchemaError("resourceVersion should not be set on objects to be created")
     raw = without_nulls({**config, "metadata": {**(config.get("metadata") or {}), "namespace": namespace}})
     return raw, meta.get(MANAGED) or []

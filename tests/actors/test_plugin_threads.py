@@ -19,7 +19,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.status import Code, Status
 from kschedd.recording.wiring import RecordOptions
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, with_plugins
-from tests.simulate.replay.test_replay import replayed
+from tests.simulation.replay.test_replay import replayed
 
 Task = Callable[["Threaded"], object]
 

@@ -24,8 +24,8 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.running.controller import Controller
 from kschedd.dumps.saving import dump_objects, write_dump
 from kschedd.framework.registry import Registry
-from kschedd.simulate.simulation import Simulation
-from kschedd.simulate.trace import Trace, read_trace
+from kschedd.simulation.simulation import Simulation
+from kschedd.simulation.trace import Trace, read_trace
 
 Raw = dict[str, Any]
 

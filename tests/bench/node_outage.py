@@ -22,7 +22,7 @@ from kschedd.controllers.nodes.nodelifecycle import NodeLifecycle
 from kschedd.controllers.nodes.tainteviction import TaintEviction
 from kschedd.controllers.running.controller import Controller
 from kschedd.daemon import cluster_actors
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.store.cluster_api import ClusterReader
 
 ZONE = "topology.kubernetes.io/zone"

@@ -26,7 +26,7 @@ from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
 from kschedd.service.workers import GivenUp
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.store.cluster_api import ClusterReader
 from tests.actors.clusters import deployment, node, pod, rejected, until
 

@@ -11,7 +11,7 @@ import trio
 from kschedd.cli import main
 from kschedd.recording.format import FrameWriter
 from kschedd.recording.reading import RecordingFile
-from tests.simulate.replay.live import busy_run
+from tests.simulation.replay.live import busy_run
 
 
 @pytest.fixture(scope="module")

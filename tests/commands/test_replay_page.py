@@ -15,7 +15,7 @@ import structlog
 
 from kschedd.cli import main
 from tests.pages import DOCS, PageCommand, rewritten
-from tests.simulate.replay.golden import RECORDINGS
+from tests.simulation.replay.golden import RECORDINGS
 
 PAGE = DOCS / "REPLAY.md"
 _WALL = re.compile(r"(\(\d+\.\d+ s of the run, in )\d+\.\d+( s\))|(\"wall_s\": )\d\S*")

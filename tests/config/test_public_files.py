@@ -13,7 +13,7 @@ from kschedd.config.model import Config
 from kschedd.framework.interface import PostFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import unschedulable
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 
 DATA = Path(__file__).parent / "data"
 FILES = sorted(path for path in DATA.iterdir() if path.suffix in (".yaml", ".json"))

@@ -13,7 +13,7 @@ from kschedd.dumps.assumptions import MOST_TOLD
 from kschedd.dumps.loading import LoadOptions, Prepared, prepare, read_dump
 from kschedd.dumps.sources import DumpedObject, Sources
 from kschedd.framework.registry import Registry
-from kschedd.simulate.simulation import Simulation
+from kschedd.simulation.simulation import Simulation
 from tests.dumps.objects import AT, kept, node, pod, uid
 
 Raw = dict[str, Any]
@@ -376,7 +376,7 @@ def test_load_and_save_are_verbs(name: str, tmp_path: Path, scenario: Any) -> No
 def test_what_has_no_object_is_said_to_have_none(text: str, tmp_path: Path, scenario: Any) -> None:
     source = tmp_path / "dump.json"
     source.write_text(text)
-    assert "there is no object of Kubernetes in what was given" in scenario.do(f"load {source}", "")
+    assert "no Kubernetes objects found" in scenario.do(f"load {source}", "")
 
 
 def test_of_many_errors_the_first_are_told_and_the_others_counted(tmp_path: Path) -> None:

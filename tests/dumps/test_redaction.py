@@ -12,7 +12,7 @@ from kschedd.api.schemas.kinds import KINDS
 from kschedd.api.schemas.schema import BOOL, INT, INT32, NUMBER, Fields, ListOf, MapOf, Schema, schema_of
 from kschedd.dumps.redaction import Redaction, redacted
 from kschedd.dumps.saving import json_chunks
-from kschedd.simulate.engine import LoggedAttempt
+from kschedd.simulation.engine import LoggedAttempt
 from tests.dumps.test_round_trip import taken
 
 Raw = dict[str, Any]

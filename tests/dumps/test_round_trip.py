@@ -15,8 +15,8 @@ from kschedd.dumps.loading import read_dump
 from kschedd.dumps.redaction import redacted
 from kschedd.dumps.saving import dump_objects, json_chunks, yaml_chunks
 from kschedd.framework.registry import Registry
-from kschedd.simulate.engine import LoggedAttempt
-from kschedd.simulate.simulation import Simulation
+from kschedd.simulation.engine import LoggedAttempt
+from kschedd.simulation.simulation import Simulation
 from kschedd.store.store import Store
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -13,7 +13,7 @@ import pytest
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import load_config
 from kschedd.framework.registry import Registry
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.testing.rules import RULES, Rule, check
 from tests.examples.plugin_files import FOLDER, module
 

@@ -8,7 +8,7 @@ import pytest
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import load_config
 from kschedd.framework.registry import PluginLoadError, Registry
-from kschedd.simulate.engine import Engine, LoggedAttempt
+from kschedd.simulation.engine import Engine, LoggedAttempt
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = ROOT / "examples" / "plugins"

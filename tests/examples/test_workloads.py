@@ -9,7 +9,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.loading.load import default_config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.framework.registry import Registry
-from kschedd.simulate.simulation import Simulation
+from kschedd.simulation.simulation import Simulation
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CLUSTERS = ("clusters/three-nodes.yaml", "demo/01-cluster.yaml")

@@ -21,7 +21,7 @@ from kschedd.framework.events import (
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
 from kschedd.queue.entry import SubQueue
-from kschedd.simulate.engine import Engine, LoggedAttempt
+from kschedd.simulation.engine import Engine, LoggedAttempt
 
 Raw = dict[str, Any]
 

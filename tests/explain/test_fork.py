@@ -20,7 +20,7 @@ from kschedd.cache.counts import PodMatcher, pod_matcher, spread_matcher
 from kschedd.cache.forked_counts import ForkedCounts
 from kschedd.explain.explain import begin, explain, finish
 from kschedd.explain.fork import fork_for, scheduler_on
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 
 ZONE = "topology.kubernetes.io/zone"
 _NOT_X = {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["x"]}]}

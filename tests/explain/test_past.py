@@ -14,7 +14,7 @@ from kschedd.explain.explain import begin, finish, of_past
 from kschedd.explain.past import Past
 from kschedd.log.log import Log
 from kschedd.scenarios.commands import ScenarioCluster
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.store.objects.log import EventLog
 from tests.explain.planted import both, node, pod
 

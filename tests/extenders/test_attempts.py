@@ -25,7 +25,7 @@ from kschedd.scheduling.inputs import BeginAttempt, CompleteAttempt, Observe, Pl
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.records import PodBound
 from kschedd.scheduling.stops import interventions
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from kschedd.store.objects.log import ADDED, WatchEvent
 from tests.extenders.servers import serving
 from tests.scheduling.driven import NOW, Raw, node, pod

@@ -16,7 +16,7 @@ from kschedd.recording.format import HEADER, MARK, NOTES, FrameWriter, Recording
 from kschedd.recording.notes import NoteKind
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.values import UnreadableValue, unpack
-from tests.simulate.replay.conftest import busy, late_run  # noqa: F401 - fixtures
+from tests.simulation.replay.conftest import busy, late_run  # noqa: F401 - fixtures
 
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 PLAIN = RecordingHeader("0.1", "1.34", 7, 100.0, CONFIG, {}, 300, b"\xc0", [], {})

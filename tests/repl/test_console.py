@@ -90,7 +90,7 @@ def test_states_are_completed_and_faults_are_told(repl: Console) -> None:
     repl.type_until("explain ", "^ +big-0")
     assert "web-0" not in repl.text
     repl.type("\x15gte po")
-    repl.wait_for('there is no verb "gte"; did you mean "get"?')
+    repl.wait_for('unknown command "gte"; did you mean "get"?')
     repl.type("\x15get pods --outptu")
     repl.wait_for('unknown flag --outptu; did you mean "--output"?')
     repl.type("\x15")
@@ -252,7 +252,7 @@ def test_the_dashboard(own: Console) -> None:
     own.type("qqq")
     own.wait_for("latest decisions")
     own.type("u")
-    own.wait_for("pods without a node", "default/big-0  unschedulable")
+    own.wait_for("pods without a node, by cause", "default/big-0  ")
     own.type("e")
     own.wait_for("why default/big-0 is where it is", "Insufficient cpu")
     own.resize(40, 12)

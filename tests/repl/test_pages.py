@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kschedd.actors.clock import VIRTUAL
-from kschedd.simulate.engine import EPOCH
+from kschedd.simulation.engine import EPOCH
 from tests.pages import DOCS, PAGES
 from tests.repl.live_daemon import live_daemon
 from tests.repl.pages import replay

@@ -15,7 +15,7 @@ import pytest
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import config_from_raw
 from kschedd.config.versions.kube_versions import V1_34
-from kschedd.simulate.engine import Engine, LoggedAttempt
+from kschedd.simulation.engine import Engine, LoggedAttempt
 
 Decision = tuple[str, int, int, int | None]
 """The node ("" if none), how many nodes fit and how many were visited, and the score where there was a choice."""

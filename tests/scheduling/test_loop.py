@@ -15,7 +15,7 @@ from kschedd.framework.status import Status, error, unschedulable
 from kschedd.plugins.resources.noderesourcesfit import NodeResourcesFit
 from kschedd.queue.entry import Move, SubQueue
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.simulate.engine import Engine, LoggedAttempt
+from kschedd.simulation.engine import Engine, LoggedAttempt
 
 Raw = dict[str, Any]
 

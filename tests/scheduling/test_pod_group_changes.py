@@ -11,7 +11,7 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import config_from_raw
 from kschedd.config.versions.kube_versions import V1_36
 from kschedd.framework.registry import Registry
-from kschedd.simulate.engine import Engine
+from kschedd.simulation.engine import Engine
 from tests.scheduling.test_pod_group_cycle import GATES, group, node, pod
 
 Raw = dict[str, Any]

@@ -1,5 +1,6 @@
 """capacity and nodes-needed as a user types them, on a cluster in virtual time."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,51 @@ def test_capacity_says_what_one_more_node_of_a_shape_would_bring(scenario: Scena
     assert scenario.do("get nodes -o name", "") == "node/here\n"
 
 
+GPU_NODE = (
+    "{apiVersion: v1, kind: Node, metadata: {name: %s}, status: {allocatable: {cpu: '64', memory: 256Gi, pods: '99', "
+    "example.com/gpu: '8'}}}"
+)
+TRAIN = (
+    "{apiVersion: apps/v1, kind: Deployment, metadata: {name: train}, spec: {replicas: 6, selector: {matchLabels: "
+    "{app: train}}, template: {metadata: {labels: {app: train}}, spec: {containers: [{name: a, image: i, resources: "
+    "{limits: {example.com/gpu: 2}, requests: {cpu: '4'}}}]}}}}"
+)
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> ScenarioCluster:
+    cluster = ScenarioCluster(tmp_path)
+    cluster.do("apply", "\n---\n".join((GPU_NODE % "g1", GPU_NODE % "g2", TRAIN)))
+    cluster.do("advance 60s", "")
+    return cluster
+
+
+def test_capacity_of_a_workload_counts_all_its_pods_and_those_of_other_sizes(trained: ScenarioCluster) -> None:
+    assert trained.do("capacity deployment/train", "").splitlines() == [
+        "SPEC               FIT   NODES   ALTERNATIVES                                WHY NOT MORE",
+        "deployment/train   8     2       16x1 or 8x2 or 4x4 or 2x8 example.com/gpu   0/2 nodes are available: "
+        "2 Insufficient example.com/gpu.",
+    ]
+    assert " 4x1 or 2x2 example.com/gpu " in trained.do("capacity -f - --alternatives", TRAIN)
+    assert trained.do("get pods -o name", "").count("pod/train-") == 6
+
+
+def test_plan_says_how_many_fit_at_most(trained: ScenarioCluster) -> None:
+    result = trained.execute("plan scale deployment train --replicas 12", "")
+    assert result.status == 1
+    last = result.text.splitlines()[-2:]
+    assert last[0].startswith("deployment/train: 8 of 12 pods fit; 2 example.com/gpu requested, ")
+    assert last[1] == "  of other sizes: 16x1 or 8x2 or 4x4 or 2x8 example.com/gpu"
+    planned = json.loads(trained.execute("plan -o json scale deployment train --replicas 12", "").text)
+    (largest,) = planned["largest"]
+    assert (largest["fits"], largest["wanted"], largest["amount"]) == (8, 12, "2")
+    assert [(one["amount"], one["fits"]) for one in largest["alternatives"]] == [("1", 16), ("4", 4), ("8", 2)]
+
+
+def test_capacity_is_of_a_workload_or_of_files(trained: ScenarioCluster) -> None:
+    assert "give either KIND/NAME of a workload or -f FILE" in trained.do("capacity node/g1", "")
+
+
 def test_capacity_ends_at_the_limit(scenario: ScenarioCluster) -> None:
     assert "pod/small   3+         1       (--limit)" in scenario.do("capacity -f pods.yaml --limit 3", "")
 
@@ -66,7 +112,7 @@ def test_capacity_with_a_shape_at_the_limit_makes_nothing_up(scenario: ScenarioC
 def test_nodes_needed_says_the_fewest_of_one_shape(scenario: ScenarioCluster) -> None:
     said = scenario.do("nodes-needed -f five.yaml --shape one.yaml", "")
     assert said.splitlines()[1].split() == ["one", "3", "3"]
-    assert "the fewest that do" in said
+    assert "the minimum" in said
     assert scenario.do("get nodes -o name", "") == "node/here\n"
 
 
@@ -77,21 +123,21 @@ def test_nodes_needed_says_that_a_mixture_may_not_be_the_cheapest(scenario: Scen
 
 
 def test_nodes_needed_of_the_pods_that_are_pending(scenario: ScenarioCluster) -> None:
-    assert scenario.do("nodes-needed --shape four.yaml", "") == "everything fits without another node\n"
+    assert scenario.do("nodes-needed --shape four.yaml", "") == "everything fits without additional nodes\n"
     scenario.do("apply", POD % ("wide", "3"))
     assert "four    1       1" in scenario.do("nodes-needed --shape four.yaml", "")
-    assert "1 pod has no place, however many" in scenario.do("nodes-needed --shape one.yaml", "")
+    assert "1 pod does not fit on any number of these nodes" in scenario.do("nodes-needed --shape one.yaml", "")
 
 
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("nodes-needed -f five.yaml", "which nodes can be had?"),
-        ("nodes-needed --shape pods.yaml", "one Node is expected in it"),
-        ("nodes-needed --shape one.yaml=cheap", '"cheap" is no price'),
+        ("nodes-needed -f five.yaml", "--shape NODE.yaml[=PRICE] is required"),
+        ("nodes-needed --shape pods.yaml", "must contain exactly one Node"),
+        ("nodes-needed --shape one.yaml=cheap", 'invalid price "cheap"'),
         ("nodes-needed --shape one.yaml=-1", "a number from 0 up is expected"),
         ("nodes-needed --shape one.yaml --shape one.yaml", "two of them have one name"),
-        ("capacity -f pods.yaml --shape pods.yaml", "one Node is expected in it"),
+        ("capacity -f pods.yaml --shape pods.yaml", "must contain exactly one Node"),
         ("capacity -f pods.yaml --shape one.yaml --shape one.yaml", "two of them have one name"),
         ("capacity -f one.yaml", "a Node is no pod and has no pod template"),
         ("capacity -f nowhere.yaml", "nowhere.yaml"),
@@ -133,4 +179,4 @@ def test_compare_with_itself_finds_nothing(scenario: ScenarioCluster, tmp_path: 
     (tmp_path / "a.yaml").write_text(CONFIG % "LeastAllocated")
     said = scenario.do("compare --config a.yaml --config a.yaml -f five.yaml", "")
     assert said == "5 pods: 5 alike, 0 different; pending: 3 | 3\n"
-    assert "two configurations are expected" in scenario.do("compare --config a.yaml", "")
+    assert "two configurations are required" in scenario.do("compare --config a.yaml", "")

@@ -149,7 +149,7 @@ def breakpoint_text(breakpoint: Raw) -> str:
 def time_text(time: Raw) -> str:
     """Return one line: the cluster's time, and its speed."""
     if time["virtual"]:
-        return f"{time['time']}, virtual: it stands still until `advance` or `until` moves it."
+        return f"{time['time']}, virtual: it stands still until `advance` or `debug until` moves it."
     return f"{time['time']}, {speed_text(time['speed'])}."
 
 

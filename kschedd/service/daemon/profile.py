@@ -10,7 +10,6 @@ from kschedd.service.daemon.profiling import Sampled, sample
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
-from kschedd.threads import in_thread
 
 _LONGEST_S: Final = 600
 _MOST_HERTZ: Final = 1000
@@ -35,15 +34,11 @@ class ProfileMethods(Methods):
             raise RpcError("conflict", f"{call.method}: somebody profiles already; try again when that is over")
         gone = False
 
-        async def sampled() -> Sampled:
-            return await in_thread(
-                lambda: sample(float(call["seconds"]), float(call["hertz"]), lambda: gone),
-                abandon_on_cancel=True,
-                limiter=self._at_once,
-            )
+        def sampled() -> Sampled:
+            return sample(float(call["seconds"]), float(call["hertz"]), lambda: gone)
 
         try:
-            found = await sampled()
+            found = await call.services.workers.run_apart(sampled, self._at_once)
         finally:
             gone = True  # the client went: the thread ends at its next look
         stacks = [

@@ -187,16 +187,7 @@ class DebugMethods(Methods):
     async def _stopped_soon(self, call: Call, run: Callable[[SchedulingDriver], int]) -> Any:
         """Let scheduling run; answer when it is stopped, or nothing is left to do now, or it takes too long."""
         before = await self._control(call, run)
-        with trio.move_on_after(_SOON_S):
-            async with trio.open_nursery() as either:
-
-                async def idle() -> None:
-                    await self._cluster.time.until_idle()
-                    either.cancel_scope.cancel()
-
-                either.start_soon(idle)
-                await self._cluster.stops.wait_stopped(before)
-                either.cancel_scope.cancel()
+        await self._cluster.stops.wait_stopped_or_idle(before, self._cluster.time.until_idle, _SOON_S)
         return await self.state(call)
 
     @method(

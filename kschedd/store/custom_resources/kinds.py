@@ -25,7 +25,7 @@ DEFINITION: Final = "CustomResourceDefinition"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
-class Cluster(Protocol):
+class DefiningCluster(Protocol):
     """The part of a cluster that is needed to find the kinds defined in it."""
 
     @property
@@ -33,7 +33,7 @@ class Cluster(Protocol):
     def list(self, kind: str) -> Sequence[Object]: ...
 
 
-def definitions(cluster: Cluster) -> list[Object]:
+def definitions(cluster: DefiningCluster) -> list[Object]:
     """Return the established definitions, and those of built-in kinds of this Kubernetes version."""
     made = [each for each in cluster.list(DEFINITION) if is_established(each)]
     return [*definitions_by(cluster.features), *made]
@@ -178,12 +178,12 @@ def served_kind(definitions: Iterable[Object], raw: Raw) -> Kind:
     raise NoMatch(name, api_version, _meant(name, definitions))
 
 
-def definition_of(cluster: Cluster, raw: Raw) -> Object | None:
+def definition_of(cluster: DefiningCluster, raw: Raw) -> Object | None:
     """Return the definition of an object's kind and group, whatever its version; None if there is none."""
     return find_definition(definitions(cluster), str(raw.get("kind")), str(raw.get("apiVersion")))
 
 
-def creatable_kind(cluster: Cluster, raw: Raw) -> Kind:
+def creatable_kind(cluster: DefiningCluster, raw: Raw) -> Kind:
     """Return the kind of an object to be created.
 
     Raises NoMatch if it is not served, and Forbidden if its definition is being deleted.
@@ -197,7 +197,7 @@ def creatable_kind(cluster: Cluster, raw: Raw) -> Kind:
     return found
 
 
-def as_defined(cluster: Cluster, raw: Raw, old: Object | None, subresource: str) -> Raw:
+def as_defined(cluster: DefiningCluster, raw: Raw, old: Object | None, subresource: str) -> Raw:
     """Return the result of `by_schema`, or the object unchanged if its kind has no definition.
 
     If the kind has a status subresource, only that changes the status.

@@ -1,15 +1,14 @@
-"""plan: what a verb would come to, tried on a fork: where each pod would go, and what would keep it from going.
+"""plan: dry-run of a verb on a fork: the placement of each pod, and the reason if there is none.
 
-A fork is made, the verb is run in it, time passes there until nothing is left to do, and the difference is printed. The
-fork is discarded, unless --keep gives it a name.
+It creates a fork, runs the verb in it, advances the fork's time until no work is pending, and prints the difference.
+It discards the fork, unless --keep gives it a name.
 
-Exit status: 0 where the verb works and every pod that it touches has a place (or nothing would change); 3 where it
-fails, or pods would be left without one; 1 and 2 as always (an error of the daemon's, wrong usage). With
---detailed-exitcode 0 means that nothing would change, 4 that something would and everything has a place.
+Exit status: 0 if the verb succeeds and each pod that it affects has a node; 1 if it fails, or pods have none; 2 after
+an error. With --detailed-exitcode, 3 means that something would change and everything fits.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import attrs
@@ -18,10 +17,13 @@ from kschedd.printing.reports.forks import diff_text, is_different, without_plac
 from kschedd.verbs.command_line.answers import FORMS, write_answer
 from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
 from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.scheduler.capacity import alternatives_text
 from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, seconds_in, session_in
 
-NOTHING, DOES_NOT_FIT, CHANGES = 0, 3, 4
+NOTHING, DOES_NOT_FIT, FAILED, CHANGES = 0, 1, 2, 3
 MOST_PODS: Final = 100
+_MOST_EXAMINED: Final = 20  # pods without a place
+_MOST_WORKLOADS: Final = 3  # of which the largest number that fits is looked for
 _WITHIN: Final = "1h"
 
 
@@ -29,10 +31,12 @@ _OWN_FLAGS = ("--within", "--limit", "--keep", "--detailed-exitcode")
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("--within", default=_WITHIN, metavar="DURATION", help="of the fork's time, at most (1h)")
-    words.add_argument("--limit", type=whole_number, default=MOST_PODS, metavar="N", help="print so many pods (100)")
-    words.add_argument("--keep", metavar="FORK", help="keep the fork under this name")
-    words.add_argument("--detailed-exitcode", action="store_true", help="0: nothing would change, 4: all fits, 3: not")
+    words.add_argument("--within", default=_WITHIN, metavar="DURATION", help="limit of virtual time (1h)")
+    words.add_argument("--limit", type=whole_number, default=MOST_PODS, metavar="N", help="print at most N pods (100)")
+    words.add_argument("--keep", metavar="FORK", help="keep the fork, under this name")
+    words.add_argument(
+        "--detailed-exitcode", action="store_true", help="exit with 3 if something would change and everything fits"
+    )
     output_flag(words, FORMS)
     words.add_argument("words", nargs=argparse.REMAINDER, metavar="VERB ...")
 
@@ -41,9 +45,9 @@ def plan(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
     def do(session: VerbSession, options: argparse.Namespace) -> int:
         words = list(options.words)
         if not words:
-            raise UsageError("plan VERB ...: what would you do? Such as: plan drain node-a", "plan")
+            raise UsageError("plan requires a command, such as: plan drain node-a", "plan")
         if words[0] in OVER_FORKS:
-            raise UsageError(f"{words[0]} changes nothing that could be planned", "plan")
+            raise UsageError(f"{words[0]} cannot be planned: it changes no objects of the cluster", "plan")
         within_s = seconds_in(options.within, "plan")
         fork = session.daemon.call("fork.create", name=options.keep)["name"]
         try:
@@ -66,18 +70,21 @@ def _planned(
         session.write_error("".join(complaints))
         misplaced = [word for word in words if word.partition("=")[0] in _OWN_FLAGS]
         if misplaced:
-            session.write_error(f"Flags of plan stand before the verb: plan {misplaced[0]} {words[0]} ...\n")
+            session.write_error(f"Flags of plan go before the command: plan {misplaced[0]} {words[0]} ...\n")
         return status
     told = session.daemon.call("fork.advance", fork=fork, seconds=None, limit_s=within_s)
     diff: dict[str, Any] = session.daemon.call("fork.diff", fork=fork)
     fails = [line for line in dict.fromkeys("".join(complaints).splitlines()) if line.startswith("error")]
     done = is_different(diff) or not status  # otherwise there is nothing to say but why not
-    if not write_answer(session, options.output, {**diff, "errors": fails, "at_rest": told["at_rest"]}) and done:
+    largest = list(_largest(inner, diff))
+    answer = {**diff, "errors": fails, "at_rest": told["at_rest"], "largest": largest}
+    if not write_answer(session, options.output, answer) and done:
         session.write(diff_text(diff, session.style, options.limit))
+        session.write("".join(map(_largest_text, largest)))
     for line in fails:
         session.write_error(f"{line}\n")
     if not told["at_rest"]:
-        session.warn(f"something was left to do after {options.within} (--within)")
+        session.warn(f"work was still pending after {options.within} of virtual time; --within runs it longer")
     if not done:
         return status
     if status or without_place(diff):
@@ -85,11 +92,34 @@ def _planned(
     return CHANGES if options.detailed_exitcode and is_different(diff) else NOTHING
 
 
+def _largest(inner: VerbSession, diff: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """How many pods fit at most, of each of the first workloads with pods that have no place; and of other sizes."""
+    known: set[tuple[str, str, str]] = set()
+    for pod in without_place(diff)[:_MOST_EXAMINED]:
+        name = pod["successor"] or pod["name"]
+        found = inner.daemon.call("causes.explain", kind="Pod", name=name, namespace=pod["namespace"], remedies=False)
+        workload = found["workload"]
+        key = (workload["kind"], workload["namespace"], workload["name"])
+        if key in known or workload["kind"] == "Pod" or len(known) == _MOST_WORKLOADS:
+            continue
+        known.add(key)
+        (fits,) = inner.daemon.call("capacity.pods", workload=workload, alternatives=True)
+        yield {"workload": workload, "wanted": found["wanted"], "cause": found["cause"], **fits}
+
+
+def _largest_text(each: dict[str, Any]) -> str:
+    workload = each["workload"]
+    named = f"{workload['kind'].lower()}/{workload['name']}"
+    others = alternatives_text(each)
+    text = f"{named}: {each['fits']} of {each['wanted']} pods fit; {each['cause']['message']}\n"
+    return text + (f"  of other sizes: {others}\n" if others else "")
+
+
 def verbs(run: Run) -> tuple[Verb, ...]:
     return (
         Verb(
             "plan",
-            "What a verb would come to: where pods would go, what blocks. 0: all fits, 3: not.",
+            "Dry-run a command on a copy of the cluster, and show the placements. Exit status: 0 all fits, 1 not.",
             plan(run),
             _words,
             examples=(
@@ -100,5 +130,6 @@ def verbs(run: Run) -> tuple[Verb, ...]:
                 "plan --keep what-if set weight NodeResourcesFit 5",
             ),
             completes="verb",
+            failed=FAILED,
         ),
     )

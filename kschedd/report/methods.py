@@ -1,0 +1,76 @@
+"""report.page: a page about what the cluster did lately, to be passed on."""
+
+from typing import Any
+
+import attrs
+
+from kschedd.clusters.virtual import MethodsOf
+from kschedd.report.aggregate import report_of
+from kschedd.report.kept import NOTES, KeptHistory, of_kept
+from kschedd.report.page import page
+from kschedd.report.redaction import redacted
+from kschedd.scheduling.records import AttemptRecord
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.daemon.answers import PageAnswer
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Methods, method
+from kschedd.service.workers import GivenUp
+from kschedd.simulation.engine import Engine
+from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.errors import Gone
+from kschedd.store.objects.log import WatchEvent
+
+
+@attrs.frozen(eq=False)
+class ReportMethods(Methods):
+    """`methods`: those that a fork answers, on which remedies are tried."""
+
+    _cluster: ClusterBackend
+    _methods: MethodsOf
+
+    @method(
+        "report.page",
+        (Param("redact", "boolean", False, False, doc="made-up names in place of those of the cluster"),),
+        reads=True,
+        doc="A report of what is kept: utilisation and pending pods over time, how nodes were filtered, zones, "
+        "the slowest attempts. Made in a thread, on a fork.",
+        answer=PageAnswer,
+        large=True,
+    )
+    async def page(self, call: Call) -> Any:
+        entries = await self._cluster.log.query(list)
+        since = next((entry.version for entry in entries if isinstance(entry, AttemptRecord) and entry.version), None)
+        written = [] if since is None else await self._cluster.store.do(lambda store: _written(store, since))
+        kept = KeptHistory(entries, written)
+        snapshot = await self._cluster.snapshot()
+        redact = call["redact"]
+        return await call.services.workers.run(
+            call.client, lambda given_up: PageAnswer(self._page(snapshot, kept, redact, given_up))
+        )
+
+    def _page(self, snapshot: ClusterSnapshot, kept: KeptHistory, redact: bool, given_up: GivenUp) -> str:
+        engine = Engine(resumed=snapshot)
+        try:
+            collected = of_kept(engine, kept)
+            given_up.check()
+            facts = [
+                ("nodes", f"{engine.store.count('Node'):,}"),
+                ("pods", f"{engine.store.count('Pod'):,}"),
+                ("pending", f"{len(engine.driver.pending.pods):,}"),
+                ("attempts", f"{sum(isinstance(entry, AttemptRecord) for entry in kept.entries):,}"),
+            ]
+            report = report_of(collected, "Cluster", facts, methods=self._methods, virtual=False, notes=NOTES)
+            given_up.check()
+            if redact:
+                report = redacted(report, [obj.raw for kind in engine.store.kinds() for obj in engine.store.list(kind)])
+            return page(report)
+        finally:
+            engine.close()
+
+
+def _written(store: ClusterWriter, since: int) -> list[WatchEvent]:
+    try:
+        return list(store.shown_after(since))
+    except Gone:
+        return []

@@ -1,0 +1,373 @@
+"""What became of a cluster in a fork since it was made: pods moved, pending, evicted or placed, nodes, objects, use.
+
+A pod whose controller made another in its place has moved: a pod that is gone and a new one of the same workload
+are told together, in the order in which they went and came. What the controllers own (ReplicaSets of Deployments,
+say) and what tells about others (Events, Leases) is left out.
+
+`ForkStart` is what the fork was like when it was made; all else is worked out from the events of its store, and its log
+of what happened, when somebody asks.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.terms import Taint
+from kschedd.cache.table import CPU, MEMORY, NodeTable
+from kschedd.log.log import Log
+from kschedd.scheduling.records import AttemptRecord
+from kschedd.simulation.engine import Engine
+from kschedd.store.eviction import covers
+from kschedd.store.objects.log import DELETED, WatchEvent
+
+_LEFT_OUT: Final = frozenset(("Pod", "Node", "Event", "Lease", "CSINode", "ControllerRevision"))
+_MOST_FIELDS: Final = 8
+_LONGEST: Final = 60
+
+Text = Annotated[str, "text"]
+
+
+@attrs.frozen(kw_only=True)
+class PodChange:
+    sign: str
+    change: Annotated[
+        str,
+        "moved (its workload has another pod in its place), placed, pending, gone, ended or orphaned (its node was "
+        "deleted, and it not yet)",
+    ]
+    namespace: str
+    name: str
+    node: str = ""
+    to: Annotated[str, "the node that it, or the pod in its place, has now"] = ""
+    successor: Annotated[str, "the pod in its place, if that has another name"] = ""
+    why: str = ""
+    cause: str = ""
+    placement: Annotated[str, "how the node was chosen"] = ""
+    margin: Annotated[int | None, "by how much it was ahead (null: no other)"] = None
+
+
+@attrs.frozen
+class NodeChange:
+    sign: str
+    name: str
+    what: Sequence[Text]
+
+
+@attrs.frozen
+class ObjectChange:
+    sign: str
+    kind: str
+    namespace: str
+    name: str
+    what: Sequence[Text]
+
+
+@attrs.frozen
+class UsageChange:
+    resource: str
+    before: float
+    after: float
+
+
+@attrs.frozen
+class BlockingBudget:
+    namespace: str
+    name: str
+    pods: Sequence[Annotated[str, "pod"]]
+
+
+@attrs.frozen
+class DiffAnswer:
+    pods: Sequence[PodChange]
+    nodes: Sequence[NodeChange]
+    objects: Annotated[Sequence[ObjectChange], "without those that controllers own"]
+    config: Annotated[Sequence[Text], "the changes of the configuration in words"]
+    usage: Annotated[Sequence[UsageChange], "the share of the nodes' resources that is requested"]
+    budgets: Annotated[Sequence[BlockingBudget], "those that keep these pods on nodes which were cordoned in the fork"]
+    elapsed_s: float
+
+
+class ForkStart:
+    """What a fork was like when it was made."""
+
+    def __init__(self, engine: Engine) -> None:
+        engine.driver.record_leads()
+        self.version = engine.store.version
+        self._pin = engine.store.watch(None, self.version)  # the events since then are kept
+        self.usage: Mapping[str, float] = usage(engine.machine.cluster.table)
+
+
+def usage(table: NodeTable) -> dict[str, float]:
+    """The share of what the nodes have that pods request: 0 to 1, by resource."""
+    alive = table.alive
+    asked = {
+        "cpu": (table.requested[CPU], table.allocatable[CPU]),
+        "memory": (table.requested[MEMORY], table.allocatable[MEMORY]),
+        "pods": (table.pod_count, table.allowed_pods),
+    }
+    return {
+        name: float(used[alive].sum()) / total if (total := float(there[alive].sum())) else 0.0
+        for name, (used, there) in asked.items()
+    }
+
+
+def changes(engine: Engine, start: ForkStart, log: Log) -> DiffAnswer:
+    """Everything that is different from when the fork was made."""
+    events = engine.store.written_after(start.version)
+    of_nodes = [event for event in events if event.new.kind == "Node"]
+    pods = _pod_changes(engine, log, [event for event in events if event.new.kind == "Pod"], _gone_nodes(of_nodes))
+    nodes = _node_changes(of_nodes)
+    now = usage(engine.machine.cluster.table)
+    return DiffAnswer(
+        pods,
+        nodes,
+        _object_changes(events),
+        [change.what for change in engine.driver.config_changes.made],
+        [UsageChange(name, before, now[name]) for name, before in start.usage.items()],
+        _blocking_budgets(engine, {change.name for change in nodes}),
+        engine.elapsed,
+    )
+
+
+# -- pods -------------------------------------------------------------------------------------------------------
+
+
+@attrs.define
+class _PodFate:
+    """A pod: as it was when the fork was made (None: not there), as it was seen last, and whether it is gone."""
+
+    before: Pod | None
+    last: Pod
+    gone: bool = False
+
+
+def _pod_changes(engine: Engine, log: Log, events: Sequence[WatchEvent], gone_nodes: Sequence[str]) -> list[PodChange]:
+    fates: dict[str, _PodFate] = {}
+    for event in events:
+        assert isinstance(event.new, Pod), "an event of a pod is expected"
+        fate = fates.get(event.new.uid)
+        if fate is None:
+            before = event.old if isinstance(event.old, Pod) else None
+            fate = fates[event.new.uid] = _PodFate(before, event.new)
+        fate.last, fate.gone = event.new, event.type == DELETED
+    gone: list[Pod] = []
+    successors: dict[str, list[Pod]] = {}
+    found: list[PodChange] = []
+    last_of: dict[str, Pod] = {}
+    for uid, fate in fates.items():
+        before, last = fate.before, fate.last
+        if fate.gone or last.deletion_timestamp:
+            if before is not None and not before.finished and not before.deletion_timestamp:
+                gone.append(before)
+                last_of[uid] = last
+        elif before is None:
+            successors.setdefault(_workload(engine, last), []).append(last)
+        elif not before.node_name and last.node_name:
+            found.append(_change("+", "placed", last, log, to=last.node_name))
+        elif before.node_name and last.finished and not before.finished:
+            found.append(_change("-", "ended", last, log, node=before.node_name, why=_ended(last)))
+    for pod in gone:
+        heirs = successors.get(_workload(engine, pod))
+        why = _why_gone(last_of[pod.uid])
+        heir = heirs.pop(0) if heirs else None
+        named = "" if heir is None or heir.name == pod.name else heir.name
+        if heir is None:
+            found.append(_change("-", "gone", pod, log, node=pod.node_name, why=why))
+        elif heir.node_name:
+            moved = _change("~", "moved", pod, log, heir, node=pod.node_name, to=heir.node_name, why=why)
+            found.append(attrs.evolve(moved, successor=named))
+        elif pod.node_name:
+            pending = _change("-", "pending", pod, log, node=pod.node_name, why=_why_pending(heir), cause=why)
+            found.append(attrs.evolve(pending, successor=named))
+    for pods in successors.values():
+        for pod in pods:
+            if pod.node_name:
+                found.append(_change("+", "placed", pod, log, to=pod.node_name))
+            else:
+                found.append(_change("+", "pending", pod, log, why=_why_pending(pod)))
+    found += _orphans(engine, log, gone_nodes)
+    return sorted(found, key=lambda change: (change.namespace, change.name))
+
+
+def _gone_nodes(events: Sequence[WatchEvent]) -> list[str]:
+    return [name for (_, _, name), (before, after) in _ends(events).items() if before is not None and after is None]
+
+
+def _orphans(engine: Engine, log: Log, gone_nodes: Sequence[str]) -> Iterator[PodChange]:
+    """Yield the pods that are still bound to nodes which were deleted."""
+    for name in gone_nodes:
+        for pod in engine.store.pods_on(name):
+            if not pod.finished and not pod.deletion_timestamp:
+                why = "its node was deleted; the pod garbage collector deletes it as time passes"
+                yield _change("-", "orphaned", pod, log, node=name, why=why)
+
+
+def _change(sign: str, change: str, pod: Pod, log: Log, placed: Pod | None = None, **more: str) -> PodChange:
+    """`placed`: the pod that has the node, where it is another one."""
+    placement = _placement(placed or pod, log)
+    return PodChange(
+        sign=sign,
+        change=change,
+        namespace=pod.namespace,
+        name=pod.name,
+        placement="" if placement is None or not more.get("to") else _placement_text(placement),
+        margin=None if placement is None or placement.lead is None else placement.lead.margin,
+        **more,
+    )
+
+
+def _placement(pod: Pod, log: Log) -> AttemptRecord | None:
+    """The pod's last attempt, if that has found a node."""
+    attempts = [entry for entry in log.attempts(pod.key) if entry.uid == pod.uid and not entry.of_binding]
+    return attempts[-1] if attempts and attempts[-1].node else None
+
+
+def _placement_text(placement: AttemptRecord) -> str:
+    lead, feasible = placement.lead, placement.feasible
+    if lead is None:
+        return f"the only node that fits of those looked at ({feasible})"
+    if lead.margin == 0:
+        return f"score {placement.score}, as {lead.runner_up} has: one of the best of {feasible}"
+    return f"score {placement.score}, {lead.margin} ahead of {lead.runner_up}, the next of {feasible}"
+
+
+def _workload(engine: Engine, pod: Pod) -> str:
+    """The uid of what controls the pod (of a ReplicaSet its Deployment); the pod's own if nothing does."""
+    owner = _controller(pod)
+    if owner is None:
+        return pod.uid
+    if owner.get("kind") == "ReplicaSet":
+        replica_set = engine.store.find("ReplicaSet", pod.namespace, str(owner.get("name")))
+        above = None if replica_set is None else _controller(replica_set)
+        if above is not None:
+            return str(above.get("uid"))
+    return str(owner.get("uid"))
+
+
+def _controller(obj: Object) -> Mapping[str, Any] | None:
+    owners = obj.metadata.get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+def _condition(pod: Pod, kind: str) -> Mapping[str, Any]:
+    return next((each for each in pod.status.get("conditions") or () if each.get("type") == kind), {})
+
+
+def _why_gone(pod: Pod) -> str:
+    target = _condition(pod, "DisruptionTarget")
+    return str(target.get("message") or target.get("reason") or "deleted")
+
+
+def _why_pending(pod: Pod) -> str:
+    return str(_condition(pod, "PodScheduled").get("message") or "not tried yet")
+
+
+def _ended(pod: Pod) -> str:
+    return str(pod.status.get("message") or pod.status.get("reason") or pod.phase)
+
+
+# -- the rest ---------------------------------------------------------------------------------------------------
+
+
+def _ends(events: Sequence[WatchEvent]) -> dict[tuple[str, str, str], tuple[Object | None, Object | None]]:
+    """Each object as it was before the first of the events and after the last."""
+    ends: dict[tuple[str, str, str], tuple[Object | None, Object | None]] = {}
+    for event in events:
+        key = event.new.kind, event.new.namespace, event.new.name
+        before = ends[key][0] if key in ends else event.old
+        ends[key] = before, None if event.type == DELETED else event.new
+    return ends
+
+
+def _node_changes(events: Sequence[WatchEvent]) -> list[NodeChange]:
+    found: list[NodeChange] = []
+    for (_, _, name), (before, after) in sorted(_ends(events).items()):
+        if after is None:
+            if before is not None:
+                found.append(NodeChange("-", name, ["gone"]))
+        elif before is None:
+            found.append(NodeChange("+", name, ["new"]))
+        else:
+            what = _node_words(before, after)
+            if what:
+                found.append(NodeChange("~", name, what))
+    return found
+
+
+def _node_words(before: Object, after: Object) -> list[str]:
+    assert isinstance(before, Node), "a node is expected"
+    assert isinstance(after, Node), "a node is expected"
+    what: list[str] = []
+    if before.unschedulable != after.unschedulable:
+        what.append("cordoned" if after.unschedulable else "uncordoned")
+    old, new = set(map(_taint, before.taints)), set(map(_taint, after.taints))
+    if old != new and before.unschedulable == after.unschedulable:
+        what += [f"taint {taint}" for taint in sorted(new - old)] + [f"no taint {taint}" for taint in sorted(old - new)]
+    if before.allocatable != after.allocatable:
+        what.append("other allocatable resources")
+    if before.labels != after.labels:
+        what.append("other labels")
+    return what
+
+
+def _taint(taint: Taint) -> str:
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+
+
+def _object_changes(events: Sequence[WatchEvent]) -> list[ObjectChange]:
+    found: list[ObjectChange] = []
+    chosen = [event for event in events if event.new.kind not in _LEFT_OUT and _controller(event.new) is None]
+    for (kind, namespace, name), (before, after) in sorted(_ends(chosen).items()):
+        named = kind, namespace, name
+        if after is None:
+            if before is not None:
+                found.append(ObjectChange("-", *named, []))
+        elif before is None:
+            found.append(ObjectChange("+", *named, []))
+        else:
+            old = {field: value for field, value in before.raw.items() if field not in ("status", "metadata")}
+            new = {field: value for field, value in after.raw.items() if field not in ("status", "metadata")}
+            what = _differing(old, new)
+            if what:
+                found.append(ObjectChange("~", *named, what))
+    return found
+
+
+def _differing(old: Any, new: Any, path: str = "") -> list[str]:
+    """The fields that differ, with their values where these are short."""
+    if old == new:
+        return []
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        found: list[str] = []
+        for name in sorted({*old, *new}):
+            found += _differing(old.get(name), new.get(name), f"{path}.{name}" if path else name)
+        return found if len(found) <= _MOST_FIELDS else [f"{path or 'the object'} differs in {len(found)} fields"]
+    short = all(value is None or isinstance(value, str | int | float | bool) for value in (old, new))
+    return [f"{path} {_word(old)} → {_word(new)}" if short else path]
+
+
+def _word(value: Any) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
+def _blocking_budgets(engine: Engine, nodes: set[str]) -> list[BlockingBudget]:
+    """The budgets that keep pods on nodes which were changed and take no pods any more."""
+    found: list[BlockingBudget] = []
+    budgets = [each for each in engine.store.list("PodDisruptionBudget") if each.status.get("disruptionsAllowed") == 0]
+    if not budgets:
+        return found
+    kept: list[Pod] = []
+    for name in sorted(nodes):
+        node = engine.store.find("Node", "", name)
+        if isinstance(node, Node) and node.unschedulable:
+            kept += [pod for pod in engine.store.pods_on(name) if not pod.finished and not pod.deletion_timestamp]
+    for budget in budgets:
+        covered = [pod.name for pod in kept if pod.namespace == budget.namespace and covers(budget, pod)]
+        if covered:
+            found.append(BlockingBudget(budget.namespace, budget.name, covered))
+    return found

@@ -1,0 +1,171 @@
+"""A workload that is made up: pods that arrive at random, run for a while and leave, on nodes that are all alike.
+
+Arrivals are a Poisson process, lifetimes exponential; the seed decides both, so a run can be repeated. Pods are made
+when their time has come and nothing is kept of those that left: a run of a million pods takes the memory of those that
+are there at one time, which are as many as arrive in a lifetime.
+
+    pods      cpu=500m,memory=1Gi,weight=3,priority=100     what a kind of pod requests, and how often it comes
+    nodes     cpu=32,memory=128Gi,pods=110,zones=3          what a node has, and over how many zones they are spread
+
+Units: seconds of virtual time.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from itertools import accumulate
+from random import Random
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.nodes import HOSTNAME_LABEL, ZONE_LABEL
+from kschedd.api.quantity import QuantityError, parse
+from kschedd.api.text.numbers import whole_number
+from kschedd.errors import KscheddError
+from kschedd.simulation.trace import TraceEvent
+
+Raw = dict[str, Any]
+
+NAMESPACE: Final = "default"
+POD_SHAPES: Final = ("cpu=250m,memory=512Mi,weight=6", "cpu=1,memory=2Gi,weight=3", "cpu=4,memory=8Gi")
+NODE_SHAPE: Final = "cpu=32,memory=128Gi,pods=110,zones=3"
+_PLAIN: Final = frozenset(("cpu", "memory", "ephemeral-storage"))  # all others need a limit, too
+_MOST: Final = 1_000_000_000  # the highest priority that users may give
+
+
+@attrs.define(eq=False)
+class GeneratedWorkloadError(KscheddError):
+    """A shape, or a number, that no workload can be made of."""
+
+    flag: str
+    text: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.flag} {self.text}: {self.why}"
+
+
+@attrs.frozen
+class GeneratedPods:
+    """One kind of pod. All of them share one spec, and their labels."""
+
+    name: str
+    weight: int
+    priority: int
+    spec: Raw
+    _labels: Raw = attrs.field(init=False)
+
+    @_labels.default
+    def _kind(self) -> Raw:
+        return {"kind": self.name}
+
+    @classmethod
+    def parse(cls, flag: str, text: str, number: int) -> "GeneratedPods":
+        """From `RESOURCE=QUANTITY,...,weight=N,priority=N`. Raises GeneratedWorkloadError."""
+        resources, numbers = _parsed(flag, text, {"weight": 1, "priority": 0})
+        limits = {name: amount for name, amount in resources.items() if name not in _PLAIN}
+        requirements: Raw = {"requests": resources, **({"limits": limits} if limits else {})}
+        spec: Raw = {
+            "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": requirements}],
+            "terminationGracePeriodSeconds": 0,
+        }
+        if numbers["priority"]:
+            spec["priorityClassName"] = _priority_class(numbers["priority"])
+        return cls(f"kind-{number}", numbers["weight"], numbers["priority"], spec)
+
+    def manifest(self, name: str) -> Raw:
+        meta = {"name": name, "namespace": NAMESPACE, "labels": self._labels}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": self.spec}
+
+
+def _priority_class(value: int) -> str:
+    return f"priority-{value}"
+
+
+def generated_nodes(count: int, text: str, flag: str = "--node-shape") -> list[Raw]:
+    """Nodes that have all of this. Raises GeneratedWorkloadError."""
+    resources, numbers = _parsed(flag, text, {"pods": 110, "zones": 3})
+    has = {**resources, "pods": str(numbers["pods"])}
+    spec: Raw = {}
+    status = {"capacity": has, "allocatable": has, "conditions": [{"type": "Ready", "status": "True"}]}
+    made = []
+    for number in range(count):
+        name = f"node-{number}"
+        labels = {HOSTNAME_LABEL: name, ZONE_LABEL: f"zone-{number % max(1, numbers['zones'])}"}
+        meta = {"name": name, "labels": labels}
+        made.append({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec, "status": status})
+    return made
+
+
+@attrs.frozen
+class GeneratedWorkload:
+    """So many pods of these kinds on these nodes; see the module."""
+
+    nodes: Sequence[Raw]
+    pods: int
+    rate: float  # pods that arrive in a second, on average
+    lifetime_s: float  # on average
+    shapes: Sequence[GeneratedPods]
+    seed: int
+
+    @property
+    def objects(self) -> list[Raw]:
+        """The priority classes and the nodes."""
+        api = "scheduling.k8s.io/v1"
+        classes = [
+            {"apiVersion": api, "kind": "PriorityClass", "metadata": {"name": _priority_class(value)}, "value": value}
+            for value in sorted({shape.priority for shape in self.shapes} - {0})
+        ]
+        return [*classes, *self.nodes]
+
+    @property
+    def event_count(self) -> int:
+        return 2 * self.pods
+
+    def events(self) -> Iterator[TraceEvent]:
+        """Arrivals and departures in order of time; at equal times pods leave first."""
+        random = Random(self.seed)
+        weights = list(accumulate(shape.weight for shape in self.shapes))
+        leaving: list[tuple[float, int, str]] = []
+        now = 0.0
+        for number in range(self.pods):
+            now += random.expovariate(self.rate)
+            while leaving and leaving[0][0] <= now:
+                yield _departure(*heappop(leaving))
+            [shape] = random.choices(self.shapes, cum_weights=weights)
+            name = f"{shape.name}-{number}"
+            key = f"{NAMESPACE}/{name}"
+            heappush(leaving, (now + random.expovariate(1 / self.lifetime_s), number, key))
+            yield TraceEvent(now, "create", key, shape.manifest(name))
+        while leaving:
+            yield _departure(*heappop(leaving))
+
+
+def _departure(time_s: float, _: int, key: str) -> TraceEvent:
+    return TraceEvent(time_s, "delete", key)
+
+
+def _parsed(flag: str, text: str, known: Mapping[str, int]) -> tuple[dict[str, str], dict[str, int]]:
+    """Quantities by resource, and the whole numbers among `known`, whose values are the defaults."""
+    resources: dict[str, str] = {}
+    numbers = dict(known)
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        if not name or not value:
+            raise GeneratedWorkloadError(flag, text, f"{part!r} must be NAME=VALUE, as cpu=500m,memory=1Gi")
+        if name in resources:
+            raise GeneratedWorkloadError(flag, text, f"{name} is given twice")
+        if name in known:
+            number = whole_number(value)
+            if number is None or number > _MOST:
+                raise GeneratedWorkloadError(flag, text, f"{name} must be a whole number, 0 to {_MOST}")
+            numbers[name] = number
+            continue
+        try:
+            amount = parse(value)
+        except QuantityError as fault:
+            raise GeneratedWorkloadError(flag, text, f"{name}: {fault}") from fault
+        if amount < 0:
+            raise GeneratedWorkloadError(flag, text, f"{name} must not be negative")
+        resources[name] = value
+    return resources, numbers

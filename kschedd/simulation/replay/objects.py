@@ -1,0 +1,62 @@
+"""The objects of a replay as a store that can be read, and forked: as the scheduler had seen them by then."""
+
+from collections.abc import Sequence
+
+from kschedd.controllers.runner import ControllerState
+from kschedd.controllers.running.controller import Controller
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot, earliest
+from kschedd.scheduling.snapshots.fork import DriverSnapshot
+from kschedd.simulation.replay.player import Player
+from kschedd.store.cluster_api import listed
+from kschedd.store.objects.log import WatchEvent
+from kschedd.store.store import Store
+from kschedd.values import run_steps
+
+_LEFTOVER_S = 30.0  # until the fork flushes unschedulable pods: when the recorded run would have is not known
+
+
+class ReplayedObjects:
+    """See the module. The store is made when it is first asked for, and follows the replay from then on."""
+
+    def __init__(self, player: Player) -> None:
+        self._player = player
+        self._store: Store | None = None
+        self._since: list[WatchEvent] = []
+        player.on_events(self._since.extend)
+
+    def store(self) -> Store:
+        events, player = self._since[:], self._player
+        self._since.clear()
+        store = self._store
+        if store is not None and _follow(store.version, events):
+            store.replay((event.type, event.new) for event in events)
+            return store
+        header = player.recording.header
+        store = self._store = Store(
+            now=lambda: player.now_s,
+            seed=header.seed,
+            objects=list(player.objects.values()),
+            version=player.version,
+            rules=player.driver.machine.config.rules,
+        )
+        return store
+
+    def snapshot(self, controllers: Sequence[Controller]) -> ClusterSnapshot:
+        """What a fork goes on from, with controllers that begin with what is there."""
+        player, store = self._player, self.store()
+        driver = DriverSnapshot.of(player.driver)
+        states = [ControllerState(each, store.version, tuple(listed(store, each.kinds))) for each in controllers]
+        return ClusterSnapshot(
+            driver,
+            player.queue.snapshot(),
+            states,
+            run_steps(store.forking(earliest(driver, states))),
+            player.now_s,
+            player.now_s,
+            player.now_s + _LEFTOVER_S,
+        )
+
+
+def _follow(version: int, events: Sequence[WatchEvent]) -> bool:
+    """Whether the events are those right after that version."""
+    return all(event.version == number for number, event in enumerate(events, version + 1))

@@ -1,0 +1,143 @@
+"""What would have happened under another configuration: the same from outside, at the same times, in virtual time.
+
+Two clusters, one by the recorded configuration and one by the other, are given what came from outside in the recorded
+run; all else happens in each by itself. They are compared with each other, and not with the recorded run, since a
+daemon in real time takes pods up at moments that no cluster in virtual time has; how many pods the first one placed as
+the recorded run did is told besides.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kschedd.answers import plain
+from kschedd.config.changing.changes import with_version
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.loading.load import load_config
+from kschedd.config.model import Config
+from kschedd.config.versions.feature_gates import parse_flag
+from kschedd.config.versions.kube_versions import KubernetesVersion, kube_version
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.options import ControllerOptions
+from kschedd.controllers.parts import without_parts
+from kschedd.errors import KscheddError
+from kschedd.framework.registry import Registry
+from kschedd.queue.entry import QueuedPod
+from kschedd.recording.configuration import config_of
+from kschedd.recording.format import RecordingHeader
+from kschedd.recording.reading import RecordingFile, distrusting
+from kschedd.recording.wiring import controllers_of
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.simulation.comparison import OnResult, compare
+from kschedd.simulation.engine import Engine
+from kschedd.simulation.replay.external import OutsideWorld
+from kschedd.store.errors import ApiError
+from kschedd.values import run_steps
+
+
+@attrs.define(eq=False)
+class PluginsNeeded(KscheddError):
+    """The recorded run had out-of-tree plugins, which have to be asked anew."""
+
+    names: Sequence[str]
+
+    def __str__(self) -> str:
+        return (
+            f"the recorded run had {', '.join(self.names)}: a recording has what plugins answered, which another run "
+            "would ask otherwise; give their files with --plugin"
+        )
+
+
+@attrs.define(eq=False)
+class OtherRun:
+    """One of the two clusters. `refused`: what came from outside and could not be done in it."""
+
+    config: Config
+    registry: Registry
+    nodes: dict[str, str] = attrs.field(factory=dict)  # of the pods in the end, by key
+    refused: list[str] = attrs.field(factory=list)
+
+    def run(
+        self, header: RecordingHeader, options: ControllerOptions, world: OutsideWorld, on_result: OnResult
+    ) -> None:
+        def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
+            on_result(engine, entry, result)
+
+        parts = frozenset(header.without)
+        engine = Engine(
+            self.config,
+            seed=header.seed,
+            registry=self.registry,
+            controllers=without_parts(embedded_controllers(options=options), parts),
+            start_s=header.start_s,
+            on_result=note,
+        )
+        self.nodes, self.refused = {}, []
+        run_steps(engine.store.take_in(world.standing))
+        engine.run_until_idle()
+        for change in world.changes:
+            if change.at_s > engine.now:
+                engine.advance(change.at_s)
+            try:
+                change.apply(engine.store)
+            except ApiError as refusal:
+                new = change.new
+                self.refused.append(f"{change.type.lower()} {new.kind} {new.key}: {refusal}")
+            engine.run_until_idle()
+        engine.advance(max(world.ended_s, engine.now))
+        self.nodes = {pod.key: getattr(pod, "node_name", "") for pod in engine.store.list("Pod")}
+        engine.close()
+
+
+def compared(
+    header: RecordingHeader, options: ControllerOptions, world: OutsideWorld, recorded: OtherRun, other: OtherRun
+) -> dict[str, Any]:
+    """As the method `capacity.compare` answers, and `as_recorded`: how many pods the first cluster placed as the
+    recorded run did, `recorded`: of how many that have the same name in both; `refused`: what could not be done."""
+
+    def side(run: OtherRun) -> Any:
+        return lambda on_result: run.run(header, options, world, on_result)
+
+    found = compare(side(recorded), side(other))
+    named = {pod: node for pod, node in world.placed.items() if pod in recorded.nodes}
+    same = sum(recorded.nodes[pod] == node for pod, node in named.items())
+    refused = list(dict.fromkeys([*recorded.refused, *other.refused]))
+    return {**plain(found), "as_recorded": same, "recorded": len(named), "refused": refused}
+
+
+def compare_with(
+    file: Path,
+    registry: Registry,
+    text: str | None,
+    source: str,
+    version: KubernetesVersion | None,
+    feature_gates: Sequence[str] = (),
+) -> dict[str, Any]:
+    """As `compared`, with the configuration in `text` (None: the recorded one) by that version (None: the recorded).
+
+    `feature_gates`: as the flag has them, for that version.
+
+    Raises RecordingError, ConfigErrors, PluginsNeeded.
+    """
+    with RecordingFile.open(file) as recording:
+        header = recording.header
+        missing = sorted(frozenset(header.plugins) - frozenset(registry.added))
+        if missing:
+            raise PluginsNeeded(missing)
+        options = controllers_of(header, file)
+        with distrusting(file):
+            world = OutsideWorld.of(recording.notes(), header.start_s)
+        broken = recording.broken
+    catalogue = IN_TREE | registry.catalogue()
+    as_recorded = kube_version(header.kube_version)
+    recorded = config_of(header.config, catalogue, as_recorded, header.feature_gates, header.unschedulable_flush_s)
+    by = as_recorded if version is None else version.with_ties_of(as_recorded)
+    gates = parse_flag(feature_gates, by.gates)
+    if text is None:
+        other = recorded if version is None and not gates else with_version(recorded, by, catalogue, gates)
+    else:
+        other = load_config(text, source, catalogue=catalogue, version=by, feature_gates=gates)
+    found = compared(header, options, world, OtherRun(recorded, registry), OtherRun(other, registry))
+    return {**found, "broken": broken}

@@ -1,0 +1,689 @@
+"""Player: gives a scheduling driver and a queue the calls of a recording again, one note after the other.
+
+Owns: the driver and the queue, which are the ones that the daemon and simulations run; what went from one to the other
+and was not taken yet; the objects as the scheduler saw them.  Ends: with the recording, or where it no longer fits.
+
+Where a plugin or an extender was asked within a call, the answer is one of the notes that follow. Until it comes, the
+notes before it are done: that is what went on while the plugin was waited for.
+
+Errors: ReplayDiverged where what is replayed asks for something else than was recorded.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.model import Config
+from kschedd.config.versions.kube_versions import KubernetesVersion, kube_version
+from kschedd.errors import KscheddError
+from kschedd.extenders.calls import ExtenderCall
+from kschedd.framework.faults import PluginError, PluginTimeout
+from kschedd.framework.status import fault_text
+from kschedd.framework.writes import Plan
+from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
+from kschedd.queue.operations import (
+    EventsObserved,
+    FlushBackoff,
+    FlushLeftover,
+    Force,
+    MoveToActive,
+    PodDone,
+    Pop,
+    PopOthersOfGroup,
+    QueueOperation,
+    TakeNominated,
+)
+from kschedd.queue.scheduling_queue import Recorder as MoveRecorder
+from kschedd.recording.configuration import config_of
+from kschedd.recording.format import LATEST_S
+from kschedd.recording.notes import DRIVER, MESSAGE_AT, QUEUE, Note, NoteKind, line_of, time_of
+from kschedd.recording.reading import RecordingFile, distrusting
+from kschedd.recording.recorder import EVENT_TYPES
+from kschedd.recording.state import restore_driver, restore_queue
+from kschedd.recording.values import PodRef, unpack
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.debug.breakpoints import StopPoint
+from kschedd.scheduling.debug.debugger import Debugger
+from kschedd.scheduling.debug.stepper import Intervention
+from kschedd.scheduling.debug.work import Work
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.filtering.filters import PluginBatch
+from kschedd.scheduling.inputs import (
+    Allow,
+    BeginAttempt,
+    BeginGroupCycle,
+    BreakOff,
+    ChangeConfig,
+    CompleteAttempt,
+    EvictionFailed,
+    Observe,
+    PlansExecuted,
+    PluginCalled,
+    PodsNominated,
+    PodsPopped,
+    Reconfigure,
+    Reject,
+    ResumeDecided,
+    ResumeReady,
+    ResumeStopped,
+    Tick,
+    UndoConfigChange,
+)
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.records import OUTCOME, AttemptRecord, Happened
+from kschedd.simulation.replay.plugins import ReplayedPlugin, ReplayedRegistry
+from kschedd.store.journal.reading import read_object
+from kschedd.store.objects.log import ADDED, DELETED, WatchEvent
+
+_RECORD: Final = ("time", *OUTCOME)
+_BEGINNINGS: Final = (NoteKind.BEGIN, NoteKind.GROUP_CYCLE)
+_ANSWERS: Final = (NoteKind.ANSWER, NoteKind.FAULT)
+
+
+@attrs.define(eq=False)
+class ReplayDiverged(KscheddError):
+    """The replay came to something else than the recorded run. `note`: the number of the note at which that shows."""
+
+    note: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"at note {self.note} the replay is no longer what was recorded: {self.why}"
+
+
+class _Unwound(BaseException):
+    """Ends the calls that are being done, and is no fault of theirs; `why` None: the recording is over."""
+
+    def __init__(self, why: ReplayDiverged | None) -> None:
+        self.why = why
+
+
+@attrs.define(eq=False)
+class _Attempt:
+    entry: QueuedPod
+    work: Work[Any] | None
+    asked: Any = None  # what it has yielded
+    result: ScheduleResult | FitError | None = None
+
+    def ended(self, result: ScheduleResult | FitError) -> None:
+        self.result = result
+
+
+class Player:
+    """See the module."""
+
+    def __init__(
+        self,
+        recording: RecordingFile,
+        *,
+        move_recorder: MoveRecorder | None = None,
+    ) -> None:
+        header = recording.header
+        self.recording = recording
+        self.now_s = header.start_s
+        self.at = 0  # notes done
+        self.attempts = 0  # begun
+        self.version = 0  # of the store, as the scheduler has seen it
+        self.started: int | None = None  # the version up to which the cluster stood at the start
+        self.objects: dict[tuple[str, str, str], Object] = {}
+        self.pods: dict[str, Pod] = {}  # by uid
+        self.ended = False
+        self._told: list[Callable[[Happened], None]] = []
+        self._told_of = 0  # entries of the log among the driver's effects, that were told
+        self._told_events: list[Callable[[Sequence[WatchEvent]], object]] = []
+        self._notes: Iterator[Note] = recording.notes()
+        self._ahead: deque[Note] = deque()
+        self._answers: tuple[deque[Note], deque[Note]] = (deque(), deque())
+        self._machine = DRIVER  # whose call is being done
+        self._made: list[tuple[str, dict[str, Any]]] = []
+        self._attempt: _Attempt | None = None
+        self._stopped: tuple[Work[Any], Callable[[Any], None]] | None = None  # what the debugger has stopped
+        self._held = -1  # the note before which it was stopped last
+        self._released: deque[str] = deque()
+        self._operations: deque[QueueOperation] = deque()
+        self._taken = 0  # events of the first operation that were applied
+        self._popped: deque[QueuedPod] = deque()
+        self._nominated: deque[Pod] = deque()
+        self._version = kube_version(header.kube_version)
+        with distrusting(recording.path):
+            self.registry = ReplayedRegistry(header.plugins, self._next_made)
+            self._take_made()
+            config = self._config(header.config, header.unschedulable_flush_s)
+            self.driver = SchedulingDriver(SchedulingMachine(config, registry=self.registry, seed=header.seed))
+            self.driver.stops_within_groups = False
+        run_by = self.driver.queue_configuration()
+        self.queue = run_by.new_queue()
+        self.queue.recorder = move_recorder
+        self.operations = run_by.new_operations(self.queue)
+        handle = self.driver.machine.handle
+        handle.evicting, handle.leaving = self.operations.evicting, self.operations.leaving
+        self._do_by_kind = self._calls_by_kind()
+
+    def _calls_by_kind(self) -> dict[int, Callable[..., object]]:
+        """What each kind of note has done, with the note's fields as arguments."""
+        return {
+            NoteKind.OBSERVE: self._observe,
+            NoteKind.STARTED: self._started,
+            NoteKind.POPPED: self._take_popped,
+            NoteKind.NOMINATED: self._take_nominated,
+            NoteKind.BEGIN: self._begin,
+            NoteKind.GROUP_CYCLE: self._group_cycle,
+            NoteKind.STEPPED: self._step_by_step,
+            NoteKind.INTERVENED: lambda *change: None,  # made at its stop point (`_planned`)
+            NoteKind.SEND: self._send,
+            NoteKind.BROKEN: self._broken,
+            NoteKind.COMPLETE: self._complete,
+            NoteKind.PLAN_EXECUTED: self._plan_executed,
+            NoteKind.PLUGIN_CALLED: self._plugin_called,
+            NoteKind.TICK: lambda now: self.driver.step(Tick(), self._moved(now)),
+            NoteKind.RESUME_DECIDED: lambda now: self.driver.step(ResumeDecided(), self._moved(now)),
+            NoteKind.RESUME_READY: lambda now: self.driver.step(ResumeReady(), self._moved(now)),
+            NoteKind.RESUME_STOPPED: lambda now: self.driver.step(ResumeStopped(), self._moved(now)),
+            NoteKind.EVICTION_FAILED: lambda uid: self.driver.step(EvictionFailed(self._pod(uid))),
+            NoteKind.TAKE: self._take_effects,
+            NoteKind.CHANGE_CONFIG: self._change_config,
+            NoteKind.UNDO_CONFIG: self._undo_config,
+            NoteKind.RECONFIGURE: self._reconfigure,
+            NoteKind.CONFIG_REFUSED: self._made.clear,
+            NoteKind.ALLOW: lambda uid, plugin: self.driver.step(Allow(uid, plugin)),
+            NoteKind.REJECT: lambda uid, plugin, reason: self.driver.step(Reject(uid, plugin, reason)),
+            NoteKind.ACTIVATE: lambda uids: self.driver.machine.handle.activate([self._pod(uid) for uid in uids]),
+            NoteKind.MADE: lambda name, packed: self._made.append((name, unpack(packed))),
+            NoteKind.DONE: self._done,
+            NoteKind.APPLY: self._apply,
+            NoteKind.POP: self._pop,
+            NoteKind.POP_GROUP: self._pop_group,
+            NoteKind.FLUSH_BACKOFF: lambda now, most: self.operations.step(FlushBackoff(most), now),
+            NoteKind.FLUSH_LEFTOVER: lambda now: self.operations.step(FlushLeftover(), now),
+            NoteKind.TAKE_NOMINATED: lambda: self._nominated.extend(self.operations.step(TakeNominated(), 0)),
+            NoteKind.MOVE_ACTIVE: self._move_active,
+            NoteKind.FORCE: lambda key, place, now: self.operations.step(Force(key, SubQueue(place)), now),
+            NoteKind.LAYOUT: self.driver.machine.cluster.table.lay_out,
+            NoteKind.DRIVER_STATE: lambda packed: restore_driver(self.driver, packed, self.version),
+            NoteKind.QUEUE_STATE: lambda packed: restore_queue(self.operations, packed, self.driver.pending.pods),
+            NoteKind.OWN: lambda first, last: None,
+        }
+
+    # -- going on -------------------------------------------------------------------------------------------------
+
+    def on_happened(self, told: Callable[[Happened], None]) -> None:
+        """Have it told of each attempt, binding and preemption from now on."""
+        self._told.append(told)
+
+    def on_events(self, told: Callable[[Sequence[WatchEvent]], object]) -> None:
+        """Have it told of all events that the scheduler sees from now on."""
+        self._told_events.append(told)
+
+    def peek(self) -> Note | None:
+        """The next note; None at the end."""
+        if not self._ahead:
+            note = next(self._notes, None)
+            if note is None:
+                return None
+            self._ahead.append(note)
+        return self._ahead[0]
+
+    def next_s(self) -> float | None:
+        """The time of the next note, if it says one."""
+        note = self.peek()
+        return None if note is None else time_of(note)
+
+    def step(self) -> bool:
+        """Do the next note; False at the end, and where the debugger has stopped it. Raises ReplayDiverged."""
+        debugger = self.driver.debugger
+        if debugger.stop is not None:
+            return False
+        try:
+            if self._stopped is not None:
+                self._go_on()
+                return True
+            if self.driver.any_to_resume:
+                self.driver.step(ResumeStopped(), self.now_s)
+                return True
+            note = self.peek()
+            if note is None:
+                self.ended = True
+                return False
+            if debugger.engaged and not self._lets(note):
+                return False
+            self._ahead.popleft()
+            self._do(note)
+            self._tell()
+        except _Unwound as end:
+            if end.why is not None:
+                raise end.why from None
+            self.ended = True
+            return False
+        return True
+
+    def _lets(self, note: Note) -> bool:
+        """Whether the debugger lets this note be done. It stops before an attempt, or at a time."""
+        debugger = self.driver.debugger
+        head = self.driver.head
+        if note[0] not in _BEGINNINGS or head is None:
+            at = time_of(note)
+            if at is not None and debugger.until is not None:
+                debugger.tick(at)
+            return debugger.stop is None
+        if not self.driver.lets_begin(note[1]):
+            return False
+        if note[0] == NoteKind.GROUP_CYCLE:
+            return True  # within which nothing is stopped
+        if self.within or self._held == self.at or not debugger.may_stop_within(head.pod):
+            return True
+        self._held = self.at
+        debugger.pause(note[1])
+        return False
+
+    @property
+    def within(self) -> bool:
+        """Whether the debugger may stop within attempts: there a plugin is asked what nobody has asked it before, so
+        with answers of out-of-tree plugins and extenders it stops before them only."""
+        return not self.registry.added and not self.driver.machine.extenders
+
+    def _go_on(self) -> None:
+        """Run what the debugger had stopped, up to where it is stopped again."""
+        assert self._stopped is not None, "there is something to go on with"
+        self.driver.debugger.now_s = self.now_s
+        work, done = self._stopped
+        try:
+            asked = work.send([])
+            while not isinstance(asked, StopPoint):
+                asked = work.send(_answers(asked, None))
+        except StopIteration as end:
+            self._stopped = None
+            done(end.value)
+        except Exception:  # the attempt's: what it came to is noted
+            self._stopped = None
+
+    @property
+    def next_pods(self) -> Sequence[QueuedPod]:
+        """The pod whose attempt the next note begins, or those whose PodGroup's cycle; none if it is another note."""
+        note, head = self.peek(), self.driver.head
+        if note is None or note[0] not in _BEGINNINGS or head is None:
+            return ()
+        if note[0] == NoteKind.BEGIN:
+            return (head,)
+        return [entry for entry in self.driver.popped_entries if entry.pod.pod_group == head.pod.pod_group]
+
+    def _do(self, note: Note) -> None:
+        kind = note[0]
+        self.at += 1
+        if kind in _ANSWERS:
+            self._answers[_machine_of(note)].append(note)
+            return
+        do = self._do_by_kind.get(kind)
+        if do is None:
+            raise self._diverged(f"it has a note of kind {kind}, which this kschedd does not know")
+        before, self._machine = self._machine, _machine_of(note)
+        try:
+            do(*note[1:])
+        except Exception as fault:  # whose file it is: nothing in it is to be relied on
+            raise self._diverged(f"a note of kind {kind} cannot be done: {fault_text(fault)}") from fault
+        finally:
+            self._machine = before
+
+    def _diverged(self, why: str) -> _Unwound:
+        return _Unwound(ReplayDiverged(self.at, why))
+
+    def _moved(self, now: float) -> float:
+        if not 0 <= now <= LATEST_S:
+            raise self._diverged(f"{now} is no time of a cluster")
+        self.now_s = max(self.now_s, now)
+        return now
+
+    # -- plugins ----------------------------------------------------------------------------------------------
+
+    def _take_made(self) -> None:
+        """Take what follows of plugins that were made, for a configuration that is about to be used."""
+        while (note := self.peek()) is not None and note[0] == NoteKind.MADE:
+            self._ahead.popleft()
+            self.at += 1
+            self._made.append((note[1], unpack(note[2])))
+        self._renew()
+
+    def _renew(self) -> None:
+        for name, described in self._made:
+            more = ["sort_key"] if described["sorts"] else []
+            self.registry.renew(name, [*described["methods"], *more])
+
+    def _next_made(self, name: str) -> ReplayedPlugin | None:
+        for place, (made, described) in enumerate(self._made):
+            if made == name:
+                del self._made[place]
+                return ReplayedPlugin(name, described, self._answer)
+        return None
+
+    def _answer(self, plugin: str, method: str) -> Any:
+        note = self._next_answer()
+        if note[0] == NoteKind.FAULT:
+            _, _, name, blamed, in_method, why, late = note
+            if name != plugin:
+                raise self._diverged(f"{plugin} is asked for {method}, and {name} had failed")
+            raise (PluginTimeout if late else PluginError)(blamed, in_method, why)
+        _, _, name, said, packed = note
+        if (name, said) != (plugin, method):
+            raise self._diverged(f"{plugin} is asked for {method}, and {name} had answered {said}")
+        return unpack(packed, lambda ref: self._named(ref))
+
+    def _next_answer(self) -> Note:
+        """The next answer to the machine whose call is being done; what it did before that is done before.
+
+        The notes of the other machine stay where they are: its calls may overlap with this one in any way.
+        """
+        machine = self._machine
+        known = self._answers[machine]
+        if known:
+            return known.popleft()
+        place = 0
+        while True:
+            if place == len(self._ahead):
+                note = next(self._notes, None)
+                if note is None:
+                    raise _Unwound(None)
+                self._ahead.append(note)
+            note = self._ahead[place]
+            if _machine_of(note) != machine:
+                place += 1
+                continue
+            del self._ahead[place]
+            if note[0] in _ANSWERS:
+                self.at += 1
+                return note
+            self._do(note)
+            if known:
+                return known.popleft()
+
+    def _named(self, ref: PodRef) -> Pod:
+        return self.driver.machine.cluster.pod(ref.uid) or self._pod(ref.uid)
+
+    def _pod(self, uid: str) -> Pod:
+        pod = self.pods.get(uid)
+        if pod is None:
+            raise self._diverged(f"there is no pod of uid {uid}")
+        return pod
+
+    # -- the driver -------------------------------------------------------------------------------------------
+
+    def _observe(self, now: float, events: Sequence[Any]) -> None:
+        seen = [self._event(*event) for event in events]
+        self.driver.step(Observe(seen), self._moved(now))
+        if self.started is not None:
+            self.driver.observed = self.version
+        for told in self._told_events:
+            told(seen)
+
+    def _event(self, code: int, kind: str, packed: bytes, version: int) -> WatchEvent:
+        new = read_object(kind, packed)
+        event_type = EVENT_TYPES[code]
+        key = kind, new.namespace, new.name
+        old = None if event_type == ADDED else self.objects.get(key)
+        if event_type == DELETED:
+            self.objects.pop(key, None)
+        else:
+            self.objects[key] = new
+        if isinstance(new, Pod):
+            self.pods[new.uid] = new
+        self.version = max(self.version, version)
+        return WatchEvent(event_type, old, new, version)
+
+    def _started(self, version: int) -> None:
+        self.started = self.version = version
+        self.driver.observed = version
+
+    def _take_popped(self, count: int) -> None:
+        if len(self._popped) < count:
+            raise self._diverged(f"{count} pods were popped, and there are {len(self._popped)}")
+        self.driver.step(PodsPopped([self._popped.popleft() for _ in range(count)]))
+
+    def _take_nominated(self, count: int) -> None:
+        if len(self._nominated) < count:
+            raise self._diverged(f"{count} pods were nominated, and there are {len(self._nominated)}")
+        self.driver.step(PodsNominated([self._nominated.popleft() for _ in range(count)]))
+
+    def _begin(self, now: float, uid: str) -> None:
+        entry = self._next_popped(now, uid)
+        self._attempt = _Attempt(entry, None)
+        debugger = self.driver.debugger
+        engaged = debugger.engaged
+        if engaged and not self.within:
+            debugger.began(entry.pod)
+            debugger.engaged = False
+        try:
+            self._attempt.work = self.driver.step(BeginAttempt(entry), now)
+        except Exception:  # the attempt's: what it came to is noted
+            return
+        finally:
+            debugger.engaged = engaged
+
+    def _step_by_step(self) -> None:
+        attempt = self._attempt
+        if attempt is None or attempt.work is None:
+            raise self._diverged("an attempt went step by step, and there is none")
+        attempt.work = self.driver.step_by_step(attempt.entry)
+        stepper = self.driver.stepper
+        assert stepper is not None, "it has one now"
+        stepper.planned = self._planned()
+        if not self.within:
+            stepper.debugger = Debugger(dict)  # which stops nowhere
+
+    def _planned(self) -> dict[int, list[Intervention]]:
+        """What was changed by hand of the attempt that begins, by the number of the stop point.
+
+        What else went on while it was stopped there did not concern it: its cluster stood still. So it need not be
+        stopped, and the changes are looked up ahead of their notes.
+        """
+        found: dict[int, list[Intervention]] = {}
+        for note in self._notes_ahead():
+            if note[0] == NoteKind.COMPLETE:
+                break
+            if note[0] == NoteKind.INTERVENED:
+                _, point, *change = note
+                found.setdefault(point, []).append(Intervention(*change))
+        return found
+
+    def _notes_ahead(self) -> Iterator[Note]:
+        place = 0
+        while True:
+            if place == len(self._ahead):
+                note = next(self._notes, None)
+                if note is None:
+                    return
+                self._ahead.append(note)
+            yield self._ahead[place]
+            place += 1
+
+    def _next_popped(self, now: float, uid: str) -> QueuedPod:
+        entry = self.driver.next_popped(self._moved(now))
+        if entry is None or entry.uid != uid:
+            pod = self.pods.get(uid)
+            there = "no pod" if entry is None else entry.key
+            raise self._diverged(f"the next attempt was that of {uid if pod is None else pod.key}, and is of {there}")
+        self.attempts += 1
+        return entry
+
+    def _group_cycle(self, now: float, uid: str) -> None:
+        entry = self._next_popped(now, uid)
+        self._attempt = _Attempt(entry, self.driver.step(BeginGroupCycle(entry, self._clock), now))
+
+    def _clock(self) -> float:
+        return self._moved(self._answer("", "clock"))
+
+    def _send(self, packed: bytes | None) -> None:
+        attempt = self._attempt
+        if attempt is None or attempt.work is None:
+            raise self._diverged("an attempt went on, and there is none")
+        if attempt.result is not None:
+            return  # it was stopped within, and went on to its end by itself
+        said = None if packed is None else unpack(packed, self._named)
+        try:
+            attempt.asked = attempt.work.send(_answers(attempt.asked, said))
+            if isinstance(attempt.asked, StopPoint):
+                self._stopped = attempt.work, attempt.ended
+        except StopIteration as end:
+            attempt.result = end.value
+        except Exception:  # the attempt's: what it came to is noted
+            return
+
+    def _broken(self, packed: bytes) -> None:
+        attempt = self._attempt
+        if attempt is None:
+            raise self._diverged("an attempt was broken off, and there is none")
+        if attempt.work is not None:
+            attempt.work.close()
+        result = self.driver.step(BreakOff(attempt.entry, PluginError("", "", "")), self.now_s)
+        attempt.result = attrs.evolve(result, status=unpack(packed))
+
+    def _complete(self, now: float, took_s: float) -> None:
+        attempt, self._attempt = self._attempt, None
+        if attempt is None or attempt.result is None:
+            raise self._diverged("an attempt was complete, and is not")
+        entry, result = attempt.entry, attempt.result
+        if self.driver.stepper is None:
+            self.driver.step(CompleteAttempt(entry, result, took_s), self._moved(now))
+            return
+        self._stopped = self.driver.completing(entry, result, self._moved(now), took_s), lambda outcome: None
+        self.driver.debugger.now_s = now  # from which waits at Permit count
+        self._begin_stopped()
+
+    def _begin_stopped(self) -> None:
+        assert self._stopped is not None, "there is something to begin"
+        try:
+            next(self._stopped[0])
+        except StopIteration:
+            self._stopped = None
+
+    def _plan_executed(self, uid: str, packed: bytes | None, now: float) -> None:
+        cycle = self.driver.bindings.cycles.get(uid)
+        if cycle is None or cycle.plan is None:
+            raise self._diverged(f"a plan of the binding of {uid} was executed, and there is none")
+        failure = None if packed is None else unpack(packed)
+        self.driver.step(PlansExecuted(((uid, failure),)), self._moved(now))
+
+    def _plugin_called(self, uid: str, packed: bytes | None, now: float) -> None:
+        cycle = self.driver.bindings.cycles.get(uid)
+        if cycle is None or cycle.call is None:
+            raise self._diverged(f"a plugin was called for the binding of {uid}, and none is")
+        answer = None if packed is None else unpack(packed, self._named)
+        if isinstance(answer, Plan) and answer.ready is not None:
+            plugin = getattr(cycle.call, "plugin", "")
+            answer = attrs.evolve(answer, ready=lambda cluster: self._answer(plugin, "ready"))
+        self.driver.step(PluginCalled(uid, answer), self._moved(now))
+
+    def _take_effects(self, recorded: Sequence[Sequence[Any]]) -> None:
+        self._tell()
+        self._told_of = 0
+        effects = self.driver.take_effects()
+        self._released.extend(effects.released)
+        self._operations.extend(effects.queue)
+        self._compare([entry for entry in effects.happened if isinstance(entry, AttemptRecord)], recorded)
+
+    def _tell(self) -> None:
+        happened = self.driver.happened
+        while self._told_of < len(happened):
+            for told in self._told:
+                told(happened[self._told_of])
+            self._told_of += 1
+
+    def _compare(self, records: Sequence[AttemptRecord], recorded: Sequence[Sequence[Any]]) -> None:
+        for record, expected in zip(records, recorded, strict=False):
+            found = list(line_of(record))
+            if self.recording.header.redacted:
+                found[MESSAGE_AT] = ""
+            if found != expected:
+                what = [
+                    f"{name} was {was!r} and is {now!r}"
+                    for name, was, now in zip(_RECORD, expected, found, strict=False)
+                    if was != now
+                ]
+                raise self._diverged(f"attempt {expected[2]} of {expected[1]}: {'; '.join(what)}")
+        if len(records) != len(recorded):
+            raise self._diverged(f"{len(recorded)} attempts had ended, and {len(records)} have")
+
+    def _config(self, text: str, flush_s: int) -> Config:
+        catalogue = IN_TREE | self.registry.catalogue()
+        return config_of(text, catalogue, self.kube_version, self.recording.header.feature_gates, flush_s)
+
+    @property
+    def kube_version(self) -> KubernetesVersion:
+        return self._version
+
+    def _change_config(self, text: str, flush_s: int, what: str, now: float) -> None:
+        self._renew()
+        self.driver.step(ChangeConfig(self._config(text, flush_s), what), self._moved(now))
+        self._made.clear()
+
+    def _undo_config(self) -> None:
+        self._renew()
+        self.driver.step(UndoConfigChange())
+        self._made.clear()
+
+    def _reconfigure(self, text: str, flush_s: int) -> None:
+        self._renew()
+        self.driver.step(Reconfigure(self._config(text, flush_s)))
+        self._made.clear()
+
+    # -- the queue --------------------------------------------------------------------------------------------
+
+    def _done(self, now: int) -> None:
+        if not self._released:
+            raise self._diverged("a pod was no longer in flight, and none is released")
+        self.operations.step(PodDone(self._released.popleft()), now)
+
+    def _apply(self, now: int, size: int) -> None:
+        if not self._operations:
+            raise self._diverged("an operation was applied to the queue, and there is none")
+        operation = self._operations[0]
+        if not isinstance(operation, EventsObserved):
+            if size >= 0:
+                raise self._diverged(f"events were told to the queue, and it is {type(operation).__name__}")
+            self._operations.popleft()
+            self.operations.step(operation, now)
+            return
+        first, self._taken = self._taken, self._taken + size
+        if self._taken >= len(operation.events):
+            self._operations.popleft()
+            self._taken = 0
+        if size != len(operation.events):
+            operation = attrs.evolve(operation, events=operation.events[first : first + size])
+        self.operations.step(operation, now)
+
+    def _pop(self, now: int) -> None:
+        self._moved(now / SECOND)
+        entry = self.operations.step(Pop(), now)
+        if entry is not None:
+            self._popped.append(entry)
+
+    def _pop_group(self, now: int) -> None:
+        if not self._popped:
+            raise self._diverged("the others of a pod's group were popped, and no pod was")
+        self._popped.extend(self.operations.step(PopOthersOfGroup(self._popped[-1]), now))
+
+    def _move_active(self, now: int, keys: Sequence[str]) -> None:
+        entries = [self.queue.entry(key) for key in keys]
+        self.operations.step(MoveToActive([entry.pod for entry in entries if entry is not None]), now)
+
+
+def _machine_of(note: Note) -> int:
+    """Whose call, or answer, it is."""
+    kind = note[0]
+    if kind in _ANSWERS:
+        return QUEUE if note[1:2] == (QUEUE,) else DRIVER
+    return QUEUE if NoteKind.DONE <= kind < NoteKind.ANSWER else DRIVER
+
+
+def _answers(asked: Any, said: Sequence[Any] | None) -> Any:
+    """What an attempt is answered: as recorded, and in-tree plugins are asked again."""
+    if asked is None:
+        return None
+    if said is None:
+        return [shard() for shard in asked]
+    return [
+        answer if isinstance(shard, PluginBatch | ExtenderCall) else shard()
+        for shard, answer in zip(asked, said, strict=True)
+    ]

@@ -1,0 +1,113 @@
+"""A recording replayed up to some moment, with the log of its decisions."""
+
+import difflib
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from kschedd.api.text.durations import DurationError, parse_duration
+from kschedd.api.text.numbers import whole_number
+from kschedd.api.text.times import seconds, stamp
+from kschedd.errors import KscheddError
+from kschedd.scheduling.records import AttemptRecord, Happened
+from kschedd.simulation.engine import LoggedAttempt
+from kschedd.simulation.replay.player import Player
+
+_SIMILAR: Final = 3
+
+
+@attrs.define(eq=False)
+class StopError(KscheddError):
+    """A moment that cannot be read, or to which the recording does not come."""
+
+    why: str
+
+
+@attrs.frozen
+class StopAt:
+    """Where a replay stops: before the first note later than `time_s`, after so many attempts, before the attempt of a
+    pod or the cycle of its PodGroup (`attempt`: its number; 0: the first recorded). Without any: at the end."""
+
+    time_s: float | None = None
+    attempts: int | None = None
+    pod: str = ""
+    attempt: int = 0
+
+    @classmethod
+    def parse(cls, until: str | None, to: str | None, start_s: float) -> "StopAt":
+        """`until`: a number of attempts, a duration since the start of the run, or a time. Raises StopError."""
+        if until is not None and to is not None:
+            raise StopError("--until and --to: give one of them")
+        if to is not None:
+            pod, _, number = to.partition("#")
+            if number and whole_number(number) is None:
+                raise StopError(f"--to {to!r}: POD or POD#ATTEMPT is expected, such as web/app-1#2")
+            return cls(pod=pod if "/" in pod else f"default/{pod}", attempt=int(number or 0))
+        if until is None:
+            return cls()
+        if (attempts := whole_number(until)) is not None:
+            return cls(attempts=attempts)
+        try:
+            return cls(time_s=start_s + parse_duration(until))
+        except DurationError:
+            pass
+        try:
+            return cls(time_s=seconds(until))
+        except ValueError:
+            raise StopError(
+                f"--until {until[:60]!r}: a number of attempts is expected, a duration since the start such as 1m30s, "
+                "or a time such as 2025-01-01T00:00:00Z"
+            ) from None
+
+
+class Replay:
+    """A player and the log of the decisions so far. `on_decision` is told of each attempt, in order."""
+
+    def __init__(self, player: Player, on_decision: Callable[[LoggedAttempt], None] = lambda attempt: None) -> None:
+        self.player = player
+        self.placed = self.failed = 0
+        self._on_decision = on_decision
+        self._start_s = player.recording.header.start_s
+        self._tried: dict[str, int] = {}  # the attempts of each pod that were begun
+        player.on_happened(self._happened)
+
+    def _happened(self, record: Happened) -> None:
+        if isinstance(record, AttemptRecord) and not record.of_binding:
+            self.placed += bool(record.node)
+            self.failed += not record.node
+            self._on_decision(LoggedAttempt.of(record, self._start_s))
+
+    def run(self, stop: StopAt) -> None:
+        """Raises ReplayDiverged; StopError where the recording ends before."""
+        while not self._there(stop):
+            if not self.player.step():
+                self._missed(stop)
+                return
+
+    def _there(self, stop: StopAt) -> bool:
+        player = self.player
+        if stop.attempts is not None:
+            return self.placed + self.failed >= stop.attempts
+        if stop.time_s is not None:
+            at = player.next_s()
+            return at is not None and at > stop.time_s
+        next_pods = player.next_pods
+        self._tried.update((entry.key, entry.attempts) for entry in next_pods)
+        return any(entry.key == stop.pod and stop.attempt in (0, entry.attempts) for entry in next_pods)
+
+    def _missed(self, stop: StopAt) -> None:
+        player = self.player
+        ends = f"the recording ends at {stamp(player.now_s)}, {player.now_s - self._start_s:.3f} s after its start"
+        if stop.attempts is not None:
+            raise StopError(f"--until {stop.attempts}: {ends}, with {self.placed + self.failed} attempts")
+        if stop.time_s is not None:
+            raise StopError(f"--until {stamp(stop.time_s)}: {ends}")
+        if not stop.pod:
+            return
+        tried = self._tried.get(stop.pod)
+        if tried is not None:
+            raise StopError(f"--to {stop.pod}#{stop.attempt}: the last attempt of that pod in the recording is {tried}")
+        close = difflib.get_close_matches(stop.pod, self._tried, n=_SIMILAR)
+        hint = f"; similar: {', '.join(close)}" if close else ""
+        raise StopError(f"--to {stop.pod}: the recording has no attempt of such a pod{hint}")

@@ -1,0 +1,266 @@
+"""A simulation run with a summary: the virtual-time engine plus statistics.
+
+    load(manifests)   apply the initial objects
+    play(arrivals)    create and delete the pods of a trace, or of a generated workload, at their times
+    finish(...)       advance until the cluster is idle, or until a given time; then the summary
+
+Owns the statistics; the Engine owns everything else.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kschedd.api.manifests import ManifestReading
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.schemas.decoding import FieldValidation
+from kschedd.config.model import Config
+from kschedd.controllers.running.controller import Controller
+from kschedd.framework.registry import Registry
+from kschedd.scheduling.records import Happened, PodPreempted
+from kschedd.simulation.engine import EPOCH, Engine, LoggedAttempt
+from kschedd.simulation.inputs import Applied, apply_all
+from kschedd.simulation.summary import Audit, Pending, Summary, Utilisation
+from kschedd.simulation.trace import Raw, TraceEvent
+from kschedd.store.errors import ApiError, NotFound
+from kschedd.store.objects.log import DELETED, WatchEvent
+from kschedd.values import run_steps
+
+if TYPE_CHECKING:
+    from kschedd.dumps.loading import Prepared
+
+LONGEST_REST_S: Final = 86_400.0
+_WORKLOADS: Final = ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job")
+_NEVER: Final = "deleted before a scheduling attempt was made"
+
+Progress = Callable[[float, int, int], None]
+"""Told now and then: share done (0 to 1), pods placed, pods pending."""
+
+
+class Arrivals(Protocol):
+    """Pods that come and go: a trace, or a generated workload."""
+
+    @property
+    def objects(self) -> Sequence[Raw]:
+        """What is there from the start."""
+
+    @property
+    def event_count(self) -> int: ...
+
+    def events(self) -> Iterable[TraceEvent]:
+        """In order of time. Each may be made when it is asked for, and is not kept."""
+
+
+class Simulation(Engine):
+    """See the module. The constructor's parameters are those of Engine."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        seed: int,
+        registry: Registry,
+        controllers: Sequence[Controller],
+        on_decision: Callable[[LoggedAttempt], None] | None = None,
+        audit: bool = False,
+        start_s: float = EPOCH,
+    ) -> None:
+        super().__init__(
+            config,
+            seed=seed,
+            registry=registry,
+            controllers=controllers,
+            on_decision=on_decision,
+            on_happened=self._count_preempted,
+            audit=audit,
+            start_s=start_s,
+        )
+        self.seed = seed
+        self.applied = Applied()
+        self.placed = 0  # pods that got a node in this run
+        self.preempted = 0
+        self._on_events = self._count_pods
+        self._gone: list[Pending] = []
+        self._utilisation = Utilisation(self.machine.cluster.table)
+
+    def run_until_idle(self) -> None:
+        super().run_until_idle()
+        self._utilisation.sample(self.now_s - self.start_s)
+
+    def _count_pods(self, events: Sequence[WatchEvent]) -> None:
+        for event in events:
+            pod, old = event.new, event.old
+            if not isinstance(pod, Pod):
+                continue
+            if event.type == DELETED:
+                if not pod.node_name and not pod.finished:
+                    self._gone.append(Pending(pod.key, _told(pod) or _NEVER, gone=True))
+            elif old is not None and pod.node_name and not (isinstance(old, Pod) and old.node_name):
+                self.placed += 1
+
+    def _count_preempted(self, happened: Sequence[Happened]) -> None:
+        self.preempted += sum([isinstance(entry, PodPreempted) for entry in happened])
+
+    # -- running ------------------------------------------------------------------------------------------------
+
+    def load(self, reading: ManifestReading, validation: FieldValidation = "Strict") -> Applied:
+        applied = apply_all(self.store, reading, validation=validation, run_controllers=self.run_controllers)
+        self.applied.done += applied.done
+        self.applied.errors += applied.errors
+        self.applied.warnings += applied.warnings
+        return self.applied
+
+    def take(self, prepared: "Prepared") -> Applied:
+        """Take a dump as it stands; what happens then happens in `finish`."""
+        from kschedd.dumps.loading import take_dump  # most runs have none
+
+        taken = run_steps(take_dump(self.store, prepared))
+        self.applied = Applied(errors=taken.errors, warnings=prepared.assumptions.texts())
+        return self.applied
+
+    def play(self, arrivals: Arrivals, until_s: float | None = None, progress: Progress | None = None) -> None:
+        """Create the objects now and the pods at their times. All work that an event causes is done before the next
+        event, also between events of the same time."""
+        with self.store.one_request():  # whose nodes and pods are mostly alike
+            for raw in arrivals.objects:
+                self._put(raw)
+            self.run_until_idle()
+            self._play(arrivals, until_s, progress)
+
+    def _play(self, arrivals: Arrivals, until_s: float | None, progress: Progress | None) -> None:
+        count = arrivals.event_count
+        for number, event in enumerate(arrivals.events()):
+            time_s = event.time_s
+            if until_s is not None and time_s > until_s:
+                break
+            if time_s > self.now_s - self.start_s:
+                self._skip_to(self.start_s + time_s)
+            if event.pod is not None:
+                self._create(event.pod)
+            else:
+                namespace, _, name = event.key.partition("/")
+                with suppress(NotFound):  # it was refused, or preempted since
+                    self.store.delete("Pod", namespace, name, grace_period_s=0)
+            self.run_until_idle()
+            if progress is not None:
+                progress(number / count, self.placed, self._waiting)
+
+    def _skip_to(self, until_s: float) -> None:
+        """`advance` for a cluster that is idle: where nothing is due until then, nothing is to be done."""
+        moment = self.next_moment()
+        if self.auditor is None and (moment is None or moment > until_s):
+            self._set_time(until_s)
+        else:
+            self.advance(until_s)
+
+    def _put(self, raw: Raw) -> None:
+        """Create the object, or apply the manifest to the one that is there."""
+        meta = raw["metadata"]
+        there = self.store.find(raw["kind"], meta.get("namespace") or "", meta["name"])
+        if there is None:
+            self._create(raw)
+            return
+        try:
+            self.store.apply(raw, annotated=False)
+        except ApiError as refusal:
+            self._refused(refusal)
+
+    def _create(self, raw: Raw) -> None:
+        try:
+            self.store.create(raw)
+        except ApiError as refusal:
+            self._refused(refusal)
+
+    def _refused(self, refusal: ApiError) -> None:
+        self.applied.errors.append(f"trace: {refusal}")
+
+    def finish(self, until_s: float | None = None) -> bool:
+        """Advance to that time (None: until the cluster is idle). Returns whether the cluster is idle."""
+        if until_s is None:
+            return self.run_to_rest(LONGEST_REST_S, cron_jobs=True)
+        self.advance(self.start_s + until_s)
+        self._utilisation.sample(self.elapsed)
+        return self.next_moment(retries=False) is None
+
+    # -- results ------------------------------------------------------------------------------------------------
+
+    @property
+    def _waiting(self) -> int:
+        return sum(self.queue.counts().values())
+
+    def summary(self, wall_s: float, *, at_rest: bool = True) -> Summary:
+        placements = {
+            pod.key: pod.node_name for pod in self.store.list("Pod") if isinstance(pod, Pod) and pod.node_name
+        }
+        return Summary(
+            seed=self.seed,
+            nodes=self.store.count("Node"),
+            placed=self.placed,
+            pending=[*self._gone, *self._pending(), *self._short()],
+            utilisation=self._utilisation.by_resource(),
+            decisions=self.decisions,
+            wall_s=wall_s,
+            virtual_s=self.elapsed,
+            preempted=self.preempted,
+            placements=placements,
+            errors=self.applied.errors,
+            warnings=[*map(str, self.config.warnings), *self.applied.warnings],
+            at_rest=at_rest,
+            audit=None if self.auditor is None else Audit.of(self.auditor),
+        )
+
+    def _pending(self) -> list[Pending]:
+        found = []
+        for pod in self.store.list("Pod"):
+            assert isinstance(pod, Pod)
+            if not pod.node_name and not pod.finished and not pod.deletion_timestamp:
+                found.append(Pending(pod.key, _told(pod) or self._why(pod)))
+        return found
+
+    def _why(self, pod: Pod) -> str:
+        """The reason why a pod is pending, for a pod without a PodScheduled condition that gives it."""
+        if not self.machine.responsible(pod.scheduler_name):
+            return f'asks for scheduler "{pod.scheduler_name}", which no profile has'
+        entry = self.queue.entry(pod.key)
+        if entry is not None and entry.gating_status is not None:
+            return f"{entry.gating_plugin}: {entry.gating_status.message}"
+        waiting = self.machine.waiting.pods.get(pod.uid)
+        if waiting is not None:
+            return f"has a place on {waiting.node_name}, and waits for {', '.join(sorted(waiting.pending))} at Permit"
+        if pod.uid in self.driver.bindings.cycles:
+            return "has a place, and its binding is under way"
+        return "waits for its turn"
+
+    def _short(self) -> list[Pending]:
+        """Workloads that want pods and have none, or have a ReplicaFailure condition."""
+        found = []
+        for kind in _WORKLOADS:
+            for workload in self.store.list(kind):
+                for condition in workload.status.get("conditions") or ():
+                    if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
+                        found.append(Pending(workload.key, condition.get("message") or "FailedCreate", kind))
+                        break
+                else:
+                    if _wanted(workload) and workload.owner is None and not self.store.owned_by(workload.uid):
+                        if kind != "DaemonSet":
+                            found.append(Pending(workload.key, "no pods were made for it", kind))
+        return found
+
+
+def _wanted(workload: Object) -> bool:
+    spec = workload.spec
+    if workload.kind == "Job":
+        from kschedd.controllers.jobs.sync import is_finished  # and all of their controller, for those who have Jobs
+
+        if spec.get("suspend") or is_finished(workload):
+            return False
+    replicas = spec.get("replicas", spec.get("parallelism", 1))
+    return replicas is None or replicas > 0
+
+
+def _told(pod: Pod) -> str:
+    for condition in pod.status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("message") or condition.get("reason") or "")
+    return ""

@@ -1,0 +1,98 @@
+"""Each pod of a cluster as if it were to be scheduled now, by itself: with all others where they are, and without it.
+
+Among nodes that are equally good the first by name is taken, so that a difference between two configurations is one
+of their decisions. Nothing of an attempt stays: the cluster is afterwards as it was.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.framework.status import Status
+from kschedd.scheduling.attempt.outcome import ScheduleResult
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.simulation.upgrade import PodOutcome
+
+Gates = Mapping[str, Callable[[Pod], Status | None]]
+"""PreEnqueue plugins of a profile."""
+
+
+@attrs.frozen(eq=False)
+class StandingPod:
+    """A pod of the cluster. `pending`: as it was before it had a node."""
+
+    pod: Pod
+    pending: Pod
+    alike: Hashable
+    """The same for pods that fare the same, one on the node of the other; None for one that is like no other."""
+
+
+def standing_pods(pods: Iterable[Pod]) -> list[StandingPod]:
+    """Those of them that may be scheduled, to be judged, as often as one likes.
+
+    Alike pods one after the other: what is known of the nodes for one of them holds for the next but on two nodes.
+    """
+    decided = [pod for pod in pods if not pod.finished and not pod.deletion_timestamp]
+    decided.sort(key=lambda pod: (pod.signature.id, pod.node_name))
+    return [StandingPod(pod, unassigned(pod), _alike(pod)) for pod in decided]
+
+
+def judge_standing(
+    machine: SchedulingMachine, pods: Iterable[StandingPod], check: Callable[[], None] = lambda: None
+) -> dict[str, PodOutcome]:
+    """The outcome of each pod that a profile is there for, by its key. `check` may raise to give it up."""
+    cluster, gates = machine.cluster, machine.pre_enqueue()
+    known: dict[Hashable, PodOutcome] = {}
+    outcomes: dict[str, PodOutcome] = {}
+    for standing in pods:
+        pod, alike = standing.pod, standing.alike
+        if not machine.responsible(pod.scheduler_name):
+            continue
+        outcome = None if alike is None else known.get(alike)
+        if outcome is None:
+            check()
+            outcome = _without(machine, cluster.pod(pod.uid), standing.pending, gates[pod.scheduler_name])
+            if alike is not None:
+                known[alike] = outcome
+        outcomes[pod.key] = outcome
+    return outcomes
+
+
+def _alike(pod: Pod) -> Hashable:
+    spec = pod.pod_spec
+    if spec.volumes or spec.resource_claims or not pod.node_name or pod.status.get("resize"):
+        return None
+    return pod.signature.id, pod.node_name, pod.owner, pod.requests is spec.requests or pod.uid
+
+
+def _without(machine: SchedulingMachine, there: Pod | None, pod: Pod, gates: Gates) -> PodOutcome:
+    """The outcome of the pod with what is `there` of it off its node."""
+    if there is None:
+        return _outcome(machine, pod, gates)
+    machine.cluster.remove(there)
+    try:
+        return _outcome(machine, pod, gates)
+    finally:
+        machine.cluster.put(there)
+
+
+def _outcome(machine: SchedulingMachine, pod: Pod, gates: Gates) -> PodOutcome:
+    for name, pre_enqueue in gates.items():
+        status = pre_enqueue(pod)
+        if status is not None:
+            return PodOutcome("", f"{name}: {status.message}")
+    machine.start.index = 0
+    result = drive(machine.begin(pod, {}))
+    if isinstance(result, ScheduleResult):
+        return PodOutcome(result.node_name)
+    return PodOutcome("", result.message)
+
+
+def unassigned(pod: Pod) -> Pod:
+    """The pod before it had a node."""
+    if not pod.node_name:
+        return pod
+    spec = {name: field for name, field in pod.raw["spec"].items() if name != "nodeName"}
+    return attrs.evolve(pod, raw={**pod.raw, "spec": spec}, node_name="")

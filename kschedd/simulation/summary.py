@@ -1,0 +1,305 @@
+"""The results of a simulation: pods placed, pods pending and why, and the utilisation of the cluster.
+
+`Utilisation` samples the cluster whenever it is idle and weights each sample by its duration.
+`Summary` is printed as a table or as JSON; programs read the JSON, so fields are only ever added.
+Units: shares are 0 to 1; seconds are virtual unless the name says `wall`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+
+import attrs
+import numpy as np
+
+from kschedd.api.amounts import amount
+from kschedd.cache.table import NodeTable
+
+if TYPE_CHECKING:
+    from kschedd.explain.audit import Auditor, MissedWakeUp
+    from kschedd.queue.requeue_stats import RequeueStats
+
+_MOST_PENDING: Final = 20
+_MOST_PLACED: Final = 60
+
+
+@attrs.frozen
+class Use:
+    """Utilisation of one resource, over all nodes."""
+
+    mean: float
+    most: float
+    last: float
+    capacity: int  # at the end of the run
+
+    def as_json(self) -> dict[str, float | int]:
+        return {
+            "mean": round(self.mean, 6),
+            "max": round(self.most, 6),
+            "end": round(self.last, 6),
+            "capacity": self.capacity,
+        }
+
+
+class Utilisation:
+    """The requested share of each resource, over time.
+
+    Sampled at every event of a run, and an event changes a row or two: sums are kept as plain numbers and brought up to
+    date by the rows that changed, which costs less than one operation on an array. Place 0 of each list is the pods'.
+    """
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._since = 0.0
+        self._span = 0.0
+        self._stamp = -1
+        self._numbering = -1  # of the table's columns when all was counted
+        self._names = ["pods"]  # of the places
+        self._rows: list[list[int]] = []  # by row: what its pods request
+        self._used: list[int] = [0]  # of it all
+        self._there: list[int] = [0]
+        self._now: list[float] = [0.0]  # the share of each resource at the last sample
+        self._sum: list[float] = [0.0]
+        self._most: list[float] = [0.0]
+
+    def sample(self, elapsed_s: float) -> None:
+        """Take a sample. The cluster is idle, so the current requests held since the last sample, too."""
+        span = elapsed_s - self._since
+        if span > 0:
+            sums = self._sum
+            for place, share in enumerate(self._now):
+                sums[place] += share * span
+            self._span += span
+            self._since = elapsed_s
+        table = self._table
+        versions = table.versions
+        nodes_changed = versions.nodes.at > self._stamp
+        if not nodes_changed and versions.pods.at <= self._stamp:
+            return
+        columns_changed = table.numbering != self._numbering or len(table.resources) + 1 != len(self._names)
+        rows = None if nodes_changed or columns_changed else versions.pods.since(self._stamp)
+        self._stamp = versions.now
+        if rows is None:
+            self._count_all()
+        else:
+            for row in rows if len(rows) == 1 else set(rows):
+                self._count(row)
+        now, most = self._now, self._most
+        for place, there in enumerate(self._there):
+            now[place] = share = self._used[place] / there if there > 0 else 0.0
+            if share > most[place]:
+                most[place] = share
+
+    def _count_all(self) -> None:
+        """Count every row, with a place for every resource that a node has, whether a pod asks for it or not."""
+        table = self._table
+        table.make_every_resource()
+        self._numbering = table.numbering
+        rows = np.vstack((table.pod_count, table.requested))
+        self._rows = rows.T.tolist()
+        self._used = rows.sum(axis=1).tolist()
+        self._there = [int(table.allowed_pods.sum()), *table.allocatable.sum(axis=1).tolist()]
+        before, self._names = self._names, ["pods", *table.resources]
+        if before != self._names:
+            for by_place in (self._sum, self._most, self._now):
+                by_name = dict(zip(before, by_place, strict=True))
+                by_place[:] = [by_name.get(name, 0.0) for name in self._names]
+
+    def _count(self, row: int) -> None:
+        """Count what changed on this row of the table."""
+        table, used, before = self._table, self._used, self._rows[row]
+        self._rows[row] = after = [table.pod_count.item(row), *table.requested[:, row].tolist()]
+        for place, requested in enumerate(after):
+            used[place] += requested - before[place]
+
+    def by_resource(self) -> dict[str, Use]:
+        """The utilisation of every resource that some node has."""
+        mean = [total / self._span for total in self._sum] if self._span else self._now
+        return {
+            self._names[place]: Use(mean[place], self._most[place], self._now[place], self._there[place])
+            for place in (*range(1, len(self._names)), 0)
+            if self._there[place] > 0
+        }
+
+
+@attrs.frozen
+class Pending:
+    """A pod that is not bound, or was deleted unbound; or a workload whose pods cannot be created."""
+
+    key: str
+    message: str
+    kind: str = "Pod"
+    gone: bool = False
+
+
+@attrs.frozen
+class Audit:
+    """The auditor's findings: pods left unschedulable though a node fits (missed wake-ups); requeue statistics."""
+
+    missed: "Sequence[MissedWakeUp]"
+    known: "Sequence[MissedWakeUp]"  # those that kube-scheduler 1.34 also misses
+    wakeups: "RequeueStats"
+    tried: int
+
+    @classmethod
+    def of(cls, auditor: "Auditor") -> Self:
+        missed = [each for each in auditor.missed if not each.upstream_gap]
+        known = [each for each in auditor.missed if each.upstream_gap]
+        return cls(missed, known, auditor.wakeups, auditor.tried)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "missed": [each.as_data() for each in self.missed],
+            "missed_upstream_too": [{**each.as_data(), "gap": each.upstream_gap} for each in self.known],
+            "wakeups": self.wakeups.as_data(),
+            "late": self.wakeups.late,
+            "dry_runs": self.tried,
+        }
+
+    def lines(self) -> Iterator[str]:
+        counts = self.wakeups.counts.values()
+        helped, fruitless = sum(worth.helped for worth in counts), sum(worth.in_vain for worth in counts)
+        yield f"audit: {len(self.missed):,} missed wake-ups in {self.tried:,} dry runs"
+        yield f"wake-ups: {helped:,} helped, {fruitless:,} in vain, {self.wakeups.late:,} only by timeout"
+        for each in self.missed:
+            yield from str(each).splitlines()
+        if self.known:
+            yield f"{len(self.known):,} more are missed by kube-scheduler 1.34 as well; -o json has them"
+        rows = [each for each in self.wakeups.as_data() if each["in_vain"]]
+        if rows:
+            cells = [
+                (each["plugin"] or "-", each["event"], f"{each['helped']:,}", f"{each['in_vain']:,}") for each in rows
+            ]
+            yield from columns([("WOKEN BY", "EVENT", "HELPED", "IN VAIN"), *cells])
+
+
+class WhyPending(Protocol):
+    """The causes of pending pods, which are diagnosed above this room."""
+
+    def text(self) -> str: ...
+
+    def as_json(self) -> dict[str, Any]: ...
+
+
+@attrs.frozen
+class Summary:
+    seed: int
+    nodes: int
+    placed: int  # pods scheduled in this run
+    pending: Sequence[Pending]
+    utilisation: Mapping[str, Use]
+    decisions: int
+    wall_s: float
+    virtual_s: float
+    preempted: int
+    placements: Mapping[str, str]  # pod -> node, at the end of the run
+    errors: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    at_rest: bool = True
+    audit: Audit | None = None
+    why: WhyPending | None = None
+
+    @property
+    def decisions_per_second(self) -> float:
+        return self.decisions / self.wall_s if self.wall_s > 0 else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "nodes": self.nodes,
+            "placed": self.placed,
+            "pending": len(self.pending),
+            "pending_pods": [
+                {"pod": each.key, "message": each.message, "kind": each.kind, "deleted": each.gone}
+                for each in self.pending
+            ],
+            "utilisation": {name: use.as_json() for name, use in self.utilisation.items()},
+            "decisions": self.decisions,
+            "decisions_per_second": round(self.decisions_per_second, 1),
+            "preempted": self.preempted,
+            "virtual_seconds": round(self.virtual_s, 3),
+            "wall_seconds": round(self.wall_s, 3),
+            "at_rest": self.at_rest,
+            "placements": dict(sorted(self.placements.items())),
+            "errors": list(self.errors),
+            "warnings": list(self.warnings),
+            **({} if self.audit is None else {"audit": self.audit.as_json()}),
+            **({} if self.why is None else {"why": self.why.as_json()}),
+        }
+
+    def json_text(self) -> str:
+        return json.dumps(self.as_json(), indent=2, ensure_ascii=False)
+
+    def text(self) -> str:
+        lines = [*self._lines()]
+        if self.why is not None:
+            lines += ["", self.why.text()]
+        return "\n".join(lines)
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.nodes:,} nodes, {span(self.virtual_s)} of virtual time, seed {self.seed}"
+        if not self.at_rest:
+            yield "something still goes on by itself at the end; --until says how long to run"
+        yield f"{self.placed:,} pods placed, {len(self.pending):,} pending, {self.preempted:,} preempted"
+        rate = f"{self.decisions_per_second:,.0f} a second"
+        yield f"{self.decisions:,} decisions in {self.wall_s:.2f} s ({rate})"
+        if self.utilisation:
+            yield ""
+            yield from columns(
+                [
+                    ("RESOURCE", "MEAN", "MAX", "END", "CAPACITY"),
+                    *(
+                        (name, _percent(use.mean), _percent(use.most), _percent(use.last), amount(name, use.capacity))
+                        for name, use in self.utilisation.items()
+                    ),
+                ]
+            )
+        if self.placements and len(self.placements) <= _MOST_PLACED:
+            yield ""
+            by_node: dict[str, list[str]] = {}
+            for pod, node in sorted(self.placements.items()):
+                by_node.setdefault(node, []).append(pod)
+            yield from columns([("NODE", "PODS"), *((node, " ".join(by_node[node])) for node in sorted(by_node))])
+        if self.pending:
+            yield ""
+            yield from self._pending()
+        if self.audit is not None:
+            yield ""
+            yield from self.audit.lines()
+
+    def _pending(self) -> Iterator[str]:
+        by_message: dict[str, list[Pending]] = {}
+        for each in self.pending:
+            by_message.setdefault(each.message, []).append(each)
+        shown = sorted(by_message.items(), key=lambda item: -len(item[1]))
+        for message, pods in shown[:_MOST_PENDING]:
+            first = pods[0]
+            what = "" if first.kind == "Pod" else f"{first.kind} "
+            gone = ", deleted since" if first.gone else ""
+            more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
+            yield f"pending: {what}{first.key}{more}{gone}"
+            yield f"  {message}"
+        if len(shown) > _MOST_PENDING:
+            yield f"... and {len(shown) - _MOST_PENDING} more reasons; -o json has them all"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.1f}%"
+
+
+def span(seconds: float) -> str:
+    """A duration for people: `3d4h`, `2m10s`, `1.5s`."""
+    if seconds >= 86_400:
+        days, rest = divmod(seconds, 86_400)
+        return f"{int(days)}d{int(rest // 3600)}h"
+    if seconds >= 60:
+        hours, rest = divmod(int(seconds), 3600)
+        minutes, left = divmod(rest, 60)
+        return f"{hours}h{minutes}m{left}s" if hours else f"{minutes}m{left}s"
+    return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

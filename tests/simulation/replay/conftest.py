@@ -1,0 +1,32 @@
+"""Recordings that several tests read."""
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.simulation.replay.live import busy_run, moody
+
+
+@pytest.fixture(scope="session")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A busy run of 12 pods and some more."""
+    file = tmp_path_factory.mktemp("recordings") / "busy"
+    trio.run(busy_run, file, 5, None, None, 12)
+    return file
+
+
+@pytest.fixture(scope="session")
+def moody_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a plugin that nobody can foretell."""
+    file = tmp_path_factory.mktemp("recordings") / "moody"
+    trio.run(busy_run, file, 5, *moody(), 12)
+    return file
+
+
+@pytest.fixture(scope="session")
+def late_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A busy run, recorded from its middle on."""
+    file = tmp_path_factory.mktemp("recordings") / "late"
+    trio.run(busy_run, file, 5, None, None, 12, True)
+    return file

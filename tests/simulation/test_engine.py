@@ -1,0 +1,115 @@
+"""The virtual-time loop: when it rests, and when it gives up."""
+
+from typing import Any, ClassVar
+
+import pytest
+
+from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.loading.load import config_from_raw
+from kschedd.framework.handle import Handle
+from kschedd.framework.registry import Registry
+from kschedd.framework.status import Status, unschedulable
+from kschedd.scheduling.inputs import Input, Observe
+from kschedd.simulation.engine import Engine, LivelockError, LoggedAttempt
+
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "a"},
+    "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "110"}},
+}
+
+
+def pod(name: str, cpu: str = "100m") -> dict[str, Any]:
+    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+
+
+def test_it_rests_when_only_retries_are_left_and_retries_if_time_passes() -> None:
+    decisions: list[LoggedAttempt] = []
+    engine = Engine(on_decision=decisions.append)
+    engine.store.create(NODE)
+    engine.store.create(pod("large", "2"))
+    assert engine.run_to_rest()
+    assert (engine.elapsed, len(decisions)) == (0.0, 1)
+    engine.advance(engine.now + 400)
+    assert [decision.time_s for decision in decisions] == [0.0, 330.0]
+    assert engine.elapsed == 400
+
+
+def test_a_failed_attempt_says_how_many_nodes_it_visited() -> None:
+    decisions: list[LoggedAttempt] = []
+    engine = Engine(on_decision=decisions.append)
+    engine.store.create(NODE)
+    engine.store.create(pod("large", "2"))
+    engine.run_until_idle()
+    assert (decisions[0].visited, decisions[0].feasible, decisions[0].node) == (1, 0, "")
+
+
+class Restless:
+    """Turns every pod away at Permit and wakes it at once."""
+
+    name: ClassVar = "Restless"
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> "Restless":
+        return cls(handle)
+
+    def permit(self, state: Any, pod: Pod, node_name: str) -> tuple[Status, float]:
+        self._handle.activate([pod])
+        return unschedulable("not yet"), 0.0
+
+
+def test_a_moment_without_end_is_told_and_ends() -> None:
+    registry = Registry()
+    registry.add(Restless, "test")
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Restless"}]}}}],
+    }
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    engine = Engine(config, registry=registry)
+    engine.store.create(NODE)
+    engine.store.create(pod("web"))
+    with pytest.raises(LivelockError, match="default/web"):
+        engine.run_until_idle()
+
+
+def test_a_cluster_that_is_there_from_the_start_is_taken_in_at_once_and_decided_on_as_if_one_by_one() -> None:
+    def decided(observed: list[int], **observing: Any) -> list[LoggedAttempt]:
+        decisions: list[LoggedAttempt] = []
+        engine = Engine(seed=3, on_decision=decisions.append, **observing)
+        step = engine.driver.step
+
+        def counted(given: Input, now: float = 0.0) -> Any:
+            if isinstance(given, Observe):
+                observed.append(len(given.events))
+            return step(given, now)
+
+        engine.driver.step = counted
+        for number in range(40):
+            engine.store.create({**NODE, "metadata": {"name": f"n{number}"}})
+        for number in range(200):
+            name = f"p{number}"
+            raw = pod(name, f"{100 + number}m")
+            if number % 5 < 4:
+                raw["spec"]["nodeName"] = f"n{number % 40}"
+            engine.store.create(raw)
+        engine.store.delete("Pod", "default", "p0", grace_period_s=0)
+        assert engine.run_to_rest()
+        return decisions
+
+    each: list[int] = []
+    one_by_one = decided(each, on_happened=lambda entries: None)
+    assert len(each) > 240
+    assert set(each) == {1}
+    several: list[int] = []
+    together = decided(several)
+    assert max(several) > 40
+    assert [one.line() for one in together] == [one.line() for one in one_by_one]
+    assert {one.pod for one in together} == {f"default/p{number}" for number in range(4, 200, 5)}

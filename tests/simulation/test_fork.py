@@ -1,0 +1,300 @@
+"""A fork goes on as the cluster itself would, and what happens in it does not touch the cluster."""
+
+import gc
+import json
+import weakref
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kschedd.api.pods import Pod
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.queue.snapshot import EntryStates
+from kschedd.scheduling.debug.breakpoints import BreakpointSpec
+from kschedd.scheduling.stops import interventions
+from kschedd.simulation.engine import Engine, LoggedAttempt
+from kschedd.store.errors import ApiError
+
+ZONES = ("a", "b", "c")
+
+
+def node(name: str, zone: str, cpu: str = "4") -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": zone}},
+        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "20"}},
+    }
+
+
+def template(app: str, cpu: str, priority: str = "") -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}],
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": app}},
+            }
+        ],
+    }
+    if priority:
+        spec["priorityClassName"] = priority
+    return {"metadata": {"labels": {"app": app}}, "spec": spec}
+
+
+def deployment(app: str, replicas: int, cpu: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": app, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": app}},
+            "template": template(app, cpu),
+        },
+    }
+
+
+def pod(name: str, cpu: str, priority: str = "") -> dict[str, Any]:
+    made = template(name, cpu, priority)
+    return {"apiVersion": "v1", "kind": "Pod", **made, "metadata": {"name": name, "namespace": "default"}}
+
+
+def claim(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "storageClassName": "slow",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+
+def with_claim(name: str) -> dict[str, Any]:
+    made = pod(name, "100m")
+    made["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]
+    return made
+
+
+SET_UP: list[dict[str, Any]] = [
+    {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000},
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "slow"},
+        "provisioner": "example.com/disks",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    },
+    {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}},
+    },
+]
+
+
+class Cluster:
+    """An engine with the controllers of a whole cluster, and the log of its attempts."""
+
+    def __init__(self, engine: Engine | None = None, of: "Cluster | None" = None) -> None:
+        self.log: list[dict[str, object]] = []
+        if of is None:
+            self.engine = Engine(seed=7, controllers=embedded_controllers(), on_decision=self.note)
+        else:
+            self.engine = Engine(resumed=of.engine.snapshot(), on_decision=self.note)
+
+    def note(self, attempt: LoggedAttempt) -> None:
+        self.log.append(attempt.line())
+
+    def fork(self) -> "Cluster":
+        return Cluster(of=self)
+
+    def do(self, change: Callable[[Any], Any]) -> None:
+        try:
+            change(self.engine.store)
+        except ApiError:
+            pass  # what is not there any more: refused in the cluster as in the fork
+        self.engine.run_until_idle()
+
+    def advance(self, seconds: float) -> None:
+        self.engine.advance(self.engine.now + seconds)
+
+
+def fingerprint(engine: Engine) -> str:
+    """All that the cluster is made of, as text."""
+    store, machine, queue = engine.store, engine.machine, engine.queue
+    table = machine.cluster.table
+    random = machine.choose.random.getstate()
+    entries = EntryStates.of(queue.entries())
+    held = {name: value.tolist() for name, value in vars(table).items() if isinstance(value, np.ndarray)}
+    return json.dumps(
+        [
+            [[obj.raw for obj in store.list(kind)] for kind in store.kinds()],
+            store.version,
+            held,
+            [[each.key for each in pods] for pods in table.pods],
+            sorted(each.key for each in machine.cluster.assumed_pods()),
+            repr(random),
+            machine.start.index,
+            [repr([value for value in fields if not isinstance(value, Pod)]) for fields in entries.fields],
+            {str(place): count for place, count in queue.counts().items()},
+            {name: [each.key for each in pods] for name, pods in engine.driver.nominator.nominated.items()},
+            sorted(engine.driver.bindings.cycles),
+            engine.next_moment(),
+            engine.now,
+        ],
+        default=repr,
+    )
+
+
+def changes(random: Random) -> list[Callable[[Cluster], None]]:
+    """What happens next, the same in whatever cluster it happens."""
+    return [_change(random, number) for number in range(random.randint(3, 10))]
+
+
+def _change(random: Random, number: int) -> Callable[[Cluster], None]:
+    name, some = f"p{random.randrange(1000)}-{number}", f"n{random.randrange(6)}"
+    cpu, zone = random.choice(("500m", "1", "2", "3")), random.choice(ZONES)
+    replicas, wait_s = random.randint(0, 9), random.choice((0.5, 1.0, 11.0, 40.0, 400.0))
+    taints = {"taints": [{"key": "k", "effect": "NoExecute"}]}
+    what = random.randrange(9)
+    writes: list[Callable[[Any], Any]] = [
+        lambda store: store.create(pod(name, cpu)),
+        lambda store: store.create(pod(name, cpu, "high")),
+        lambda store: store.apply(deployment("web", replicas, cpu)),
+        lambda store: store.delete("Node", "", some),
+        lambda store: store.create(node(f"n-{name}", zone, "2")),
+        lambda store: store.merge_patch("Node", "", some, {"spec": taints}),
+        lambda store: store.merge_patch("Node", "", some, {"spec": {"unschedulable": True}}),
+        lambda store: (store.create(claim(name)), store.create(with_claim(name))),
+    ]
+    if what == len(writes):
+        return lambda cluster: cluster.advance(wait_s)
+    return lambda cluster: cluster.do(writes[what])
+
+
+def begun(seed: int) -> tuple[Cluster, Random]:
+    """A cluster in the midst of something: pods that wait, back off, preempt and wait for volumes."""
+    random, cluster = Random(seed), Cluster()
+    for raw in SET_UP:
+        cluster.engine.store.create(raw)
+    for number in range(6):
+        cluster.engine.store.create(node(f"n{number}", ZONES[number % 3]))
+    cluster.engine.run_until_idle()
+    cluster.do(lambda store: store.create(deployment("web", 6, "1")))
+    for change in changes(random):
+        change(cluster)
+    return cluster, random
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_fork_decides_as_the_cluster_does_when_the_same_happens(seed: int) -> None:
+    cluster, random = begun(seed)
+    fork = cluster.fork()
+    again = fork.fork()
+    cluster.log.clear()
+    for change in changes(random):
+        for each in (cluster, fork, again):
+            change(each)
+    for each in (cluster, fork, again):
+        each.advance(700.0)
+    assert fork.log == cluster.log
+    assert again.log == cluster.log
+    assert fingerprint(fork.engine) == fingerprint(cluster.engine)
+    assert fingerprint(again.engine) == fingerprint(cluster.engine)
+
+
+@pytest.mark.parametrize("seed", range(25, 35))
+def test_what_happens_in_a_fork_leaves_the_cluster_as_it_was(seed: int) -> None:
+    cluster, random = begun(seed)
+    before = fingerprint(cluster.engine)
+    fork = cluster.fork()
+    assert fingerprint(fork.engine) == before
+    nested = fork.fork()
+    for change in changes(random):
+        change(fork)
+    fork.advance(700.0)
+    assert fingerprint(cluster.engine) == before
+    assert fingerprint(nested.engine) == before
+
+
+def test_what_happens_to_the_cluster_leaves_a_fork_as_it_was() -> None:
+    cluster, random = begun(99)
+    fork = cluster.fork()
+    before = fingerprint(fork.engine)
+    for change in changes(random):
+        change(cluster)
+    cluster.advance(700.0)
+    assert fingerprint(fork.engine) == before
+
+
+STOPS = [{"point": point} for point in ("preFilter", "filter", "preScore", "score", "reserve", "preBind", "bind")]
+
+
+@pytest.mark.parametrize("stop", [*STOPS, {"outcome": "scheduled"}], ids=lambda stop: "-".join(stop.values()))
+def test_in_a_fork_a_stopped_attempt_begins_again_and_comes_to_the_same(stop: dict[str, str]) -> None:
+    cluster, _ = begun(7)
+    for number in range(6, 12):
+        cluster.engine.store.create(node(f"n{number}", ZONES[number % 3]))
+    cluster.engine.store.create(claim("data"))
+    debugger = cluster.engine.driver.debugger
+    debugger.add(BreakpointSpec(pod="default/web", **stop), once=True)
+    cluster.do(lambda store: store.create({**with_claim("data"), "metadata": {"name": "web", "namespace": "default"}}))
+    cluster.advance(30.0)
+    assert debugger.stop is not None
+    before = fingerprint(cluster.engine)
+    fork = cluster.fork()
+    again = fork.fork()
+    assert fork.engine.driver.debugger.stop is None
+    for each in (fork, again):
+        each.advance(60.0)
+    assert fingerprint(cluster.engine) == before
+    debugger.resume()
+    cluster.advance(60.0)
+    web = again.engine.current_pod("default/web")
+    assert web is not None
+    assert web.status["phase"] == "Running"
+    assert fingerprint(fork.engine) == fingerprint(cluster.engine)
+    assert fingerprint(again.engine) == fingerprint(cluster.engine)
+
+
+def test_what_was_changed_by_hand_of_a_stopped_attempt_does_not_count_in_a_fork() -> None:
+    cluster = Cluster()
+    for number in range(3):
+        cluster.engine.store.create(node(f"n{number}", "a", cpu=str(2 + number)))
+    cluster.engine.driver.debugger.add(BreakpointSpec(point="filter"), once=True)
+    cluster.do(lambda store: store.create(pod("web", "1")))
+    interventions.force(cluster.engine.driver, "n0")
+    fork = cluster.fork()
+    for each in (cluster, fork):
+        each.engine.driver.debugger.resume()
+        each.engine.run_until_idle()
+    assert (cluster.log[-1]["node"], fork.log[-1]["node"]) == ("n0", "n2")
+
+
+def test_a_closed_fork_gives_back_what_it_held_without_the_garbage_collector() -> None:
+    cluster, _ = begun(1)
+    fork = cluster.fork()
+    held = weakref.ref(fork.engine.machine.cluster.table), weakref.ref(fork.engine.store)
+    gc.disable()
+    try:
+        fork.engine.close()
+        assert [each() for each in held] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_a_large_fork_is_no_work_for_the_garbage_collector() -> None:
+    cluster, _ = begun(1)
+    fork = cluster.fork()
+    old = {id(each) for each in gc.get_objects(generation=2)}
+    assert {id(fork.engine.store), id(fork.engine.machine.cluster), id(fork.engine.loop)} <= old
