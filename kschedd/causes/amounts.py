@@ -369,8 +369,9 @@ def _deferred_resize(case: Case, full: Sequence[str], resource: str) -> str:
             wished = pod.requests.get(resource, 0)
             has = sum(_allocated(each, resource) for each in pod.status.get("containerStatuses") or ())
             if has and case.free(name, resource) + wished - has >= case.pod.requests[resource]:
-                text = f"pod {pod.key}'s deferred resize holds {amount(resource, wished)} on {name}"
-                return f"{text}, of which it has {amount(resource, has)}"
+                more = amount(resource, wished - has)
+                text = f"pod {pod.key}'s deferred resize holds {more} {resource} on {name}"
+                return f"{text}: it wishes {amount(resource, wished)} and has {amount(resource, has)}"
     return ""
 
 

@@ -8,6 +8,9 @@ import copy
 import re
 from typing import Any, Final
 
+import attrs
+
+from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import format_nanos, nanos, style
 from kschedd.api.schemas.kinds import POD_TEMPLATES
@@ -30,6 +33,7 @@ from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
 
 Spec = dict[str, Any]
+_MOST_REFUSALS: Final = 4
 QUOTA: Final = re.compile(r"exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)")
 _UNSTATED: Final = re.compile(r"failed quota: ([^:]+): must specify (.+)$")
 _BOUND: Final = re.compile(
@@ -73,22 +77,33 @@ def template_pod(store: ClusterWriter, workload: ExaminedWorkload) -> Pod | ApiE
     return made
 
 
-def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause | None:
-    """Why pods are missing; None if none is, or nothing that is known here keeps them from being created."""
+def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list[FoundCause], Pod | None]:
+    """Why pods are missing, one cause after the other as each is mended, and the pod that is created then.
+
+    No cause: none is missing, or nothing that is known here keeps them from being created."""
     account = _no_account(store, workload)
-    if account is not None:
-        return account
+    found = [] if account is None else [account]
     missing = workload.missing
     if not missing:
-        return None
+        return found, None
     if workload.kind == "StatefulSet" and workload.pods and workload.spec.get("podManagementPolicy") != "Parallel":
         waiting = _in_order(workload, missing)
         if waiting is not None:
-            return waiting
-    made = template_pod(store, workload)
-    if isinstance(made, ApiError):
-        return _refused(store, workload, missing, str(made))
-    return None
+            return [*found, waiting], None
+    mended = workload
+    while len(found) < _MOST_REFUSALS:
+        made = template_pod(store, mended)
+        if not isinstance(made, ApiError):
+            return found, made if found else None
+        cause = _refused(store, mended, missing, str(made))
+        if any(cause.code == other.code for other in found):
+            break  # it is not mended by what was to mend it
+        found.append(cause)
+        first = next(iter(cause.options), None)
+        if first is None or first.edit is None or first.steps:
+            break
+        mended = attrs.evolve(mended, obj=parse(mended.edited(first.edit)))
+    return found, None
 
 
 def not_created_yet(workload: ExaminedWorkload) -> FoundCause | None:

@@ -191,9 +191,12 @@ def _found(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
     yield from unmade
     if pod is not None:
         yield from _pending(engine, workload, pod, case, claimless=bool(unmade))
-    refused = not_created(store, workload)
-    if refused is not None:
-        yield refused
+    refused, made = not_created(store, workload)
+    yield from refused
+    if pod is None and made is not None and made.scheduler_name in engine.machine.schedulers:
+        later = case_of(engine, workload, made)  # what is wrong with it once it is created
+        if later.explanation.message:
+            yield from _pending(engine, workload, made, later, claimless=bool(unmade))
 
 
 def _pending(

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from kschedd.api.conditions import condition
 from kschedd.api.pods import Pod
-from kschedd.api.selecting.terms import NO_EXECUTE
+from kschedd.api.selecting.terms import NO_EXECUTE, Taint, parse_toleration
 from kschedd.api.text.times import seconds
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
@@ -159,25 +159,26 @@ def evicted_soon(engine: Engine, workload: ExaminedWorkload) -> FoundCause | Non
                 continue
             limited = [t for t in pod.pod_spec.tolerations if t.tolerates(taint)]
             if limited and all(t.seconds is not None for t in limited):
-                return _evicted_soon(engine, workload, pod, said(taint), min(t.seconds or 0 for t in limited))
+                return _evicted_soon(engine, workload, pod, taint, min(t.seconds or 0 for t in limited))
     return None
 
 
-def _evicted_soon(engine: Engine, workload: ExaminedWorkload, pod: Pod, taint: str, limit_s: int) -> FoundCause:
+def _evicted_soon(engine: Engine, workload: ExaminedWorkload, pod: Pod, taint: Taint, limit_s: int) -> FoundCause:
     began = _placed_at(pod)
     left = limit_s if began is None else max(0.0, began + limit_s - engine.now)
-    own = [t for t in workload.pod_spec.get("tolerations") or () if t.get("tolerationSeconds") is not None]
+    own = [t for t in workload.pod_spec.get("tolerations") or () if parse_toleration(t).tolerates(taint)]
 
     def for_good(spec: Spec) -> None:
         for each in spec.get("tolerations") or ():
-            each.pop("tolerationSeconds", None)
+            if parse_toleration(each).tolerates(taint):
+                each.pop("tolerationSeconds", None)
 
     again = ""
     if own:
         again = ", and may return here, since it tolerates the taint: a loop"
     return FoundCause(
         "EvictedInALoop" if own else "EvictedSoon",
-        f"{pod.key} is evicted from {pod.node_name} in {span(left)} (taint {taint}, "
+        f"{pod.key} is evicted from {pod.node_name} in {span(left)} (taint {said(taint)}, "
         f"tolerationSeconds {limit_s}){again}",
         [named(pod), ObjectNamed("Node", "", pod.node_name)],
         [f"{'.'.join(workload.path)}.tolerations"],
