@@ -15,11 +15,13 @@ from kschedd.store.cluster_api import ClusterWriter
 
 if TYPE_CHECKING:
     from kschedd.controllers.runner import ControllerState
+    from kschedd.controllers.running.controller import Controller
 
 
 @attrs.frozen(eq=False)
 class ClusterSnapshot:
     """To be resumed once. `next_leftover_s`: the next flush of unschedulable pods; `start_s`: what times are told from.
+    `fresh`: controllers that begin with what is there, such as those of a mirror's fork.
 
     The store's log goes back to the earliest version that the scheduler or a controller has seen.
     """
@@ -31,6 +33,7 @@ class ClusterSnapshot:
     now_s: float
     start_s: float
     next_leftover_s: float
+    fresh: "Sequence[Controller]" = ()
 
 
 def earliest(driver: DriverSnapshot, controllers: "Sequence[ControllerState]") -> int:
