@@ -45,7 +45,7 @@ from kschedd.causes.spreading import missing_key, not_spread
 from kschedd.causes.storage import claims_at_fault, provisioning, unscheduled_claims
 from kschedd.causes.tainted import all_tainted
 from kschedd.causes.trial import Trials
-from kschedd.causes.volumes import claim_in_use, volume_limit
+from kschedd.causes.volumes import claim_in_use, disk_in_use, on_two_nodes, volume_limit
 from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.words import some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
@@ -174,6 +174,7 @@ def causes(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
     yield (
         stuck(engine, workload)
         or evicted_soon(engine, workload)
+        or on_two_nodes(engine.store, workload)
         or not_created_yet(workload)
         or unscheduled_claims(engine.store, workload)
         or unscheduled_devices(engine.store, workload)
@@ -277,7 +278,7 @@ def _busy(case: Case) -> Iterator[FoundCause]:
         (finding, {name for name in left if set(plugins) & set(case.rejections.get(name, ()))})
         for plugins, finding in (
             (("NodeResourcesFit",), no_room(case, left)),
-            (("VolumeRestrictions",), claim_in_use(case, left)),
+            (("VolumeRestrictions",), claim_in_use(case, left) or disk_in_use(case, left)),
             (("NodeVolumeLimits",), volume_limit(case, left)),
             (("DynamicResources",), devices_taken(case, left)),
             (("NodePorts",), port_taken(case, left)),

@@ -15,6 +15,7 @@ OTHERS = {
     "AdmissionPolicyRefuses": "A ValidatingAdmissionPolicy refuses the pods.",
     "CreationRefused": "The API server refuses the pods for another reason, which is given.",
     "CronJobSuspended": "The CronJob is suspended.",
+    "DiskInUse": "A disk that the pods name themselves serves one pod on a node, and others use it.",
     "DriverMissingOnNodes": "The CSI driver of a volume is not installed on the nodes that suit the pods.",
     "EvictedSoon": "A pod is evicted in a while, since it tolerates a NoExecute taint for a limited time.",
     "HeldBack": "A PreEnqueue plugin keeps the pod out of the queue.",
@@ -36,6 +37,7 @@ OTHERS = {
     "PodGroupLacksPods": "A PodGroup needs more pods at once than there are.",
     "PodGroupLacksRoom": "By itself the pod would fit; not as many pods of its PodGroup do as this needs at once.",
     "PodGroupMissing": "The pods name a PodGroup that does not exist.",
+    "VolumeOnTwoNodes": "A ReadWriteOnce claim is used on one node, so a pod on another one cannot start.",
     "WebhookRefuses": "An admission webhook refuses the pods.",
 }
 KINDS = {
