@@ -24,6 +24,7 @@ _LEAST_SHARE: Final = 0.25  # of a request: less is no change of an amount, but 
 _NEARLY_ALL: Final = 0.75  # where nodes are full: another node is what people add
 _STEPS: Final = {"cpu": (1_000, 500, 100, 10), "memory": (1 << 30, 1 << 28, 1 << 20), "": (1,)}
 _MOST_NODES: Final = 16
+_CORDONED: Final = {"NodeUnschedulable", "TaintToleration"}
 _PLAIN_EXCESS: Final = 4  # times the largest node: more is a slip of the unit
 
 
@@ -423,7 +424,9 @@ def _holders(case: Case, lack: _Lack) -> list[str]:
 
 def _more(case: Case) -> list[str]:
     waiting = len(case.workload.pending)
-    return [f"{counted(waiting, 'pod')} of the workload wait"] if waiting > 1 else []
+    found = [f"{counted(waiting, 'pod')} of the workload wait"] if waiting > 1 else []
+    cordoned = {name for name in case.rejected_by("NodeUnschedulable") if case.rejections[name].keys() <= _CORDONED}
+    return [*found, f"cordoned, with room: {some(cordoned)}"] if cordoned else found
 
 
 def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[RemedyOption]:

@@ -38,7 +38,7 @@ from kschedd.causes.neighbors import apart_or_together, port_taken
 from kschedd.causes.node import node_causes, pods_to_move
 from kschedd.causes.places import told as places_told
 from kschedd.causes.places import volume_elsewhere
-from kschedd.causes.remedies import remedies
+from kschedd.causes.remedies import carried_out, remedies
 from kschedd.causes.rollouts import needs_room, outdated, stuck
 from kschedd.causes.selecting import no_node_selected
 from kschedd.causes.spreading import missing_key, not_spread
@@ -137,6 +137,12 @@ def _told(
 ) -> dict[str, Any]:
     """The part of the answer that says what was found, and what helps; `trials` None: nothing is tried."""
     found, failed = ([], []) if trials is None else remedies(workload, findings, trials, program)
+    if trials is not None and not found:
+        later = _hidden(workload, findings, trials)
+        if later:
+            findings = [*findings, *later]
+            found, further = remedies(workload, findings, trials, program)
+            failed += further
     return {
         "cause": findings[0].answer(),
         "also": [finding.answer() for finding in findings[1:]],
@@ -144,6 +150,25 @@ def _told(
         "remedies": found,
         "tried": failed,
     }
+
+
+def _hidden(workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials) -> list[FoundCause]:
+    """Causes that show only once the first option of each of these is carried out."""
+    options = [finding.options[0] for finding in findings if finding.options]
+    steps, _ = carried_out(workload, options)
+    if not steps:
+        return []
+    known = {finding.code for finding in findings}
+    left = trials.left_after(steps, _causes_of)
+    return [each for each in left if each.options and each.code not in known]
+
+
+def _causes_of(engine: Engine, obj: Object) -> list[FoundCause]:
+    workload = workload_of(engine.store, obj)
+    examined = _examined(engine, workload, obj)
+    known = examined is not None and examined.scheduler_name in engine.machine.schedulers
+    case = case_of(engine, workload, examined) if examined is not None and known else None
+    return list(causes(engine, workload, examined, case))
 
 
 def _examined(engine: Engine, workload: ExaminedWorkload, obj: Object) -> Pod | None:
@@ -296,7 +321,7 @@ def _busy(case: Case) -> Iterator[FoundCause]:
     covered: set[str] = set()
     for finding, nodes in found:
         if nodes == left or not nodes <= covered:
-            yield _kept(case, finding)
+            yield _kept(case, attrs.evolve(finding, partial=nodes != left))
             covered |= nodes
 
 

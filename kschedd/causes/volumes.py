@@ -13,6 +13,7 @@ from kschedd.causes.case import Case
 from kschedd.causes.claims import ClaimUse, as_many_as_scheduled, claims_of
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, fewer_replicas, named
 from kschedd.causes.steps import RemedyStep, created
+from kschedd.causes.strategies import in_place
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.controllers.workloads.pod_state import ready
@@ -86,10 +87,6 @@ def on_two_nodes(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause
 
 
 def _on_two_nodes(workload: ExaminedWorkload, claim: Object, pod: Pod, other: Pod) -> FoundCause:
-    def recreating(manifest: dict[str, Any], spec: Spec) -> None:
-        manifest["spec"]["strategy"] = {"type": "Recreate"}
-
-    recreate = RemedyOption("remove the old pod first (strategy Recreate)", edit=recreating)
     return FoundCause(
         "VolumeOnTwoNodes",
         f"claim {claim.name} is ReadWriteOnce: pod {other.name} uses it on {other.node_name}, so {pod.name} cannot "
@@ -97,7 +94,7 @@ def _on_two_nodes(workload: ExaminedWorkload, claim: Object, pod: Pod, other: Po
         [named(claim), named(pod), named(other)],
         ["spec.accessModes of the claim"],
         ["a volume that several nodes attach has the access mode ReadWriteMany"],
-        [recreate] if workload.kind == "Deployment" and workload.wanted == 1 else fewer_replicas(workload, 1),
+        in_place(workload) if workload.kind == "Deployment" and workload.wanted == 1 else fewer_replicas(workload, 1),
     )
 
 

@@ -10,6 +10,7 @@ from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.findings import FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
+from kschedd.causes.selecting import node_named
 from kschedd.causes.tainted import said
 from kschedd.causes.words import counted, some
 from kschedd.causes.workload import ExaminedWorkload
@@ -153,7 +154,7 @@ def evicted_soon(engine: Engine, workload: ExaminedWorkload) -> FoundCause | Non
         row = engine.machine.cluster.table.row_of.get(pod.node_name)
         node = None if row is None else engine.machine.cluster.table.nodes[row]
         if node is None:
-            return _missing_node(workload, pod)
+            return _missing_node(engine, workload, pod)
         for taint in node.taints:
             if taint.effect != NO_EXECUTE:
                 continue
@@ -193,24 +194,17 @@ def _placed_at(pod: Pod) -> float | None:
     return seconds(since) if since else None
 
 
-def _missing_node(workload: ExaminedWorkload, pod: Pod) -> FoundCause:
+def _missing_node(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> FoundCause:
+    stated = "nodeName" in workload.pod_spec
+    likely = nearest(pod.node_name, engine.machine.cluster.table.row_of) if stated else None
+    hint = f" ({likely} is one)" if likely else ""
     return FoundCause(
         "NodeMissing",
-        f"{pod.key} is on {pod.node_name}, and there is no such node: nothing runs it",
+        f"{pod.key} is on {pod.node_name}, and there is no such node{hint}: nothing runs it",
         [named(pod), ObjectNamed("Node", "", pod.node_name)],
         ["spec.nodeName"],
-        options=_without_node_name(workload),
+        options=node_named(likely) if stated else [],
     )
-
-
-def _without_node_name(workload: ExaminedWorkload) -> list[RemedyOption]:
-    if "nodeName" not in workload.pod_spec:
-        return []
-
-    def free(spec: Spec) -> None:
-        spec.pop("nodeName")
-
-    return [RemedyOption("let the scheduler choose: no nodeName", edit=spec_edit(free))]
 
 
 def nothing_wrong(workload: ExaminedWorkload) -> FoundCause:
