@@ -232,6 +232,7 @@ def _mounted(words: list[str], socket: str | None) -> int:
         return WRONG_USE
     if hasattr(options, "socket"):
         options.socket = socket
+    options.command_line = words
     run: Callable[[argparse.Namespace], int | None] = options.run
     return run(options) or 0
 

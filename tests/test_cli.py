@@ -114,7 +114,7 @@ def test_earlier_and_incomplete_names_are_answered_with_those_of_today(words: st
         ("plugin new --help", "kschedd plugin new"),
         ("config undo --help", "kschedd config undo"),
         ("kubectl run --help", "kschedd run [-h] [--image"),
-        ("run --help", "kschedd run [-h] [--socket"),
+        ("run --help", "kschedd run [-h] [--detach]"),
     ],
 )
 def test_whole_names_have_help(words: str, usage: str, capsys) -> None:

@@ -1,8 +1,9 @@
-"""`kschedd run`: the daemon in the foreground, until Ctrl-C, SIGTERM or `kschedd stop`."""
+"""`kschedd run`: the daemon, in the foreground or, with --detach, in the background."""
 
 import argparse
 import gc
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,10 +31,15 @@ class MirrorUsageError(KscheddError):
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "run",
-        help="run the daemon",
-        description="Run the daemon: a cluster's store, controllers and scheduler, with a socket for everybody else. "
-        "It ends with Ctrl-C, SIGTERM or `kschedd stop`. With --image it is kubectl's verb, which creates a pod: "
-        "kschedd run NAME --image IMAGE.",
+        help="start the daemon",
+        description="Start the daemon: the store, controllers and scheduler of a cluster, with a socket for clients. "
+        "It ends with Ctrl-C, SIGTERM or `kschedd stop`. With --image it is kubectl's verb, which creates a pod "
+        "(kschedd run NAME --image IMAGE); `kschedd kubectl run --help` describes that.",
+    )
+    parser.add_argument(
+        "--detach",
+        action="store_true",
+        help="run in the background: return when the daemon is ready; it logs to a file",
     )
     add_daemon_flags(parser)
     parser.set_defaults(run=run)
@@ -42,6 +48,8 @@ def add_parser(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     if wants_gates(options):
         return 0
+    if options.detach:
+        return _detach(options)
     import trio
 
     from kschedd.serving import run_daemon
@@ -55,8 +63,28 @@ def run(options: argparse.Namespace) -> int:
         gc.freeze()  # what goes with the process need not be looked at
 
 
+def _detach(options: argparse.Namespace) -> int:
+    """Start the daemon as a child process and wait until it is ready. Raises DaemonStartError."""
+    from kschedd.commands.child_daemon import ChildDaemon
+    from kschedd.rpc.paths import default_socket_path, prepare_path
+
+    socket = prepare_path(options.socket or default_socket_path())
+    log = socket.with_suffix(".log")
+    words = [word for word in options.command_line if word != "--detach"]
+    child = ChildDaemon.start(words, socket, log)
+    try:
+        child.wait_until_ready()
+    except KeyboardInterrupt:
+        child.stop()
+        raise
+    client = "kschedd" if options.socket is None else f"kschedd --socket {shlex.quote(options.socket)}"
+    print(f"The daemon is ready: pid {child.process.pid}, socket {socket}, log {log}")
+    print(f"Stop it with: {client} stop")
+    return 0
+
+
 def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
-    """Raises AccessError, ConfigErrors, MirrorUsageError and others of KscheddError for values that cannot be used."""
+    """Build the daemon's options. Raises AccessError, ConfigErrors, MirrorUsageError and other KscheddErrors."""
     from kschedd.controllers.options import OPTIONS, controller_options
     from kschedd.daemon import MOVES_LOGGED
     from kschedd.limits import read_limits

@@ -166,7 +166,7 @@ def test_output_goes_into_a_shell_command(served, tmp_path, capfd) -> None:
     assert run_repl(served.path, commands=commands) == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[:3] == ["node/b", "node/a", "pod/web-0"]
-    assert "Why a workload or a pod is pending" in lines[3]
+    assert "Explain why a workload or pod is pending" in lines[3]
 
 
 def test_a_shell_command_that_fails_is_told(served, capfd) -> None:

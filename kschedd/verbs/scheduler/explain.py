@@ -72,7 +72,7 @@ def _words(words: VerbParser) -> None:
 
 @verb(
     "explain",
-    "Explain why a workload or pod is pending, and which tested changes would place it; or document KIND.FIELD.",
+    "Explain why a workload or pod is pending, with tested remedies. KIND.FIELD: document a field.",
     _words,
     examples=(
         "explain deployment/web",
