@@ -166,6 +166,7 @@ class FakeDaemon:
         self.calls: list[tuple[str, Raw]] = []
         self.streams: dict[str, list[Any]] = {}
         self.stopped = False
+        self.paused: Raw | None = None  # where the debugger has stopped scheduling
         self.lingering = False  # what is deleted stays for a while
         self.lingering = False  # what is deleted stays for a while
 
@@ -412,6 +413,9 @@ class FakeDaemon:
         for field in ("history", "held_s", "first_attempt"):
             del pod[field]
         return {"counts": counts, "pods": [pod] if place != "active" else []}
+
+    def debug_state(self) -> Raw:
+        return {"stopped": self.paused, "running_until": None, "holder": None, "keep": False, "breakpoints": 0}
 
     def queue_pod(self, pod: str) -> Raw:
         if pod != "default/web-1":

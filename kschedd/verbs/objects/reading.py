@@ -24,6 +24,7 @@ from kschedd.verbs.command_line.grammar import (
     output_of,
     verb,
 )
+from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import Target, get_object, targets_of, where
 from kschedd.verbs.objects.following import Place, follow
@@ -137,6 +138,8 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
         if not objects and not custom and not failed and not watching and not (named and options.ignore_not_found):
             everywhere = namespace is None or not any(target.kind.namespaced for target in targets)
             session.write_error(f"No resources found{'.' if everywhere else f' in {namespace} namespace.'}\n")
+        if any(_has_no_node(raw) for group in found for raw in group.objects if group.kind.name == "Pod"):
+            note_if_paused(session)
         one: Callable[[Raw], None] = printer.later
     else:
         single = named and len(targets) == 1
@@ -149,6 +152,10 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
     if watching and not failed:
         _watch(session, targets[0], options, namespace, found, one)
     return 1 if failed else 0
+
+
+def _has_no_node(pod: Raw) -> bool:
+    return not (pod.get("spec") or {}).get("nodeName")
 
 
 @attrs.frozen
@@ -375,6 +382,8 @@ def describe(session: VerbSession, options: argparse.Namespace) -> int:
             text = described(raw, _related(session, raw, events=not options.no_events))
             session.write(("\n\n" if count else "") + text)
             count += 1
+    if any(_has_no_node(raw) for group in groups for raw in group.objects if group.kind.name == "Pod"):
+        note_if_paused(session)
     if not count and not failed:
         session.write_error(f"No resources found{f' in {namespace} namespace' if namespace else ''}.\n")
     return 1 if failed else 0

@@ -18,6 +18,7 @@ from kschedd.verbs.command_line.grammar import (
     verb,
     whole_number,
 )
+from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import pod_key
 from kschedd.verbs.scheduler.timing import is_moment, moment_of, span_of
@@ -260,6 +261,8 @@ def break_(session: VerbSession, options: argparse.Namespace) -> int:
         else:
             _control(session, "debug.break_set", id=number, enabled=options.action == "enable")
         session.write(f"breakpoint {number} {options.action}d\n")
+    if options.action in ("delete", "disable"):
+        note_if_paused(session)
     return 0
 
 

@@ -23,6 +23,7 @@ from kschedd.verbs.command_line.grammar import (
     verb,
     whole_number,
 )
+from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import pod_key, where, with_near_name
 from kschedd.verbs.command_line.workload_pods import with_workload, workload_named
@@ -132,8 +133,23 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         if "verdicts" in answer:
             text += "\n" * bool(text) + explanation(answer, session.style, node=options.node, every_node=options.all)
         text += timing(answer, session.style) if options.timing else ""
+        if not options.filename and _never_attempted(session, answer):
+            text = f"{answer['pod']} has not been attempted yet; this is the result of an attempt now.\n\n{text}"
         session.write(("\n" if place else "") + text)
+    if not options.filename:
+        note_if_paused(session)
     return 1 if failed else 0
+
+
+def _never_attempted(session: VerbSession, answer: Mapping[str, Any]) -> bool:
+    """Return whether the pod of an explanation is in the queue without an attempt so far."""
+    pod = answer.get("pod")
+    if not isinstance(pod, str) or answer.get("node") or answer.get("attempt") or not answer.get("chosen"):
+        return False
+    try:
+        return not session.daemon.call("queue.pod", pod=pod).get("attempts")
+    except RpcError:  # it is not in the queue: bound or deleted meanwhile
+        return False
 
 
 def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namespace: str | None) -> Any:

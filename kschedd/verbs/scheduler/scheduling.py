@@ -31,6 +31,7 @@ from kschedd.verbs.command_line.grammar import (
     verb,
     whole_number,
 )
+from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import pod_key
 from kschedd.verbs.scheduler.explain import call_about_pod
@@ -71,6 +72,7 @@ def queue(session: VerbSession, options: argparse.Namespace) -> int:
     answer = session.daemon.call("queue.list", limit=options.limit, **place)
     if write_answer(session, options.output, answer):
         return 0
+    note_if_paused(session)
     counts = counts_text(answer["counts"], session.style)
     if not what:
         on_the_way = on_the_way_text(session.daemon.call("scheduler.status"), session.style)
@@ -97,6 +99,7 @@ def _queue_of(session: VerbSession, options: argparse.Namespace, word: str) -> i
     answer = call_about_pod(session, word, namespace_of(session, options), "queue.pod")
     if write_answer(session, options.output, answer):
         return 0
+    note_if_paused(session)
     if answer.get("place") in PLACES:
         session.write(render(queue_table([answer]), session.style))
     else:
@@ -144,6 +147,8 @@ def _output_words(words: VerbParser) -> None:
 @verb("waiting", "List pods that wait at Permit.", _output_words, examples=("waiting", "waiting -o json"))
 def waiting(session: VerbSession, options: argparse.Namespace) -> int:
     answer = session.daemon.call("waiting.list")
+    if options.output == "table":
+        note_if_paused(session)
     return write_listing(session, options.output, answer, waiting_table, "No pod is kept waiting by a Permit plugin.")
 
 
