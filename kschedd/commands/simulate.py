@@ -42,7 +42,7 @@ from kschedd.simulation.inputs import read_manifests
 from kschedd.simulation.simulation import Arrivals, Simulation
 from kschedd.simulation.summary import Summary, span
 from kschedd.simulation.trace import read_trace
-from kschedd.verbs.command_line.parsing import path_text, path_value
+from kschedd.verbs.command_line.parsing import duration, path_text, path_value
 
 if TYPE_CHECKING:
     from kschedd.controllers.running.controller import Controller
@@ -130,9 +130,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--seed", type=int, metavar="N", help="decides ties and made-up names (default 0)")
     how.add_argument(
         "--until",
-        type=float,
-        metavar="SECONDS",
-        help="stop at this virtual time; default: at rest, or after a day where something goes on, such as CronJobs",
+        type=duration,
+        metavar="DURATION",
+        help="stop after this virtual time, such as 1h; default: when no work is pending, at most a day (CronJobs)",
     )
     how.add_argument("--allow-pending", action="store_true", help="pods that stay pending are no failure")
     how.add_argument(
@@ -238,8 +238,6 @@ def _simulate(options: argparse.Namespace) -> int:
             )
     if options.frozen and not options.origin:
         raise SimulateUsageError("--frozen goes with --from")
-    if options.until is not None and not 0 <= options.until < 1e12:
-        raise SimulateUsageError(f"--until {options.until}: must be seconds, 0 or more")
     registry, config = read_config(options)
     config = with_flags(config, {}, options.pod_max_in_unschedulable_pods_duration)
     config = with_schedulers(config, dict(options.scheduler))

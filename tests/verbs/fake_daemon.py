@@ -565,6 +565,7 @@ IDLE_LOOP = {"thread": "MainThread", "frames": ["(idle)"], "count": 70}
 
 #: what a served fake answers
 _SERVED = (
+    "debug.state",
     "objects.list",
     "objects.get",
     "objects.kinds",

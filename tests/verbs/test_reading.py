@@ -198,7 +198,7 @@ def test_top_of_pods_is_what_they_request(typed) -> None:
 
 
 def test_watch_shows_another_verb_again(typed) -> None:
-    assert typed("watch -i 0.5 --times 3 get pods -o name") == 0
+    assert typed("watch -i 500ms --times 3 get pods -o name") == 0
     assert typed.out == "pod/web-0\npod/web-1\n" * 3
     assert typed.slept == [0.5, 0.5]
 
