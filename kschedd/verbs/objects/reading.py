@@ -132,14 +132,14 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
     objects = [raw for group in found for raw in group.objects]
     if layout.is_table:
         printer = _Tables(session, layout)
+        if any(_has_no_node(raw) for group in found for raw in group.objects if group.kind.name == "Pod"):
+            note_if_paused(session)
         if objects or not failed:
             printer.first(found)
         custom = output.form == "custom-columns"
         if not objects and not custom and not failed and not watching and not (named and options.ignore_not_found):
             everywhere = namespace is None or not any(target.kind.namespaced for target in targets)
             session.write_error(f"No resources found{'.' if everywhere else f' in {namespace} namespace.'}\n")
-        if any(_has_no_node(raw) for group in found for raw in group.objects if group.kind.name == "Pod"):
-            note_if_paused(session)
         one: Callable[[Raw], None] = printer.later
     else:
         single = named and len(targets) == 1

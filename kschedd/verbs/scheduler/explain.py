@@ -128,6 +128,8 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
     from kschedd.printing.reports.causes import diagnosis
     from kschedd.printing.reports.explaining import explanation, timing
 
+    if not options.filename:
+        note_if_paused(session)
     for place, answer in enumerate(answers):
         text = diagnosis(answer, session.style)
         if "verdicts" in answer:
@@ -136,8 +138,6 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         if not options.filename and _never_attempted(session, answer):
             text = f"{answer['pod']} has not been attempted yet; this is the result of an attempt now.\n\n{text}"
         session.write(("\n" if place else "") + text)
-    if not options.filename:
-        note_if_paused(session)
     return 1 if failed else 0
 
 
