@@ -3,9 +3,10 @@
     service/objects     reading, writing and watching objects, events, bindings, evictions
     service/nodes       adding, cordoning and tainting nodes, their kubelets, what is requested of them
     service/scheduling  the queue, decisions, explanations, the debugger, the cluster's time
-    service/daemon      status, configuration, plugins, metrics, recordings, reports, dumps
+    service/daemon      status, configuration, plugins, metrics, recordings, dumps
     clusters            forks (what-if, with all of the above), and how many more pods fit
     causes              what is wrong with a workload, and what would help
+    report              pages about a run, or about what the daemon has kept
 
 Each method queries the actor that owns the state, through `ClusterBackend`, and keeps no state. Names, parameters and
 results are a public interface. METHODS.md is generated from this table:
@@ -18,6 +19,7 @@ from kschedd.causes.methods import CauseMethods
 from kschedd.clusters.capacity_methods import CapacityMethods
 from kschedd.clusters.fork_methods import ForkMethods
 from kschedd.clusters.forks import Forks
+from kschedd.report.methods import ReportMethods
 from kschedd.rpc.method_docs import methods_page
 from kschedd.rpc.sessions.built_in import method_table
 from kschedd.service.cluster import ClusterBackend
@@ -28,7 +30,6 @@ from kschedd.service.daemon.plugins import PluginMethods
 from kschedd.service.daemon.process import DaemonMethods, DaemonState
 from kschedd.service.daemon.profile import ProfileMethods
 from kschedd.service.daemon.recording import RecordingMethods
-from kschedd.service.daemon.report import ReportMethods
 from kschedd.service.daemon.snapshot import SnapshotMethods
 from kschedd.service.nodes.changes import NodeMethods
 from kschedd.service.nodes.lifecycle import LifecycleMethods
@@ -83,7 +84,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *PluginMethods(cluster).table(),
         *LoadMethods(cluster).table(),
         *SnapshotMethods(cluster).table(),
-        *ReportMethods(cluster).table(),
+        *ReportMethods(cluster, cluster_methods).table(),
         *CapacityMethods(cluster, cluster_methods).table(),
         *CauseMethods(cluster, cluster_methods).table(),
     ]

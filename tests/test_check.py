@@ -77,6 +77,17 @@ def test_who_loses_its_place_is_said(cluster: Path, capsys: pytest.CaptureFixtur
     assert sum(one["change"] == "placed" for one in told["pods"]) == 2
 
 
+def test_pods_with_one_cause_are_told_together(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _check(cluster, _deployment("3", replicas=4)) == 1
+    out = capsys.readouterr().out
+    assert out.count("    cause: ") == 1
+    assert " more pod" in out.partition("    cause: ")[0]
+    assert _check(cluster, _deployment("3", replicas=4), form="json") == 1
+    told = json.loads(capsys.readouterr().out)
+    (group,) = told["causes"]
+    assert group["of"] == [one["pod"] for one in told["unplaced"]]
+
+
 def test_a_change_without_pods_fits(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         _check(cluster, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}}) == 0
@@ -169,7 +180,10 @@ def test_a_workload_that_lacks_more_pods_than_before_is_part_of_it(
 ) -> None:
     assert _check(broken, _limited("other", 3)[-1]) == 1
     out = capsys.readouterr().out
-    assert out.startswith('does not fit: 1 workload that cannot make pods\n- Deployment other/web: pods "web-')
+    assert out.startswith(
+        "does not fit: 1 workload that cannot make pods\n\n- Deployment other/web: pods of it are not created\n"
+        "    cause: ResourceQuota "
+    )
     assert _check(broken, _limited("other", 1)[-1]) == 0
 
 

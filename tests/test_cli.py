@@ -101,7 +101,7 @@ def test_without_a_command_the_first_steps_are_shown(capsys) -> None:
         pytest.param("simulate --until=-1s -f x", "must not be negative", id="negative-duration"),
         pytest.param("--color sometimes get pods", "allowed are auto, always and never", id="color"),
         pytest.param("check --cluster x", "--cluster was renamed to --from", id="flag"),
-        pytest.param("capacity deployment/web", "kschedd get deployment/web -o yaml | kschedd capacity", id="capacity"),
+        pytest.param("capacity", "KIND/NAME of a workload or -f FILE is required", id="capacity"),
     ],
 )
 def test_earlier_and_incomplete_names_are_answered_with_those_of_today(words: str, complaint: str, capsys) -> None:

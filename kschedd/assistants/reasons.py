@@ -21,19 +21,17 @@ _MOST: Final = 5
 def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
     def explain(given: Raw) -> Answer:
         if given["attempt"]:
-            return _told(_explained(target, given["pod"], attempt=given["attempt"]), "", writes=writes)
-        found = _explained(target, given["pod"], suggestions=False)
-        diagnosis = None if found["node"] or found["attempt"] else _diagnosed(target, given["pod"])
-        return _told(found, "", writes=writes, diagnosis=diagnosis)
+            return _told(target, _explained(target, given["pod"], attempt=given["attempt"]), "", writes=writes)
+        return _told(target, _explained(target, given["pod"]), "", writes=writes)
 
     def why_not(given: Raw) -> Answer:
         node = given["node"]
-        found = _explained(target, given["pod"], node=node)
+        found = _explained(target, given["pod"])
         known = {verdict["node"] for verdict in found["verdicts"]} | set(found["totals"])
         if node not in known:
             hint = suggest(node, known) or f"; there are {', '.join(sorted(known)[:8])}{' ...' * (len(known) > 8)}"
             raise ToolError(f'there is no node "{node}"{hint}')
-        return _told(found, node, writes=writes)
+        return _told(target, found, node, writes=writes)
 
     def expect(given: Raw) -> Answer:
         time = ["within", given["within"]] if given["within"] else []
@@ -54,7 +52,8 @@ def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
         ),
         Tool(
             "why_not",
-            "Why a pod is not on one node: what each plugin says of it, and what would have that node pass.",
+            "Why a pod is not on one node: what each plugin says of it; of a pending pod also the cause, and what "
+            "would place it.",
             (_POD, Param("node", "string", doc="the node's name")),
             why_not,
         ),
@@ -83,43 +82,21 @@ def _diagnosed(target: ServedCluster, pod: str) -> Raw:
     return found
 
 
-def _told(found: Raw, node: str, *, writes: bool, diagnosis: Raw | None = None) -> Answer:
-    if diagnosis is None:
-        suggestions = [_suggestion(each) for each in found["suggestions"][:_MOST]]
-    else:
-        suggestions = [_remedy(each) for each in diagnosis["remedies"][:_MOST]]
-    bare = {**found, "suggestions": [], "untried": []}
-    text = explanation(bare, TerminalStyle(), node=node, most=6)
-    lines = text.splitlines()
-    # The answer first, then what would help, then who rejects what.
-    first = next((place for place, line in enumerate(lines) if not line.strip()), len(lines))
+def _told(target: ServedCluster, found: Raw, node: str, *, writes: bool) -> Answer:
+    lines = explanation(found, TerminalStyle(), node=node, most=6).splitlines()
+    data = {"pod": found["pod"], "node": found["node"], "would_be_on": found["chosen"]}
+    if found["attempt"] or (found["node"] and found["node_exists"]):
+        return Answer(lines=lines, data={**data, "suggestions": []})
+    diagnosis = _diagnosed(target, found["pod"])
+    suggestions = [_remedy(each) for each in diagnosis["remedies"][:_MOST]]
     helps = [line for each in suggestions for line in _lines(each)]
     if suggestions:
         how = "`change` does it" if writes else "`plan` shows what else it would do; nothing is changed here"
         helps = [_TESTED.rstrip(), *helps, f"  ({how})"]
-    helps += [f"not tried, as nothing here can do it: that {sentence}" for sentence in found["untried"][:_MOST]]
-    data = {
-        "pod": found["pod"],
-        "node": found["node"],
-        "would_be_on": found["chosen"],
-        "suggestions": suggestions,
-    }
-    if diagnosis is None:
-        return Answer(lines=[*lines[:first], *helps, *lines[first:]], data=data)
-    data |= {key: diagnosis[key] for key in ("workload", "cause", "also", "confidence")}
+    data |= {"suggestions": suggestions, **{key: diagnosis[key] for key in ("workload", "cause", "also", "confidence")}}
     causes = [f"cause: {each['message']} ({each['code']})" for each in (diagnosis["cause"], *diagnosis["also"])]
+    # The cause first, then what would help, then who rejects what.
     return Answer(lines=[*causes, *helps, *lines], data=data)
-
-
-def _suggestion(each: Raw) -> dict[str, Any]:
-    """What helps, in the words of the tools' arguments."""
-    steps = [{"command": one["command"], "input": one["input"] or ""} for one in each["commands"]]
-    return {
-        "sentence": each["sentence"],
-        "placed": f"then on {each['placed_on']}",
-        "displaced": each["displaced"],
-        "steps": steps,
-    }
 
 
 def _remedy(each: Raw) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Causes in amounts: requests that no node can hold, or that no node has room for now."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -14,9 +14,8 @@ from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, spec_e
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import RemedyStep, created
 from kschedd.causes.tainted import all_tainted, meant_for, said, untolerated
-from kschedd.causes.words import counted, every, some
+from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import workload_of
-from kschedd.framework.remedies import joined
 
 Spec = dict[str, Any]
 _BYTES: Final = ("memory", "ephemeral-storage")
@@ -356,7 +355,7 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
         [ObjectNamed("Node", "", first.where)],
         [field for lack in lacks for _, field in _asking(case.workload.pod_spec, lack.resource)],
         [*_holders(case, first), *_more(case)],
-        [*_smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL), *_more_nodes(case, full)],
+        [*_smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL), *more_nodes(case, full)],
     )
 
 
@@ -405,7 +404,7 @@ def _too_many_pods(case: Case, full: Sequence[str]) -> FoundCause:
         f"({node.name}: {node.allocatable.get('pods', 0)})",
         [ObjectNamed("Node", "", name) for name in sorted(full)[:3]],
         evidence=[f"full: {some(full)}"],
-        options=_more_nodes(case, full),
+        options=more_nodes(case, full),
     )
 
 
@@ -426,11 +425,11 @@ def _more(case: Case) -> list[str]:
     return [f"{counted(waiting, 'pod')} of the workload wait"] if waiting > 1 else []
 
 
-def _more_nodes(case: Case, full: Sequence[str]) -> list[RemedyOption]:
-    """Nodes like the one that is there most often, as many as the pods that wait need."""
+def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[RemedyOption]:
+    """Nodes like the one that is there most often, as many as the pods that wait need (0: those of the workload)."""
     like = max((case.nodes[name] for name in full), key=lambda node: (_room(case.pod, node.allocatable), node.name))
     each = max(1, _room(case.pod, like.allocatable))
-    waiting = max(1, len(case.workload.pending), case.workload.wanted - len(case.workload.scheduled))
+    waiting = waiting or max(1, len(case.workload.pending), case.workload.wanted - len(case.workload.scheduled))
     least = min(-(-waiting // each), _MOST_NODES)
     found = []
     for number in dict.fromkeys((least, min(waiting, _MOST_NODES))):

@@ -113,7 +113,7 @@ class Case:
 
 def case_of(engine: Engine, workload: ExaminedWorkload, pod: Pod, preempted: Sequence[PodPreempted] = ()) -> Case:
     """The case of a pod for which there is a profile."""
-    found = explain(engine.machine, pod, engine.driver.nominator.by_node(), suggesting=False)
+    found = explain(engine.machine, pod, engine.driver.nominator.by_node())
     return Case(engine, workload, pod, found, preempted)
 
 

@@ -23,10 +23,9 @@ from kschedd.causes.findings import (
 )
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import created, escaped, patched
-from kschedd.causes.words import counted
+from kschedd.causes.words import counted, joined
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.pod_state import ready
-from kschedd.framework.remedies import joined
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
 

@@ -20,7 +20,7 @@ from kschedd.causes.device_selectors import Mended, mended, told_values
 from kschedd.causes.findings import CHANGE_OBJECT, REPLACE_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import as_new, created, deleted, patched
-from kschedd.causes.words import counted, every, some
+from kschedd.causes.words import counted, every, joined, some
 from kschedd.devices.allocation.allocator import Allocator
 from kschedd.devices.allocation.solution import AllocationError, AllocationTimeout, NodeFailure
 from kschedd.devices.claims import DeviceRequest, DeviceSubRequest, read_claim
@@ -29,7 +29,6 @@ from kschedd.devices.pools.allocated import AllocatedState
 from kschedd.devices.pools.inventory import Device, Inventory
 from kschedd.devices.rules import DeviceRules
 from kschedd.devices.selection import SelectorFailure, selects
-from kschedd.framework.remedies import joined
 from kschedd.plugins.devices.dynamicresources import device_rules
 from kschedd.store.cluster_api import ClusterReader
 

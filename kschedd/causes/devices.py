@@ -21,12 +21,11 @@ from kschedd.causes.near import nearest
 from kschedd.causes.places import clashing, demanded, meeting
 from kschedd.causes.steps import as_new, created
 from kschedd.causes.storage import skips_scheduler
-from kschedd.causes.words import counted, every, some
+from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.devices.claims import ClaimError, allocation, claim_name, generated_claim, read_claim, reserved_for
 from kschedd.devices.dra_manager import DRAManager
 from kschedd.devices.extended_resources import extended_resource_claim, may_be_devices, node_claim
-from kschedd.framework.remedies import joined
 from kschedd.store.cluster_api import ClusterReader
 
 Spec = dict[str, Any]

@@ -15,6 +15,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import KIND as POD_GROUP
 from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_resource
 from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer
 from kschedd.causes.case import Case, case_of
@@ -32,6 +33,7 @@ from kschedd.causes.devices import (
     unscheduled_devices,
 )
 from kschedd.causes.findings import FoundCause, named
+from kschedd.causes.groups import group_waits, member_to_examine
 from kschedd.causes.neighbors import apart_or_together, port_taken
 from kschedd.causes.node import node_causes, pods_to_move
 from kschedd.causes.places import told as places_told
@@ -47,8 +49,9 @@ from kschedd.causes.volumes import claim_in_use, volume_limit
 from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.words import some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
-from kschedd.clusters.virtual import MethodsOf, VirtualCluster
+from kschedd.clusters.virtual import MethodsOf
 from kschedd.scheduling.records import PodPreempted
+from kschedd.simulation.engine import Engine
 
 _SHOWN_NODES: Final = 5
 _MOST_CAUSES: Final = 3
@@ -67,7 +70,7 @@ _DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
 
 
 def diagnosis(
-    cluster: VirtualCluster,
+    engine: Engine,
     obj: Object,
     methods: MethodsOf,
     *,
@@ -76,18 +79,21 @@ def diagnosis(
     trying: bool = True,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
-    """What is wrong with the workload that this object is or belongs to; the cluster is used up.
+    """What is wrong with the workload that this object is or belongs to; the engine's cluster stays as it is.
 
     `preempted`: pods of its namespace that were, as far as is known. `program`: of the commands. Without `trying` no
     remedies are looked for.
     """
-    workload = workload_of(cluster.engine.store, obj)
-    examined = _examined(cluster, workload, obj)
+    workload = workload_of(engine.store, obj)
+    examined = _examined(engine, workload, obj)
     case = None
-    if examined is not None and examined.scheduler_name in cluster.engine.machine.schedulers:
-        case = case_of(cluster.engine, workload, examined, preempted)
-    findings = list(causes(cluster, workload, examined, case))
-    trials = Trials(cluster, workload, methods, check)
+    if examined is not None and examined.scheduler_name in engine.machine.schedulers:
+        case = case_of(engine, workload, examined, preempted)
+        if workload.kind == POD_GROUP and case.explanation.message:  # the pod fits nowhere by itself
+            workload = workload_of(engine.store, examined)
+            case = attrs.evolve(case, workload=workload)
+    findings = list(causes(engine, workload, examined, case))
+    trials = Trials(engine, workload, methods, check)
     return DiagnosisAnswer(
         workload=named(workload.obj),
         wanted=workload.wanted,
@@ -101,7 +107,7 @@ def diagnosis(
 
 
 def node_diagnosis(
-    cluster: VirtualCluster,
+    engine: Engine,
     node: Node,
     methods: MethodsOf,
     *,
@@ -110,11 +116,10 @@ def node_diagnosis(
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
     """What is wrong with a node. Counted are its pods, without those of DaemonSets."""
-    engine = cluster.engine
     findings = list(node_causes(engine, node))
     moving = pods_to_move(engine, node.name)
     workload = workload_of(engine.store, moving[0]) if moving else ExaminedWorkload(node, ())
-    trials = Trials(cluster, workload, methods, check, [pod.uid for pod in moving])
+    trials = Trials(engine, workload, methods, check, [pod.uid for pod in moving])
     return DiagnosisAnswer(
         workload=named(node),
         wanted=len(moving),
@@ -141,25 +146,24 @@ def _told(
     }
 
 
-def _examined(cluster: VirtualCluster, workload: ExaminedWorkload, obj: Object) -> Pod | None:
+def _examined(engine: Engine, workload: ExaminedWorkload, obj: Object) -> Pod | None:
     """The pod to look at: the one that is asked about, or one that is pending, or one that is not there yet."""
     if isinstance(obj, Pod) and not obj.node_name and not obj.finished:
         return obj
+    if workload.kind == POD_GROUP:
+        return member_to_examine(engine, workload.obj)
     if workload.pending:
         return workload.pending[0]
     if workload.kind == "DaemonSet" and not workload.pods:  # its controller makes none where no node would do
-        made = template_pod(cluster.engine.store, workload)
+        made = template_pod(engine.store, workload)
         return made if isinstance(made, Pod) else None
     return None
 
 
-def causes(
-    cluster: VirtualCluster, workload: ExaminedWorkload, pod: Pod | None, case: Case | None
-) -> Iterator[FoundCause]:
+def causes(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Case | None) -> Iterator[FoundCause]:
     """The causes; at least one. `case`: of the pod, where a profile is there for it."""
-    engine = cluster.engine
     found = False
-    for finding in _found(cluster, workload, pod, case):
+    for finding in _found(engine, workload, pod, case):
         found = True
         yield finding
     if found:
@@ -177,10 +181,8 @@ def causes(
     )
 
 
-def _found(
-    cluster: VirtualCluster, workload: ExaminedWorkload, pod: Pod | None, case: Case | None
-) -> Iterator[FoundCause]:
-    store = cluster.engine.store
+def _found(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Case | None) -> Iterator[FoundCause]:
+    store = engine.store
     told = held(workload) or selected_nothing(workload)
     if told is not None:
         yield told
@@ -188,17 +190,17 @@ def _found(
     unmade = list(claims_refused(store, workload))
     yield from unmade
     if pod is not None:
-        yield from _pending(cluster, workload, pod, case, claimless=bool(unmade))
+        yield from _pending(engine, workload, pod, case, claimless=bool(unmade))
     refused = not_created(store, workload)
     if refused is not None:
         yield refused
 
 
 def _pending(
-    cluster: VirtualCluster, workload: ExaminedWorkload, pod: Pod, case: Case | None, *, claimless: bool
+    engine: Engine, workload: ExaminedWorkload, pod: Pod, case: Case | None, *, claimless: bool
 ) -> Iterator[FoundCause]:
     """Why the pod has no node. `claimless`: claims of it are not there, which is known already."""
-    unknown = unknown_scheduler(cluster.engine, workload, pod)
+    unknown = unknown_scheduler(engine, workload, pod)
     if unknown is not None:
         yield unknown
     if case is None:
@@ -208,8 +210,8 @@ def _pending(
     yield from claims
     if claims or claimless:
         # What else is wrong shows once the claims are left out.
-        case = case_of(cluster.engine, workload, _without_claims(case.pod))
-    gate = gated(case)
+        case = case_of(engine, workload, _without_claims(case.pod))
+    gate = group_waits(case) or gated(case)
     if gate is not None:
         yield gate
     if (claims or claimless) and not case.explanation.message:

@@ -68,7 +68,7 @@ class FoundCause:
 
 
 def named(obj: Object) -> ObjectNamed:
-    return ObjectNamed(obj.kind, obj.namespace, obj.name)
+    return ObjectNamed(obj.kind.partition(".")[0], obj.namespace, obj.name)
 
 
 def spec_edit(change: Callable[[dict[str, Any]], None]) -> Edit:

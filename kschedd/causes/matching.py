@@ -25,8 +25,7 @@ from kschedd.causes.claims import (
 from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import patched
-from kschedd.causes.words import counted, some
-from kschedd.framework.remedies import joined
+from kschedd.causes.words import counted, joined, some
 from kschedd.storage.claims import FILESYSTEM, class_of, requested, volume_of
 from kschedd.storage.volumes import AVAILABLE, Volume
 

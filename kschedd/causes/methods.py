@@ -1,22 +1,21 @@
 """Methods over causes: what is wrong with a workload, and the pending pods grouped by what keeps them waiting."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.nodes import Node
-from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.api.schemas.kinds import lookup
 from kschedd.causes.answers import DiagnosisAnswer, PendingGroup
 from kschedd.causes.diagnosis import diagnosis, node_diagnosis
 from kschedd.causes.pending import pending_groups
-from kschedd.clusters.virtual import MethodsOf, VirtualCluster
+from kschedd.causes.trial import PATIENCE_S
+from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.log.log import Log
 from kschedd.scheduling.records import PodPreempted
-from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
+from kschedd.service.objects.kinds import kind_meant
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
@@ -34,11 +33,16 @@ class CauseMethods(Methods):
     @method(
         "causes.explain",
         (
-            Param("kind", "string", doc="Pod, Node, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob"),
+            Param(
+                "kind",
+                "string",
+                doc="Pod, PodGroup, Node, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob",
+            ),
             Param("name", "string"),
             Param("namespace", "string", False, "default"),
             Param("remedies", "boolean", False, True, "false: the cause alone, which takes less time"),
             _PROGRAM,
+            Param("manifests", "string|map|map[]", False, "", "apply these to the fork first; it may be one of them"),
         ),
         reads=True,
         doc="The cause of a workload's trouble, with evidence, and remedies: each was tried with the whole workload on "
@@ -47,40 +51,36 @@ class CauseMethods(Methods):
         answer=DiagnosisAnswer,
     )
     async def explain(self, call: Call) -> Any:
-        kind, name = lookup(call["kind"]), call["name"]
+        kind, name = await kind_meant(self._cluster, call["kind"]), call["name"]
         namespace = call["namespace"] if kind.namespaced else ""
-        obj = await self._cluster.store.do(lambda store: store.get(kind.name, namespace, name))
+        manifests = call["manifests"]
+        if not manifests:
+            await self._cluster.store.do(lambda store: store.get(kind.name, namespace, name))
         preempted = await self._cluster.log.query(lambda log: _preempted(log, namespace))
         snapshot = await self._cluster.snapshot()
-        trying, program = call["remedies"], call["program"]
-        return await call.services.workers.run(
-            call.client, lambda given_up: self._diagnosed(snapshot, obj, preempted, trying, program, given_up)
-        )
+        how = {"program": call["program"], "trying": call["remedies"]}
 
-    def _diagnosed(
-        self,
-        snapshot: ClusterSnapshot,
-        obj: Object,
-        preempted: Sequence[PodPreempted],
-        trying: bool,
-        program: str,
-        given_up: GivenUp,
-    ) -> DiagnosisAnswer:
-        cluster = VirtualCluster(resumed=snapshot)
-        try:
-            if isinstance(obj, Node):
-                return node_diagnosis(cluster, obj, self._methods, program=program, trying=trying, check=given_up.check)
-            return diagnosis(
-                cluster,
-                obj,
-                self._methods,
-                preempted=preempted,
-                program=program,
-                trying=trying,
-                check=given_up.check,
-            )
-        finally:
-            cluster.engine.close()
+        def diagnosed(given_up: GivenUp) -> DiagnosisAnswer:
+            cluster = VirtualCluster(resumed=snapshot)
+            engine = cluster.engine
+            try:
+                if manifests:
+                    self._apply(cluster, manifests, given_up)
+                obj = engine.store.get(kind.name, namespace, name)
+                if isinstance(obj, Node):
+                    return node_diagnosis(engine, obj, self._methods, check=given_up.check, **how)
+                return diagnosis(engine, obj, self._methods, preempted=preempted, check=given_up.check, **how)
+            finally:
+                engine.close()
+
+        return await call.services.workers.run(call.client, diagnosed)
+
+    def _apply(self, cluster: VirtualCluster, manifests: Any, given_up: GivenUp) -> None:
+        """Apply the manifests to the fork, and let time pass until nothing is left to do. Raises RpcError."""
+        applied = VirtualDaemon(cluster, self._methods).call("objects.apply", manifests=manifests, source="-f")
+        for fault in applied["errors"]:
+            raise RpcError(str(fault["code"]), str(fault["message"]), fault)
+        cluster.engine.run_to_rest(PATIENCE_S, given_up.check)
 
     @method(
         "causes.pending",
@@ -97,7 +97,7 @@ class CauseMethods(Methods):
             cluster = VirtualCluster(resumed=snapshot)
             try:
                 pods = [pod for pod in cluster.engine.store.list("Pod", namespace) if isinstance(pod, Pod)]
-                return pending_groups(cluster, pods, given_up.check)
+                return pending_groups(cluster.engine, pods, given_up.check)
             finally:
                 cluster.engine.close()
 

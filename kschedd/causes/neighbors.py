@@ -11,9 +11,8 @@ from kschedd.causes.case import Case, values_by_key
 from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, fewer_replicas, named, spec_edit
 from kschedd.causes.near import nearest, nearest_key
 from kschedd.causes.steps import patched
-from kschedd.causes.words import counted, every, some
+from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
-from kschedd.framework.remedies import joined
 
 Spec = dict[str, Any]
 _PLUGIN: Final = "InterPodAffinity"

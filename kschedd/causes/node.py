@@ -10,9 +10,8 @@ from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE
 from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, named
 from kschedd.causes.steps import RemedyStep, patched, uncordoned
 from kschedd.causes.tainted import said
-from kschedd.causes.words import counted, some
+from kschedd.causes.words import counted, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
-from kschedd.framework.remedies import joined
 from kschedd.simulation.engine import Engine
 from kschedd.store.errors import ApiError
 from kschedd.store.eviction import BUDGET, guarding, spent

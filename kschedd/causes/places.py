@@ -18,8 +18,7 @@ from kschedd.causes.claims import ClaimUse, asking, claims_of, of_class, provisi
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.matching import suiting
 from kschedd.causes.selecting import Demand, demands
-from kschedd.causes.words import counted, some
-from kschedd.framework.remedies import joined
+from kschedd.causes.words import counted, joined, some
 from kschedd.storage.claims import class_of, fully_bound, requested_bytes, volume_of
 from kschedd.storage.provisioning import NO_PROVISIONER, allowed_topologies, limit
 from kschedd.storage.volumes import Volume

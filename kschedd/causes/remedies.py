@@ -12,8 +12,8 @@ from kschedd.causes.answers import RemedyAnswer
 from kschedd.causes.findings import KINDS, FoundCause, RemedyOption
 from kschedd.causes.steps import RemedyStep, diff, steps_to
 from kschedd.causes.trial import TrialOutcome, Trials
+from kschedd.causes.words import joined
 from kschedd.causes.workload import ExaminedWorkload
-from kschedd.framework.remedies import joined
 
 _MOST_TRIED: Final = 6
 _MOST_FOUND: Final = 3

@@ -8,16 +8,15 @@ from kschedd.causes.case import Case, case_of
 from kschedd.causes.creating import template_pod
 from kschedd.causes.findings import REPLACE_POD, FoundCause, RemedyOption, named
 from kschedd.causes.steps import deleted
-from kschedd.causes.words import counted, every
+from kschedd.causes.words import counted, every, joined
 from kschedd.causes.workload import Edit, ExaminedWorkload
 from kschedd.controllers.nodes.node_health import ready_status
 from kschedd.controllers.workloads.pod_state import ready
 from kschedd.controllers.workloads.rollout import fenceposts
 from kschedd.explain.explain import begin
 from kschedd.explain.fork import scheduler_on
-from kschedd.explain.trial import try_changes
-from kschedd.framework.changes import delete_pods
-from kschedd.framework.remedies import joined
+from kschedd.scheduling.attempt.outcome import FitError
+from kschedd.scheduling.debug.work import drive
 from kschedd.simulation.engine import Engine
 
 Spec = dict[str, Any]
@@ -64,7 +63,10 @@ def needs_room(case: Case, findings: Sequence[FoundCause]) -> FoundCause | None:
 
 def _fits_without(case: Case, old: Pod) -> bool:
     fork = begin(case.engine.machine, case.pod, case.engine.driver.nominator.by_node())
-    return try_changes(scheduler_on(fork), fork.judged, fork.nominated, delete_pods([old])) is not None
+    scheduler = scheduler_on(fork)
+    fork.cluster.remove(old)
+    outcome = drive(scheduler.attempt(fork.judged, fork.nominated))
+    return not isinstance(outcome, FitError) or bool(outcome.post_filter and outcome.post_filter.nominated_node)
 
 
 def _told(stated: object, number: int) -> str:

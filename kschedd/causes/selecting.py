@@ -21,8 +21,7 @@ from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
-from kschedd.causes.words import counted, some
-from kschedd.framework.remedies import joined
+from kschedd.causes.words import counted, joined, some
 
 _SHOWN: Final = 4  # values
 _AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")

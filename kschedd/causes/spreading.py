@@ -10,8 +10,7 @@ from kschedd.causes.case import Case, values_by_key
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
 from kschedd.causes.tainted import said, untolerated
-from kschedd.causes.words import counted, some
-from kschedd.framework.remedies import joined
+from kschedd.causes.words import counted, joined, some
 
 Spec = dict[str, Any]
 _PLUGIN: Final = "PodTopologySpread"

@@ -25,10 +25,9 @@ from kschedd.causes.findings import ADD_OBJECT, CHANGE_OBJECT, FoundCause, Remed
 from kschedd.causes.matching import no_volume, of_no_class
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import created, patched
-from kschedd.causes.words import some
+from kschedd.causes.words import joined, some
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.storage.provisioner import PROVISION_FAILS, delay_of
-from kschedd.framework.remedies import joined
 from kschedd.storage.claims import (
     PROVISIONED_BY,
     SELECTED_NODE,

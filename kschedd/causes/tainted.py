@@ -11,8 +11,7 @@ from kschedd.causes.case import Case
 from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import uncordoned
-from kschedd.causes.words import counted, every, some
-from kschedd.framework.remedies import joined
+from kschedd.causes.words import counted, every, joined, some
 
 Spec = dict[str, Any]
 _CORDONED: Final = "node.kubernetes.io/unschedulable"

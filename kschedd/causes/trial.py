@@ -12,10 +12,12 @@ from typing import Final
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import KIND as POD_GROUP
 from kschedd.causes.steps import RemedyStep
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.service.errors import RpcError
+from kschedd.simulation.engine import Engine
 
 PATIENCE_S: Final = 300.0  # of virtual time
 _LONGEST: Final = 200  # of a refusal
@@ -63,13 +65,13 @@ class Trials:
 
     def __init__(
         self,
-        cluster: VirtualCluster,
+        engine: Engine,
         workload: ExaminedWorkload,
         methods: MethodsOf,
         check: Callable[[], None],
         moving: Collection[str] = (),
     ) -> None:
-        self._cluster = cluster
+        self._engine = engine
         self._workload = workload
         self._methods = methods
         self._check = check
@@ -79,7 +81,7 @@ class Trials:
     def _others(self) -> list[str]:
         """Pods of other workloads that are there now; later ones have names that differ from run to run."""
         mine = {pod.uid for pod in self._workload.pods} | set(self._moving)
-        return [pod.key for pod in self._cluster.engine.store.list("Pod") if pod.uid not in mine]
+        return [pod.key for pod in self._engine.store.list("Pod") if pod.uid not in mine]
 
     @cached_property
     def baseline(self) -> TrialOutcome:
@@ -96,7 +98,7 @@ class Trials:
         return attrs.evolve(outcome, displaced=sorted(lost))
 
     def _run(self, steps: Sequence[RemedyStep]) -> TrialOutcome:
-        cluster = VirtualCluster(resumed=self._cluster.engine.snapshot())
+        cluster = VirtualCluster(resumed=self._engine.snapshot())
         try:
             daemon = VirtualDaemon(cluster, self._methods)
             for step in steps:
@@ -119,7 +121,9 @@ class Trials:
                 if isinstance(pod, Pod) and pod.node_name and pod.uid not in mine and not pod.finished
             }
             after = {pod.uid for pod in now.scheduled}
-            return TrialOutcome(now.wanted, len(after), after <= before, len(now.pending), placed=placed)
+            # Of a PodGroup as many as it needs at once are enough.
+            left = 0 if now.kind == POD_GROUP else len(now.pending)
+            return TrialOutcome(now.wanted, len(after), after <= before, left, placed=placed)
         finally:
             cluster.engine.close()
 

@@ -107,14 +107,6 @@ def fits_now(case: Case) -> FoundCause | None:
     if explanation.message or not (explanation.chosen or explanation.ties):
         return None
     engine, where = case.engine, explanation.chosen or explanation.ties[0]
-    if explanation.pod_group:
-        return FoundCause(
-            "WaitsForPodGroup",
-            f"by itself it would fit (on {where}); it is tried together with the other pods of PodGroup "
-            f"{explanation.pod_group}, of which not enough fit",
-            [ObjectNamed("PodGroup", *explanation.pod_group.split("/", 1))],
-            passing=True,
-        )
     stop = engine.driver.debugger.stop
     if stop is not None:
         return FoundCause(

@@ -1,6 +1,6 @@
 """Words for numbers and lists of things in the sentences of causes."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 
 def some(names: Collection[str], most: int = 3) -> str:
@@ -20,3 +20,8 @@ def every(number: int, word: str = "node") -> str:
     if number == 1:
         return f"the only {word}"
     return f"both {word}s" if number == 2 else f"all {counted(number, word)}"
+
+
+def joined(words: Sequence[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"

@@ -1,7 +1,7 @@
 """The workload that a pod belongs to, or that is named: its object, its pods, how many it wants, its template.
 
 The workload is the outermost owner that is known here: the Deployment of a ReplicaSet's pod. A pod without an owner is
-a workload of its own.
+a workload of its own. A PodGroup is one where its pods wait for each other.
 """
 
 import copy
@@ -14,6 +14,8 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import FINISHED, Pod
 from kschedd.api.schemas.kinds import POD_TEMPLATES, lookup
 from kschedd.api.selecting.selectors import from_map, parse_label_selector
+from kschedd.cache.pod_groups import KIND as POD_GROUP
+from kschedd.cache.pod_groups import min_count
 from kschedd.store.cluster_api import ClusterReader
 
 Raw = Mapping[str, Any]
@@ -37,7 +39,7 @@ class ExaminedWorkload:
     @property
     def label(self) -> str:
         """`deployment/web`."""
-        return f"{lookup(self.kind).singular}/{self.obj.name}"
+        return f"{lookup(self.kind).singular.partition('.')[0]}/{self.obj.name}"
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -75,6 +77,8 @@ class ExaminedWorkload:
                 return int(status.get("desiredNumberScheduled") or len(self.pods))
             case "CronJob":
                 return len(self.pods)
+            case _ if self.kind == POD_GROUP:
+                return min_count(self.obj) or len(self.pods)
             case "Job":
                 if spec.get("suspend"):
                     return 0
@@ -116,8 +120,17 @@ def workload_of(store: ClusterReader, obj: Object) -> ExaminedWorkload:
         if owner is None:
             break
         obj = owner
-    pods = [obj] if isinstance(obj, Pod) else list(_pods_below(store, obj)) or _selected(store, obj)
+    if isinstance(obj, Pod):
+        pods = [obj]
+    elif obj.kind == POD_GROUP:
+        pods = [pod for pod in store.list("Pod", obj.namespace) if isinstance(pod, Pod) and _names(pod, obj)]
+    else:
+        pods = list(_pods_below(store, obj)) or _selected(store, obj)
     return ExaminedWorkload(obj, sorted((pod for pod in pods if pod.phase not in FINISHED), key=lambda pod: pod.name))
+
+
+def _names(pod: Pod, group: Object) -> bool:
+    return pod.pod_spec.pod_group_name == group.name
 
 
 def _owner(store: ClusterReader, obj: Object) -> Object | None:

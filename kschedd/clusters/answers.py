@@ -53,6 +53,13 @@ class ShapeAnswer:
 
 
 @attrs.frozen
+class AlternativeAnswer:
+    amount: Annotated[str, "of the resource, for each pod; its other requests are scaled likewise"]
+    fits: int
+    limited: Annotated[bool, "the limit was reached"]
+
+
+@attrs.frozen
 class FitsAnswer:
     specs: Sequence[ObjectName]
     fits: int
@@ -61,6 +68,9 @@ class FitsAnswer:
     why: Annotated[str, "why not one more"]
     lacking: Annotated[int | None, "of which spec (an index)"]
     shapes: Sequence[ShapeAnswer]
+    resource: Annotated[str, "by which alternatives are sized; empty: there are none"] = ""
+    amount: Annotated[str, "of this resource, for each pod"] = ""
+    alternatives: Annotated[Sequence[AlternativeAnswer], "pods of other sizes instead, the smallest first"] = ()
 
 
 @attrs.frozen

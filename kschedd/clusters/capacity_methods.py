@@ -1,13 +1,22 @@
 """Methods that answer how much fits, or what another configuration does. Each works on forks of its own."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
 from kschedd.answers import plain
+from kschedd.api.amounts import amount
 from kschedd.api.pods import Pod
-from kschedd.clusters.answers import FitsAnswer, NeededAnswer, NeededShape, ObjectName, ShapeAnswer, UnplacedAnswer
+from kschedd.clusters.answers import (
+    AlternativeAnswer,
+    FitsAnswer,
+    NeededAnswer,
+    NeededShape,
+    ObjectName,
+    ShapeAnswer,
+    UnplacedAnswer,
+)
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.config.versions.kube_versions import KubernetesVersion, kube_version
 from kschedd.queue.entry import QueuedPod
@@ -18,6 +27,7 @@ from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.applying import parse
+from kschedd.service.objects.kinds import find_kind
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
@@ -29,6 +39,8 @@ from kschedd.simulation.capacity import (
     fit_count,
     nodes_needed,
     pod_of,
+    scaled,
+    sized_by,
     uids_of,
 )
 from kschedd.simulation.comparison import ComparedConfigs, OnResult, Side, SideOutcome, compare
@@ -152,7 +164,9 @@ class CapacityMethods(Methods):
     @method(
         "capacity.pods",
         (
-            Param("manifests", "string|map|map[]", doc=f"pods, or what makes pods: {_MANIFESTS}"),
+            Param("manifests", "string|map|map[]", False, "", f"pods, or what makes pods: {_MANIFESTS}"),
+            Param("workload", "map", False, doc="instead: `{kind, name, namespace}`, counted as if it had no pods yet"),
+            Param("alternatives", "boolean", False, False, "also: how many of half the size, of double the size ..."),
             Param("limit", "integer", False, 10000, "count no further", (), 1, _MOST_PODS),
             Param("together", "boolean", False, False, "count sets, with one of each spec in each"),
             Param("shapes", "map[]", False, [], "kinds of nodes to try one of: `{manifest, name?, price?}`"),
@@ -170,11 +184,11 @@ class CapacityMethods(Methods):
         shapes = _shapes(call["shapes"])
 
         def count(given_up: GivenUp) -> list[FitsAnswer]:
-            wanted = _wanted(call["manifests"])
-            sets = [wanted] if call["together"] else [[raw] for raw in wanted]
             cluster = VirtualCluster(resumed=snapshot)
             try:
                 engine = cluster.engine
+                wanted = [_without_pods(engine, call["workload"])] if call["workload"] else _wanted(call["manifests"])
+                sets = [wanted] if call["together"] else [[raw] for raw in wanted]
                 found = [_fits(engine, raws, call["limit"], given_up) for raws in sets]
                 more: list[list[ShapeAnswer]] = [[] for _ in sets]
                 for shape in shapes:
@@ -186,7 +200,13 @@ class CapacityMethods(Methods):
                             answers.append(ShapeAnswer(shape.name, shape.price, many))
                     finally:
                         larger.close()
-                return [_told(*each) for each in zip(sets, found, more, strict=True)]
+                told = [_told(*each) for each in zip(sets, found, more, strict=True)]
+                if not call["alternatives"]:
+                    return told
+                return [
+                    _with_alternatives(engine, raws, each, call["limit"], given_up)
+                    for raws, each in zip(sets, told, strict=True)
+                ]
             finally:
                 cluster.engine.close()
 
@@ -294,6 +314,39 @@ def _told(raws: Sequence[dict[str, Any]], found: FitCount, shapes: Sequence[Shap
         specs.append(ObjectName(str(raw.get("kind")), str(meta.get("namespace") or "default"), name))
     lacking = found.lacking if found.why else None
     return FitsAnswer(specs, found.count, found.nodes, not found.why, found.why, lacking, shapes)
+
+
+def _without_pods(engine: Engine, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest of a workload, whose pods are taken off their nodes. Raises RpcError and NotFound."""
+    kind, name = find_kind(engine.store, str(named.get("kind"))), str(named.get("name"))
+    obj = engine.store.get(kind.name, str(named.get("namespace") or "default"), name)
+    cluster = engine.machine.cluster
+    for uid in uids_of(engine, [{"kind": kind.name, "namespace": obj.namespace, "name": name}]):
+        known = cluster.pod(uid)
+        if known is not None:
+            cluster.remove_pod(known)
+    own = {"name": name, "namespace": obj.namespace}
+    spec = {field: given for field, given in obj.spec.items() if field != "nodeName"}
+    return {**obj.raw, "metadata": {**own, "labels": dict(obj.labels)}, "spec": spec}
+
+
+def _with_alternatives(
+    engine: Engine, raws: Sequence[dict[str, Any]], told: FitsAnswer, limit: int, given_up: GivenUp
+) -> FitsAnswer:
+    """The answer with what fits of pods of other sizes; of several pods together there are no other sizes."""
+    pod = _pod(engine, raws[0])
+    resource = sized_by(pod) if len(raws) == 1 else ""
+    if not resource:
+        return told
+    largest = max(
+        (n.allocatable.get(resource, 0) for n in engine.machine.cluster.table.nodes if n is not None), default=0
+    )
+    found = []
+    for other in scaled(pod, largest):
+        fits = fit_count(engine.machine, [other.pod], limit, engine.now, given_up.check)
+        if fits.count:
+            found.append(AlternativeAnswer(amount(resource, other.amount), fits.count, not fits.why))
+    return attrs.evolve(told, resource=resource, amount=amount(resource, pod.requests[resource]), alternatives=found)
 
 
 def _with_one(engine: Engine, shape: NodeShape) -> Engine:

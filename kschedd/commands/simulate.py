@@ -146,7 +146,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     out.add_argument(
         "--explain",
         action="store_true",
-        help="why the first pending pod stays so, what would make it fit, how many nodes of its kind are missing",
+        help="why pods stay pending, by cause, and what would help the largest group",
     )
     out.add_argument("--decisions", type=path_value, metavar="FILE", help="write one line of JSON for each attempt")
     add_report_flags(out)
@@ -370,7 +370,12 @@ def _run(
     wall_s = time.perf_counter() - began
     if progress is not None:
         progress.clear()
-    summary = simulation.summary(wall_s, at_rest=at_rest, why=options.explain)
+    summary = simulation.summary(wall_s, at_rest=at_rest)
+    if options.explain:
+        from kschedd.causes.pending import pending_causes
+        from kschedd.methods import cluster_methods
+
+        summary = attrs.evolve(summary, why=pending_causes(simulation, cluster_methods, 1))
     observed.write("Simulation", _facts(summary))
     return summary
 

@@ -69,21 +69,6 @@ class Reserved:
 
 
 @attrs.frozen
-class Command:
-    command: str
-    input: Annotated[str, "what the command reads by `-f -`"]
-
-
-@attrs.frozen
-class Suggestion:
-    sentence: Annotated[str, 'completes "it would fit if"']
-    nodes: Annotated[list[NodeName], "those that need it; it was tried on the first"]
-    commands: Annotated[list[Command], "what does it; none where a pod that is not there yet would have to change"]
-    placed_on: Annotated[str, "the node that the pod got when it was tried"]
-    displaced: Annotated[list[PodKey], "pods that are gone then: removed by the change itself, or by preemption"]
-
-
-@attrs.frozen
 class PreemptionCandidate:
     node: str
     victims: list[PodKey]
@@ -145,7 +130,7 @@ class Took:
 
 @attrs.define(kw_only=True)
 class Explanation:
-    """Why a pod is where it is, or nowhere, and what would have to change for it to fit."""
+    """Why a pod is where it is, or nowhere."""
 
     pod: str
     node: Annotated[str | None, "the node it has, or null"]
@@ -166,9 +151,6 @@ class Explanation:
     nominated: Annotated[str | None, "the node it has been promised by preemption, tried before all others"]
     message: Annotated[str, "as in the PodScheduled condition; empty if it fits somewhere"]
     preemption: Annotated[PreemptionAnswer | None, "pods of lower priority would make way"]
-    would_fit_if: Annotated[list[Sentence], "the least change first; each was tried on the fork, and placed the pod"]
-    suggestions: Annotated[list[Suggestion], "the same, with what does it and what came of it"]
-    untried: Annotated[list[Sentence], "what nothing here can carry out"]
     search: SearchAnswer
     took_us: list[Took]
     notes: Annotated[list[Sentence], "how to read all this"]
@@ -187,17 +169,9 @@ class MemberAnswer:
     message: str
 
 
-@attrs.frozen
-class GroupSuggestion:
-    sentence: str
-    commands: list[Command]
-    placed: Mapping[PodKey, NodeName]
-    displaced: list[PodKey]
-
-
 @attrs.frozen(kw_only=True)
 class GroupExplanation:
-    """What the next cycle of a PodGroup would come to, pod by pod, and what would have it placed."""
+    """The outcome of a PodGroup's next cycle, pod by pod."""
 
     pod_group: str
     exists: bool
@@ -208,5 +182,3 @@ class GroupExplanation:
     fits: Annotated[bool, "what its next cycle would come to"]
     message: str
     members: Annotated[Sequence[MemberAnswer], "in the order of the cycle"]
-    would_fit_if: list[Sentence]
-    suggestions: Annotated[list[GroupSuggestion], "each was tried, with the whole group"]

@@ -26,7 +26,7 @@ def told(pod: Pod, nodes: Sequence[Node], message: str, *, gated: bool, version:
     if condition is None:
         return None
     gated_there = condition.reason == "SchedulingGated"
-    same = gated if gated_there else not gated and _of_nodes(condition.message) == _of_nodes(message)
+    same = gated if gated_there else not gated and of_nodes(condition.message) == of_nodes(message)
     why = [] if same else list(_why(condition, nodes, message, pod.scheduler_name, version))
     since, dumped = _stamp(condition.since), _stamp(condition.dumped)
     return Dumped(condition.reason, condition.message, since, dumped, same, why)
@@ -63,7 +63,7 @@ def _why(
     )
 
 
-def _of_nodes(message: str) -> str:
+def of_nodes(message: str) -> str:
     """The message without what it says of preemption."""
     return _PREEMPTION.sub("", message).rstrip(". ")
 

@@ -1,4 +1,4 @@
-"""Why a pod is where it is, why it is nowhere, and what would have to change for it to fit.
+"""Why a pod is where it is, or why it is nowhere. What would help is the business of `kschedd.causes`.
 
 `explain` looks at every node with every plugin of the pod's profile as things stand now, and gives one
 `Explanation`. A pod that has a node already is judged as if it were not there; that does not undo what it took to get
@@ -30,7 +30,6 @@ from kschedd.explain.answers import (
     Score,
     SearchAnswer,
     Skipped,
-    Suggestion,
     Took,
     VerdictAnswer,
 )
@@ -38,13 +37,9 @@ from kschedd.explain.extenders import ExtendersAsked
 from kschedd.explain.fork import Fork, fork_for, scheduler_on
 from kschedd.explain.judging import NodeVerdict, judge
 from kschedd.explain.past import Past
-from kschedd.explain.remedies import Proposal, proposals
-from kschedd.explain.suggestions import missing_node, suggestions
-from kschedd.explain.trial import TrialResult
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE
 from kschedd.framework.postfilter import Preemption
-from kschedd.framework.remedies import RemedyContext, joined
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
 from kschedd.scheduling.attempt.node_search import nodes_to_find
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
@@ -78,12 +73,9 @@ def explain(
     *,
     recorded: DecisionAnswer | None = None,
     clock: Callable[[], float] | None = None,
-    suggesting: bool = True,
 ) -> Explanation:
-    """See the module. `recorded` is what is known of the attempt that placed it; `clock` (seconds) times each step.
-
-    Without `suggesting` nothing is tried: the verdicts alone."""
-    return finish(begin(machine, pod, nominated), recorded=recorded, clock=clock, suggesting=suggesting)
+    """See the module. `recorded` is what is known of the attempt that placed it; `clock` (seconds) times each step."""
+    return finish(begin(machine, pod, nominated), recorded=recorded, clock=clock)
 
 
 def begin(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
@@ -120,9 +112,6 @@ def no_longer_kept(record: AttemptRecord, decision: DecisionAnswer, why: str) ->
         nominated=record.nominated_node or None,
         message=record.message,
         preemption=None,
-        would_fit_if=[],
-        suggestions=[],
-        untried=[],
         search=SearchAnswer(0, record.feasible, 0),
         took_us=[],
         notes=[f"the state of the time of attempt {record.attempt} is not kept any more: {why}"],
@@ -136,15 +125,13 @@ def finish(
     *,
     recorded: DecisionAnswer | None = None,
     clock: Callable[[], float] | None = None,
-    node: str = "",
-    suggesting: bool = True,
 ) -> Explanation:
-    """The explanation; the fork is used up. `node`: suggested is what would have that node pass."""
+    """The explanation; the fork is used up."""
     pod, was_there = fork.pod, fork.known is not None and fork.past is None
     scheduler = scheduler_on(fork)
     nodes = [one for one in fork.cluster.table.nodes if one is not None]
     known = pod.node_name in fork.cluster.table.row_of
-    found = _Explaining(scheduler, fork, clock, node, suggesting).run()
+    found = _Explaining(scheduler, fork, clock).run()
     found.pod, found.node, found.node_exists = pod.key, pod.node_name or None, known if pod.node_name else None
     found.as_if_absent, found.profile = was_there, pod.scheduler_name
     if was_there:
@@ -153,8 +140,6 @@ def finish(
         if pod.pod_spec.resource_claims or pod.pod_spec.volumes:
             found.notes.insert(1, "its volumes and resource claims stay as they are, so they may bind it to this node")
     if pod.node_name and not known:
-        found.suggestions = missing_node(scheduler, fork.judged, pod.node_name)
-        found.would_fit_if, found.untried = [each.sentence for each in found.suggestions], []
         found.notes.insert(
             0,
             f"spec.nodeName of {pod.key} names {pod.node_name}, and there is no such node: nothing runs the pod, and "
@@ -204,17 +189,12 @@ _WITHOUT_PODS: Final = (
 class _Explaining:
     """One explanation in the making, on a scheduler of its own."""
 
-    def __init__(
-        self, scheduler: Scheduler, fork: Fork, clock: Callable[[], float] | None, node: str, suggesting: bool
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, fork: Fork, clock: Callable[[], float] | None) -> None:
         self._scheduler = scheduler
         self._profile = scheduler.profile
         self._table = scheduler.cluster.table
         self._pod = fork.judged
         self._nominated = fork.nominated
-        self._stored = fork.stored
-        self._node = node
-        self._suggesting = suggesting
         self._clock = clock
         self._since = 0.0
         self._took: list[Took] = []
@@ -263,12 +243,6 @@ class _Explaining:
             else {names[row]: total for row, total in zip(feasible.tolist(), scores.total.tolist(), strict=True)}
         )
         told = self._told(verdicts)
-        # Last: each trial has the fork to itself, and leaves rows in another order.
-        preemption = _preemption(outcome)
-        found: list[Suggestion] = []
-        untried: list[str] = []
-        if self._suggesting:
-            found, untried = self._suggestions(state, gated, pre_filtered.status, verdicts, len(feasible), preemption)
         return Explanation(
             pod=self._pod.key,
             node=None,
@@ -288,10 +262,7 @@ class _Explaining:
             ties=ties,
             nominated=self._pod.nominated_node_name or None,
             message=message,
-            preemption=preemption,
-            would_fit_if=[each.sentence for each in found],
-            suggestions=found,
-            untried=untried,
+            preemption=_preemption(outcome),
             search=SearchAnswer(self._table.node_count, len(feasible), enough),
             took_us=self._took,
             notes=self._notes,
@@ -435,41 +406,6 @@ class _Explaining:
                 found[score.name] = dict.fromkeys(names, parts[0])
             else:
                 found[score.name] = dict(zip(names, parts, strict=True))
-        return found
-
-    def _suggestions(
-        self,
-        state: CycleState,
-        gated: Status | None,
-        status: Status | None,
-        verdicts: list[NodeVerdict],
-        feasible: int,
-        preemption: PreemptionAnswer | None,
-    ) -> tuple[list[Suggestion], list[str]]:
-        context = RemedyContext(self._scheduler.cluster, state, self._pod)
-        if self._node:
-            return self._suggestions_for_node(context, gated, status, verdicts)
-        proposed = proposals(self._profile.plugins, context, gated, status, verdicts, fits=feasible > 0)
-        if gated is None and preemption is not None and preemption.victims:
-            node, victims = preemption.node, preemption.victims
-            text = f"{joined(victims)} had made way on {node}, as preemption will ask for"
-            proposed.insert(0, Proposal(text, (node,), (), TrialResult(node, tuple(victims))))
-        self._begin()
-        found = suggestions(self._scheduler, self._pod, self._nominated, proposed, stored=self._stored)
-        self._tick("Trials", "")
-        return found
-
-    def _suggestions_for_node(
-        self, context: RemedyContext, gated: Status | None, status: Status | None, verdicts: list[NodeVerdict]
-    ) -> tuple[list[Suggestion], list[str]]:
-        mine = [verdict for verdict in verdicts if self._table.names[verdict.row] == self._node]
-        fits = bool(mine) and not mine[0].rejections
-        proposed = proposals(self._profile.plugins, context, gated, status, mine, fits=fits)
-        self._begin()
-        found = suggestions(
-            self._scheduler, self._pod, self._nominated, proposed if mine else [], stored=self._stored, node=self._node
-        )
-        self._tick("Trials", "")
         return found
 
 

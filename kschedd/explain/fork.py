@@ -43,7 +43,6 @@ class Fork:
     registry: Registry
     start: int  # the row where the next search begins
     nominated: Nominated
-    stored: bool  # whether the API server has the pod: otherwise it is one of a manifest
     permit_plugins: tuple[str, ...] = ()
     past: Past | None = None  # the attempt whose cluster it is to be, instead of the present one
     observed: int = 0  # the version of the store up to which the cluster has seen all writes
@@ -66,12 +65,10 @@ def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork
     # Plugins that look up the stored pod of this name meet this one, stored or not.
     handle.current_pod = lambda key: judged if key == judged.key or real is None else real(key)
     known = cluster.pod(pod.uid) if pod.uid else None
-    held = None if real is None else real(pod.key)
-    stored = real is None or known is not None or (held is not None and held.uid == pod.uid)
     start = machine.schedulers[pod.scheduler_name].start.index
     waiting = machine.waiting.pods.get(pod.uid) if pod.uid else None
     plugins = () if waiting is None or waiting.decided else tuple(waiting.pending)
-    return Fork(pod, judged, known, cluster, handle, machine.config, machine.registry, start, promised, stored, plugins)
+    return Fork(pod, judged, known, cluster, handle, machine.config, machine.registry, start, promised, plugins)
 
 
 def scheduler_on(fork: Fork) -> Scheduler:

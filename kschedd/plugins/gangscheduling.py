@@ -10,7 +10,6 @@ Source: Kubernetes v1.36.3 and v1.37.2, plugins/gangscheduling/gangscheduling.go
 Units: seconds.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Self
 
@@ -31,7 +30,6 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Code, Status, error, unresolvable, unschedulable
 
 PERMIT_TIMEOUT_S: Final = 300.0
@@ -105,17 +103,6 @@ class GangScheduling:
         if self._counts:
             registered.append(on(CustomResource(KIND), ActionType.UPDATE, _after_smaller_group, by_signature=True))
         return registered
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        key = context.pod.pod_group
-        group = self._groups.object(key)
-        if group is None:
-            missing = re.fullmatch(
-                r'waiting for pods\'s pod group "(.*)" to appear in scheduling queue', status.message
-            )
-            return [] if missing is None else [Remedy(f"the PodGroup {missing[1]} were created", 1)]
-        lacks = min_count(group) - len(self._groups.pods(key))
-        return [Remedy(f"PodGroup {group.name} had {lacks} more pods", 1)] if lacks > 0 else []
 
 
 def _after_pod(pod: Pod, old: Any, new: Any) -> QueueingHint:

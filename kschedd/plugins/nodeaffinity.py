@@ -5,8 +5,8 @@ Codes: 1, the pod's own selector or affinity; 2, the configuration's addedAffini
 Shapes: one weight (int64) a row; weights of matching preferred terms are summed.
 """
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Final, Self
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any, ClassVar, Self
 
 import attrs
 import numpy as np
@@ -14,22 +14,16 @@ import numpy as np
 from kschedd.api.node_fit import node_matches
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selectors import (
-    DOES_NOT_EXIST,
-    EXISTS,
-    GT,
     IN,
-    LT,
     NODE_NAME,
     NodeSelector,
     NodeSelectorTerm,
-    Requirement,
     SelectorError,
     parse_node_selector,
     parse_preferred_terms,
 )
 from kschedd.cache.nodematch import matching_rows
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.framework.changes import Change, label_node, wanted_value
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -44,7 +38,6 @@ from kschedd.framework.fast_path import PRE_POINTS
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.normalize import default_normalize
-from kschedd.framework.remedies import Remedy, RemedyContext, by_pattern
 from kschedd.framework.status import SKIP, Status, error, unresolvable
 from kschedd.plugins.nodeaffinity_args import NodeAffinityArgs
 
@@ -158,66 +151,3 @@ class NodeAffinity:
         if not node_matches(pod.pod_spec, new):
             return QUEUE_SKIP
         return QUEUE if old is None or not node_matches(pod.pod_spec, old) else QUEUE_SKIP
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        if row is None:
-            return by_pattern(status, _BEFORE_FILTER)
-        if "node(s) didn't match scheduler-enforced node affinity" in status.reasons:
-            return [Remedy(f"{context.name(row)} met the node affinity that the configuration adds", 4)]
-        labels, node = context.labels(row), context.name(row)
-        spec = context.pod.pod_spec
-        changes = [
-            Remedy(f"{node} had the label {key}={value}", 1, (label_node(node, key, value),))
-            for key, value in spec.node_selector.items()
-            if labels.get(key) != value
-        ]
-        required = spec.required_node_affinity
-        try:
-            if required is None or required.matches(labels, node):
-                return changes
-        except SelectorError as unreadable:
-            return [*changes, Remedy(f"its node affinity could be read ({unreadable})", 4)]
-        terms = [_term(term, context, row) for term in required.terms]
-        if not terms:
-            return [*changes, Remedy("its node affinity had a term that some node can meet", 4)]
-        return changes + min(terms, key=lambda term: sum(change.cost for change in term))
-
-
-_BEFORE_FILTER: Final = (
-    ("pod affinity terms conflict", "the node names its affinity asks for did not exclude each other"),
-)
-
-
-def _term(term: NodeSelectorTerm, context: RemedyContext, row: int) -> list[Remedy]:
-    labels, node = context.labels(row), context.name(row)
-    if term.problems:
-        return [Remedy(f"its node affinity could be read ({term.problems[0]})", 4)]
-    changes = [
-        Remedy(f"{node} {_requirement(requirement)}", 1, _relabelled(node, requirement, labels))
-        for requirement in term.match_expressions
-        if not requirement.matches(labels)
-    ]
-    if not all(field.matches(node) for field in term.match_fields):
-        changes.append(Remedy(f"its node affinity allowed the name {node}", 8))
-    return changes
-
-
-def _relabelled(node: str, requirement: Requirement, labels: Mapping[str, str]) -> tuple[Change, ...]:
-    known, value = wanted_value(requirement, labels.get(requirement.key))
-    return (label_node(node, requirement.key, value),) if known else ()
-
-
-def _requirement(requirement: Requirement) -> str:
-    key, values = requirement.key, requirement.values
-    match requirement.operator:
-        case operator if operator == IN:
-            wanted = " or ".join(f"{key}={value}" for value in values[:4])
-            return f"had the label {wanted}" + (" or another of its values" if len(values) > 4 else "")
-        case operator if operator == EXISTS:
-            return f"had a label {key}"
-        case operator if operator == DOES_NOT_EXIST:
-            return f"had no label {key}"
-        case operator if operator in (GT, LT):
-            return f"had a label {key} {'above' if operator == GT else 'below'} {values[0]}"
-        case _:
-            return f"had another label than {' and '.join(f'{key}={value}' for value in values)}"

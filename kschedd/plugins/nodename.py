@@ -18,7 +18,6 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PreFilterResult
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 
@@ -53,6 +52,3 @@ class NodeName:
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         return [on(EventResource.NODE, ActionType.ADD)]
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        return [Remedy("the pod's spec.nodeName named another node", 8)]

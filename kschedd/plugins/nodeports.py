@@ -13,7 +13,6 @@ import numpy as np
 from kschedd.api.node_fit import ports_conflict
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.framework.changes import delete_pods
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -26,7 +25,6 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.fast_path import PRE_POINTS
 from kschedd.framework.handle import Handle
-from kschedd.framework.remedies import Remedy, RemedyContext, joined
 from kschedd.framework.status import SKIP, Status, unschedulable
 
 
@@ -71,15 +69,3 @@ class NodePorts:
             return QUEUE_SKIP
         freed = set(old.pod_spec.host_ports)
         return QUEUE if ports_conflict(pod.pod_spec.host_ports, freed) else QUEUE_SKIP
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        changes = []
-        for wanted in () if row is None else context.pod.pod_spec.host_ports:
-            assert row is not None, "of one node"
-            there = context.table.pods[row]
-            holders = [other for other in there if ports_conflict((wanted,), set(other.pod_spec.host_ports))]
-            if holders:
-                port = f"port {wanted[2]}/{wanted[1]}"
-                text = f"{port} of {context.name(row)} were not taken by {joined([other.key for other in holders])}"
-                changes.append(Remedy(text, 1, delete_pods(holders)))
-        return changes

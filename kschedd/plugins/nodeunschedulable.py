@@ -12,7 +12,6 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_SCHEDULE, Taint
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.framework.changes import uncordon
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -24,7 +23,6 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 _CORDONED = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
@@ -75,9 +73,3 @@ class NodeUnschedulable:
         if new is not None and new.uid == pod.uid and _tolerates(new):
             return QUEUE
         return QUEUE_SKIP
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        if row is None:
-            return []
-        name = context.name(row)
-        return [Remedy(f"{name} were not cordoned", 1, (uncordon(name),))]

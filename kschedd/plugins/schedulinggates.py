@@ -3,13 +3,11 @@
 Source: Kubernetes v1.34, plugins/schedulinggates/scheduling_gates.go.
 """
 
-import re
 from typing import Any, ClassVar, Self
 
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.framework.changes import ungate
 from kschedd.framework.events import (
     QUEUE,
     QUEUE_SKIP,
@@ -20,7 +18,6 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 
@@ -44,10 +41,3 @@ class SchedulingGates:
 
     def _after_gates_gone(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         return QUEUE if new is not None and new.uid == pod.uid else QUEUE_SKIP
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        gates = re.fullmatch(r"waiting for scheduling gates: \[(.*)\]", status.message)
-        if gates is None:
-            return []
-        text = f"the scheduling gates {', '.join(gates[1].split())} were taken away"
-        return [Remedy(text, 1, (ungate(context.pod),))]

@@ -11,7 +11,7 @@ Shapes: one verdict and one score (int64) for each taint set of the table.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Self
 
 import attrs
 import numpy as np
@@ -21,7 +21,6 @@ from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHED
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.cache.versions import TAINT_SETS
-from kschedd.framework.changes import recover, tolerate, uncordon
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -35,7 +34,6 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.normalize import default_normalize
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 _MOST_SHAPES = 1024
@@ -162,37 +160,3 @@ class TaintToleration:
 
     def _after_toleration(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         return QUEUE if new is not None and new.uid == pod.uid else QUEUE_SKIP
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        if row is None:
-            return []
-        tolerations = context.pod.pod_spec.tolerations
-        taints = [
-            taint
-            for taint in context.table.taint_sets[int(context.table.taints[row])]
-            if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any(t.tolerates(taint) for t in tolerations)
-        ]
-        return [_without(context, row, taint) for taint in taints]
-
-
-_CONDITIONS: Final = {
-    "node.kubernetes.io/not-ready": ("{} were ready", "node start {}"),
-    "node.kubernetes.io/unreachable": ("{} could be reached", "node start {}"),
-    "node.kubernetes.io/memory-pressure": ("{} had no memory pressure", "node pressure {} memory off"),
-    "node.kubernetes.io/disk-pressure": ("{} had no disk pressure", "node pressure {} disk off"),
-    "node.kubernetes.io/pid-pressure": ("{} had no shortage of process ids", "node pressure {} pid off"),
-    "node.kubernetes.io/network-unavailable": ("{} had a network", ""),
-}
-
-
-def _without(context: RemedyContext, row: int, taint: Taint) -> Remedy:
-    """The remedy for a taint: a condition taint goes with its node condition; any other must be tolerated."""
-    name = context.name(row)
-    if taint.key == "node.kubernetes.io/unschedulable" and context.table.unschedulable[row]:
-        return Remedy(f"{name} were not cordoned", 1, (uncordon(name),))
-    condition, command = _CONDITIONS.get(taint.key, ("", ""))
-    if condition:
-        changes = (recover(name, command.format(name), taint),) if command else ()
-        return Remedy(condition.format(name), 1, changes)
-    text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-    return Remedy(f"the pod tolerated {text}", 1, (tolerate(context.pod, taint),))

@@ -10,13 +10,13 @@ from typing import Final
 
 import numpy as np
 
-from kschedd.answers import plain
 from kschedd.api.amounts import amount
 from kschedd.api.nodes import ZONE_LABEL
 from kschedd.api.pods import Pod
-from kschedd.explain.explain import explain
-from kschedd.printing.reports.explaining import explanation
-from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.api.schemas.kinds import lookup
+from kschedd.causes.answers import ObjectNamed, PendingGroup
+from kschedd.causes.pending import pending_causes
+from kschedd.clusters.virtual import MethodsOf
 from kschedd.report.axis import Floats
 from kschedd.report.collector import (
     ATTEMPTS,
@@ -31,6 +31,7 @@ from kschedd.report.collector import (
 )
 from kschedd.report.decisions import Decision
 from kschedd.report.model import (
+    CauseGroup,
     Checked,
     ColumnFacts,
     Columns,
@@ -45,7 +46,7 @@ from kschedd.report.model import (
     Spread,
     ZoneUse,
 )
-from kschedd.simulation.why_pending import pending_pods
+from kschedd.simulation.pending import pending_pods
 
 MOST_ROWS: Final = 200
 MOST_BANDS: Final = 9
@@ -62,18 +63,20 @@ def report_of(
     title: str,
     facts: Sequence[tuple[str, str]],
     *,
+    methods: MethodsOf,
     checked: Checked | None = None,
     virtual: bool = True,
     notes: Sequence[str] = (),
 ) -> Report:
-    """The run's report; the engine is at rest, or wherever it was stopped."""
+    """The run's report; the engine is at rest, or wherever it was stopped. `methods`: those of a fork."""
     collected.idle()
-    return _Aggregation(collected, virtual).report(title, facts, checked, notes)
+    return _Aggregation(collected, virtual, methods).report(title, facts, checked, notes)
 
 
 class _Aggregation:
-    def __init__(self, collected: ReportCollector, virtual: bool) -> None:
+    def __init__(self, collected: ReportCollector, virtual: bool, methods: MethodsOf) -> None:
         self._got = collected
+        self._methods = methods
         self._table = collected.engine.machine.cluster.table
         # A run in which no time passed has one column, which shows what it came to.
         until = max(collected.now_s, 1.0)
@@ -98,6 +101,7 @@ class _Aggregation:
         groups, members, in_row = self._groups()
         decisions = self._decisions()
         pending = self._pending()
+        causes = pending_causes(self._got.engine, self._methods, MOST_EXPLAINED)
         by_column = self._by_column()
         zones = self._zones()
         return Report(
@@ -109,7 +113,8 @@ class _Aggregation:
             in_row,
             self._maps(members),
             pending,
-            self._explained(),
+            [] if causes is None else list(map(_cause_group, causes.groups)),
+            [] if causes is None else [Explained(_named(each), text) for each, text in causes.texts],
             self._scores(members),
             zones,
             self._spread([zone.name for zone in zones]),
@@ -260,17 +265,6 @@ class _Aggregation:
             None if reason.example is None else reason.example.number,
         )
 
-    def _explained(self) -> list[Explained]:
-        """Of the pod of each kind of reason that has been pending for the longest time."""
-        engine = self._got.engine
-        found: dict[str, Explained] = {}
-        for pod in self._waiting:
-            reason = self._got.reason_of(pod.uid)
-            if reason and reason not in found and len(found) < MOST_EXPLAINED:
-                told = explain(engine.machine, pod, engine.driver.nominator.by_node())
-                found[reason] = Explained(pod.key, explanation(plain(told), TerminalStyle()))
-        return list(found.values())
-
     def _zones(self) -> list[ZoneUse]:
         got, table = self._got, self._table
         if not got.zones:
@@ -342,6 +336,14 @@ class _Aggregation:
             )
             for column in range(self.columns.count)
         ]
+
+
+def _cause_group(group: PendingGroup) -> CauseGroup:
+    return CauseGroup(group.code, group.message, group.count, tuple(map(_named, group.workloads)))
+
+
+def _named(obj: ObjectNamed) -> str:
+    return f"{lookup(obj.kind).singular}/{obj.namespace}/{obj.name}" if obj.namespace else f"{obj.kind}/{obj.name}"
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

@@ -23,7 +23,7 @@ from kschedd.report.decisions import funnel_of
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.records import AttemptRecord, PodPreempted
 from kschedd.simulation.engine import Engine
-from kschedd.simulation.why_pending import pending_pods
+from kschedd.simulation.pending import pending_pods
 from kschedd.store.objects.log import DELETED, WatchEvent
 
 _MOST_TRIED: Final = 10

@@ -85,10 +85,20 @@ class PendingBand:
 
 
 @attrs.frozen
-class Explained:
-    """Why a pod that is pending at the end is, as `explain` says it."""
+class CauseGroup:
+    """Pods that are pending at the end for one cause."""
 
-    pod: str
+    code: str
+    cause: str
+    pods: int
+    workloads: tuple[str, ...]
+
+
+@attrs.frozen
+class Explained:
+    """What is wrong with a workload, and what would help, as `explain` says it."""
+
+    workload: str
     text: str
 
 
@@ -131,6 +141,7 @@ class Report:
     nodes_in_row: int
     maps: Sequence[HeatMap]
     pending: Sequence[PendingBand]
+    causes: Sequence[CauseGroup]
     explained: Sequence[Explained]
     scores: ScoreMap | None
     zones: Sequence[ZoneUse]

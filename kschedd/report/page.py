@@ -177,10 +177,17 @@ def _pending(report: Report) -> Iterator[Child]:
     ]
     heads = ("reason", "at the end", f"pods {TIMES} time", "failed attempts", "such as")
     yield table("", heads, rows, numbers=(1, 2, 3))
+    if report.causes:
+        shown = report.causes[:_MOST_LINES]
+        groups = [
+            (f"{each.pods:,}", each.code, each.cause, ", ".join(each.workloads[:2]) + " …" * (len(each.workloads) > 2))
+            for each in shown
+        ]
+        yield table("Pending at the end, by cause", ("pods", "code", "cause", "workloads"), groups, numbers=(0,))
     for told in report.explained:
         yield el(
             "details",
-            el("summary", "Why ", el("b", told.pod), " is pending at the end, and what would help"),
+            el("summary", "What is wrong with ", el("b", told.workload), ", and what would help"),
             el("pre", told.text, tabindex="0"),
         )
 

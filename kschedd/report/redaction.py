@@ -84,6 +84,8 @@ _FIELDS: Final[Mapping[str, str | tuple[str, ...]]] = {
     "NodeAtEnd.name": "name",
     "PendingBand.reason": "said",
     "PendingBand.pods": "name",
+    "CauseGroup.cause": "said",
+    "CauseGroup.workloads": "name",
     "ZoneUse.name": "name",
     "Spread.workload": "workload",
     "Decision.pod": "name",

@@ -10,14 +10,18 @@ the counts are lowered one after the other, by bisection each, in several orders
 node of it can be left out, but another mixture may be cheaper still.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import permutations
+from math import ceil
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
+from kschedd.api.quantity import format_milli, milli_value, value
 from kschedd.errors import KscheddError
 from kschedd.framework.status import error
 from kschedd.queue.entry import QueuedPod
@@ -31,6 +35,8 @@ from kschedd.simulation.engine import Engine
 MOST_NODES: Final = 4_096
 _REST_S: Final = 3_600.0
 _ORDERS: Final = 6
+_USUAL: Final = ("cpu", "memory", "ephemeral-storage")
+_FACTORS: Final = tuple(Fraction(2) ** power for power in range(-4, 5))  # of the requests of alternatives
 _TRIED: Final = error("this was a trial")
 
 
@@ -103,6 +109,45 @@ def fit_count(
         machine.waiting.pods.pop(assumed.pod.uid, None)
         machine.undo(assumed, _TRIED, now)
     return FitCount(sets, why, nodes, lacking)
+
+
+@attrs.frozen(eq=False)
+class ScaledPod:
+    """A pod with all of its requests multiplied. `amount`: then of the resource that it is sized by."""
+
+    pod: Pod
+    amount: int
+
+
+def sized_by(pod: Pod) -> str:
+    """The resource by which people size such a pod: an extended one, else cpu or memory; "" if it requests none."""
+    asked = [name for name, number in pod.requests.items() if number]
+    return next((name for name in asked if name not in _USUAL), next((name for name in _USUAL if name in asked), ""))
+
+
+def scaled(pod: Pod, largest: int) -> Iterator[ScaledPod]:
+    """The pod halved and doubled several times, up to `largest` of the resource that it is sized by, smallest first."""
+    resource = sized_by(pod)
+    if not resource:
+        return
+    own = pod.requests[resource]
+    for factor in _FACTORS:
+        number = own * factor
+        if number.denominator == 1 and 0 < number <= largest and factor != 1:
+            raw = copy.deepcopy(dict(pod.raw))
+            spec = raw["spec"]
+            for holder in (spec, *(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+                for amounts in (holder.get("resources") or {}).values():
+                    if isinstance(amounts, dict):
+                        amounts.update({name: _multiplied(name, text, factor) for name, text in amounts.items()})
+            yield ScaledPod(Pod.from_raw(raw), int(number))
+
+
+def _multiplied(resource: str, text: Any, factor: Fraction) -> str:
+    """Cpu in millicores, others in whole units, rounded up."""
+    if resource == "cpu":
+        return format_milli(ceil(milli_value(text) * factor))
+    return str(ceil(value(text) * factor))
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------

@@ -189,13 +189,7 @@ class Simulation(Engine):
     def _waiting(self) -> int:
         return sum(self.queue.counts().values())
 
-    def summary(self, wall_s: float, *, at_rest: bool = True, why: bool = False) -> Summary:
-        """`why`: with the explanation of the first pod that is pending, which takes further runs."""
-        explained = None
-        if why:
-            from kschedd.simulation.why_pending import why_pending  # and all of `explain`, for those who ask
-
-            explained = why_pending(self)
+    def summary(self, wall_s: float, *, at_rest: bool = True) -> Summary:
         placements = {
             pod.key: pod.node_name for pod in self.store.list("Pod") if isinstance(pod, Pod) and pod.node_name
         }
@@ -214,7 +208,6 @@ class Simulation(Engine):
             warnings=[*map(str, self.config.warnings), *self.applied.warnings],
             at_rest=at_rest,
             audit=None if self.auditor is None else Audit.of(self.auditor),
-            why=explained,
         )
 
     def _pending(self) -> list[Pending]:

@@ -7,7 +7,7 @@ Units: shares are 0 to 1; seconds are virtual unless the name says `wall`.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import attrs
 import numpy as np
@@ -18,7 +18,6 @@ from kschedd.cache.table import NodeTable
 if TYPE_CHECKING:
     from kschedd.explain.audit import Auditor, MissedWakeUp
     from kschedd.queue.requeue_stats import RequeueStats
-    from kschedd.simulation.why_pending import WhyPending
 
 _MOST_PENDING: Final = 20
 _MOST_PLACED: Final = 60
@@ -174,6 +173,14 @@ class Audit:
             yield from columns([("WOKEN BY", "EVENT", "HELPED", "IN VAIN"), *cells])
 
 
+class WhyPending(Protocol):
+    """The causes of pending pods, which are diagnosed above this room."""
+
+    def text(self) -> str: ...
+
+    def as_json(self) -> dict[str, Any]: ...
+
+
 @attrs.frozen
 class Summary:
     seed: int
@@ -190,7 +197,7 @@ class Summary:
     warnings: Sequence[str] = ()
     at_rest: bool = True
     audit: Audit | None = None
-    why: "WhyPending | None" = None
+    why: WhyPending | None = None
 
     @property
     def decisions_per_second(self) -> float:
@@ -226,7 +233,7 @@ class Summary:
     def text(self) -> str:
         lines = [*self._lines()]
         if self.why is not None:
-            lines += ["", "The first pod that stays pending:", "", self.why.text()]
+            lines += ["", self.why.text()]
         return "\n".join(lines)
 
     def _lines(self) -> Iterator[str]:

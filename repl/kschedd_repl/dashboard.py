@@ -165,13 +165,13 @@ class Dashboard:
                 width = max((len(key) for key, _ in pods), default=0)
                 return [f"{key:<{width}}  {phase}" for key, phase in pods] or ["no pods"], [key for key, _ in pods]
             case ("pending", _):
-                queue = (await client.call("queue.list", limit=_MOST_ROWS))["pods"]
-                width = max((len(pod["key"]) for pod in queue), default=0)
-                lines = [f"{pod['key']:<{width}}  {pod['place']:<13}  {pod['message']}" for pod in queue]
-                return lines or ["no pod waits for a node"], [pod["key"] for pod in queue]
+                groups = (await client.call("causes.pending"))[:_MOST_ROWS]
+                lines = [f"{each['count']:>6}  {_first_of(each)}  {each['code']}: {each['message']}" for each in groups]
+                return lines or ["no pod waits for a node"], [_first_of(each) for each in groups]
             case ("pod" | "explain" as what, key):
                 namespace, _, name = key.partition("/")
-                words = ["describe", "pod", name] if what == "pod" else ["explain", name]
+                described = ["describe", name] if "/" in name else ["describe", "pod", name]
+                words = described if what == "pod" else ["explain", name]
                 return await self._of_verb([*words, "-n", namespace]), []
             case ("describe", name):
                 return await self._of_verb(["describe", "node", name]), []
@@ -225,7 +225,7 @@ class Dashboard:
         keys.add("e")(self._explain)
         keys.add("d")(self._describe)
         keys.add("r")(self._resource)
-        keys.add("u")(lambda event: self._push("pending", "", "pods without a node"))
+        keys.add("u")(lambda event: self._push("pending", "", "pods without a node, by cause"))
         keys.add("?")(lambda event: self._push("help", "", "keys"))
         for key in ("q", "escape"):
             keys.add(key)(self._back)
@@ -318,6 +318,13 @@ def _with_content(
     source: tuple[str, str], lines: Sequence[str], keys: Sequence[str], view: DashboardView
 ) -> DashboardView:
     return view.with_content(source, lines, keys)
+
+
+def _first_of(group: Mapping[str, Any]) -> str:
+    """The first workload of a group of pending pods: `default/web` is a pod, `default/deployment/web` is not."""
+    first = group["workloads"][0]
+    kind = "" if first["kind"] == "Pod" else f"{first['kind'].lower()}/"
+    return f"{first['namespace'] or 'default'}/{kind}{first['name']}"
 
 
 def _key(pod: Mapping[str, Any]) -> str:

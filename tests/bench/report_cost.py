@@ -14,6 +14,7 @@ from typing import Any
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.library.objects import node, pod
+from kschedd.methods import cluster_methods
 from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector
 from kschedd.report.page import page
@@ -31,7 +32,7 @@ def main() -> None:
     with_s, collector = _timed(lambda: _run(options, with_report=True))
     assert collector is not None
     more = _peak_mib() - peak
-    page_s, text = _timed(lambda: page(report_of(collector, "A day", [("nodes", f"{options.nodes:,}")])))
+    page_s, text = _timed(lambda: page(report_of(collector, "A day", [], methods=cluster_methods)))
     print(f"without a report {plain_s:8.1f} s")
     print(f"with a report    {with_s:8.1f} s, {more:,.0f} MiB more at the peak of both runs")
     print(f"the page         {page_s:8.1f} s, {len(text.encode()) / 1e6:.2f} MB")

@@ -112,131 +112,11 @@ def test_equal_nodes_are_a_tie_and_nobody_is_chosen() -> None:
     assert engine.store.find("Pod", "default", "web") is None
 
 
-@pytest.mark.parametrize(
-    ("nodes", "wanted", "sentence", "change"),
-    [
-        pytest.param(
-            [node("a", cpu="1500m")],
-            pod("web", "2"),
-            "a had 500m more free cpu",
-            node("a", cpu="2"),
-            id="room",
-        ),
-        pytest.param(
-            [node("a", taints=[TAINT])],
-            pod("web"),
-            "the pod tolerated dedicated=gpu:NoSchedule (a)",
-            node("a"),
-            id="taint",
-        ),
-        pytest.param(
-            [node("a")],
-            pod("web", nodeSelector={"disktype": "ssd"}),
-            "a had the label disktype=ssd",
-            node("a", labels={"disktype": "ssd"}),
-            id="node-selector",
-        ),
-        pytest.param([node("a", unschedulable=True)], pod("web"), "a were not cordoned", node("a"), id="cordon"),
-        pytest.param(
-            [node("a", pods="0")], pod("web"), "a took more than its 0 pods", node("a", pods="1"), id="too-many-pods"
-        ),
-        pytest.param(
-            [node("a", cpu="1", unschedulable=True, taints=[TAINT])],
-            pod("web", "2"),
-            "a were not cordoned, and the pod tolerated dedicated=gpu:NoSchedule, and a had 1 more free cpu",
-            node("a", cpu="2"),
-            id="all-that-one-node-lacks",
-        ),
-    ],
-)
-def test_what_it_would_take_is_said_and_is_true(nodes: list[Any], wanted: Any, sentence: str, change: Any) -> None:
-    engine = cluster(*nodes, wanted)
-    assert explained(engine, "web")["would_fit_if"] == [sentence]
-    engine.store.update(change, with_status=True)
-    engine.run_to_rest()
-    assert engine.store.get("Pod", "default", "web").spec["nodeName"] == "a"
-
-
-@pytest.mark.parametrize(
-    ("expression", "labels", "sentence"),
-    [
-        ({"key": "k", "operator": "In", "values": ["x", "y"]}, {}, "a had the label k=x or k=y"),
-        ({"key": "k", "operator": "NotIn", "values": ["x"]}, {"k": "x"}, "a had another label than k=x"),
-        ({"key": "k", "operator": "Exists"}, {}, "a had a label k"),
-        ({"key": "k", "operator": "DoesNotExist"}, {"k": "x"}, "a had no label k"),
-        ({"key": "k", "operator": "Gt", "values": ["5"]}, {"k": "5"}, "a had a label k above 5"),
-    ],
-)
-def test_affinity_names_the_label_that_is_missing_or_too_many(
-    expression: Any, labels: dict[str, str], sentence: str
-) -> None:
-    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    engine = cluster(node("a", labels=labels), pod("web", affinity=affinity))
-    assert explained(engine, "web")["would_fit_if"] == [sentence]
-
-
-def test_the_least_change_comes_first_and_nodes_that_need_the_same_stand_together() -> None:
-    engine = cluster(
-        node("far", cpu="1", taints=[TAINT]), node("b", taints=[TAINT]), node("c", taints=[TAINT]), pod("web", "2")
-    )
-    assert explained(engine, "web")["would_fit_if"] == [
-        "the pod tolerated dedicated=gpu:NoSchedule (b, c)",
-        "the pod tolerated dedicated=gpu:NoSchedule, and far had 1 more free cpu",
-    ]
-
-
-def test_spreading_says_how_many_pods_stand_in_the_way() -> None:
-    spread = {
-        "maxSkew": 1,
-        "topologyKey": ZONE,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "web"}},
-    }
-    web = {"app": "web"}
-    engine = cluster(
-        node("a", labels={ZONE: "a"}),
-        node("b", labels={ZONE: "b"}, unschedulable=True),
-        pod("one", labels=web, topologySpreadConstraints=[spread]),
-        pod("two", labels=web, topologySpreadConstraints=[spread]),
-    )
-    assert explained(engine, "two")["would_fit_if"] == [
-        "b were not cordoned",
-        f"1 fewer pod it is spread with ran in {ZONE}=a (1 there, 0 where there are fewest) or its maxSkew were 2 (a)",
-    ]
-
-
-def test_affinity_between_pods_names_the_pods() -> None:
-    def near(kind: str, app: str) -> Any:
-        term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": app}}}
-        return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-
-    engine = cluster(
-        node("east", labels={ZONE: "a"}),
-        pod("db", labels={"app": "db"}, affinity=near("podAntiAffinity", "noisy")),
-        pod("loner", affinity=near("podAntiAffinity", "db")),
-        pod("friend", affinity=near("podAffinity", "cache")),
-        pod("noise", labels={"app": "noisy"}),
-    )
-    assert explained(engine, "loner")["would_fit_if"] == [f"default/db did not run in {ZONE}=a (east)"]
-    assert explained(engine, "friend")["would_fit_if"] == [f"a pod with app=cache ran in {ZONE}=a (east)"]
-    assert explained(engine, "noise")["would_fit_if"] == [
-        f"default/db, with anti-affinity to such pods, did not run in {ZONE}=a (east)"
-    ]
-
-
-def test_a_taken_port_names_who_has_it() -> None:
-    wanted = [{"name": "c", "image": "app", "ports": [{"containerPort": 80, "hostPort": 8080}]}]
-    engine = cluster(node("a"), pod("first", containers=wanted), pod("second", containers=wanted))
-    assert explained(engine, "second")["would_fit_if"] == ["port 8080/TCP of a were not taken by default/first"]
-
-
 def test_a_gated_pod_is_judged_as_if_it_were_let_in() -> None:
     engine = cluster(node("a"), pod("web", schedulingGates=[{"name": "example.com/wait"}]))
     found = explained(engine, "web")
     assert found["gated_by"]["plugin"] == "SchedulingGates"
     assert found["chosen"] == "a"
-    assert found["would_fit_if"] == ["the scheduling gates example.com/wait were taken away"]
 
 
 def test_a_missing_claim_rejects_the_pod_before_any_node() -> None:
@@ -244,7 +124,6 @@ def test_a_missing_claim_rejects_the_pod_before_any_node() -> None:
     engine = cluster(node("a"), pod("web", volumes=volumes))
     found = explained(engine, "web")
     assert found["pre_filter"]["plugin"] == "VolumeRestrictions"
-    assert found["would_fit_if"] == ["the PersistentVolumeClaim data existed"]
     assert 'persistentvolumeclaim "data" not found' in found["message"]
 
 
@@ -255,7 +134,6 @@ def test_preemption_is_told_with_its_victims_and_nothing_is_evicted() -> None:
     found = plain(explain(engine.machine, urgent, {}))
     preemption = found["preemption"]
     assert (preemption["node"], preemption["victims"], preemption["decided_by"]) == ("a", ["default/low"], "")
-    assert found["would_fit_if"][0] == "default/low had made way on a, as preemption will ask for"
     assert not engine.store.get("Pod", "default", "low").deleting
 
 
@@ -267,7 +145,6 @@ def test_nominated_pods_that_take_the_room_are_named() -> None:
     assert isinstance(late, Pod)
     found = plain(explain(engine.machine, late, {"a": [promised]}))
     assert by_node(found)["a"]["nominated"] == ["default/promised"]
-    assert "default/promised did not wait for a" in found["would_fit_if"][0]
 
 
 def test_a_placed_pod_is_judged_as_if_it_were_not_there() -> None:

@@ -1,4 +1,4 @@
-"""Explaining a PodGroup: what its next cycle comes to, pod by pod, and changes that were tried with the whole group."""
+"""Explaining a PodGroup: what its next cycle comes to, pod by pod, its causes and remedies."""
 
 import json
 from collections.abc import Sequence
@@ -75,29 +75,37 @@ def test_it_says_which_member_fits_nowhere_and_why() -> None:
     assert (answer["fits"], answer["min_count"], answer["scheduled"]) == (False, 3, 0)
 
 
-def test_every_suggestion_was_tried_with_the_whole_group() -> None:
+def diagnosed(daemon: VirtualDaemon, kind: str = "PodGroup", name: str = "gang") -> Raw:
+    answer: Raw = daemon.call("causes.explain", kind=kind, name=name)
+    return answer
+
+
+def proposed(answer: Raw) -> list[tuple[str, str]]:
+    return [(each["summary"], each["scheduled"]) for each in answer["remedies"]]
+
+
+def test_remedies_are_tried_with_the_whole_group() -> None:
     daemon = cluster(node("n", "2"), group(3), pod("a"), pod("b"), pod("c"))
-    answer = told(daemon)
-    assert answer["would_fit_if"] == [
-        "n had 1 more free cpu",
-        "there was one more node like n",
-        "it needed 2 pods at once",
-    ]
-    larger, another, smaller = answer["suggestions"]
-    assert larger["placed"] == {"default/a": "n", "default/b": "n", "default/c": "n"}
-    assert set(another["placed"].values()) == {"n", "new-1"}
-    assert len(another["placed"]) == 3
-    assert smaller["placed"] == {"default/a": "n", "default/b": "n"}
-    assert [each["command"] for each in smaller["commands"]] == ["delete podgroup gang", "apply -f -"]
-    assert told(daemon) == answer, "nothing of a trial is left"
+    answer = diagnosed(daemon)
+    assert answer["cause"]["code"] == "PodGroupLacksRoom"
+    assert "needs 3 pods at once, and only 2 of its 3 pods fit" in answer["cause"]["message"]
+    assert proposed(answer) == [("add 1 node like n", "3 of 3"), ("minCount 2", "2 of 2")]
+    assert proposed(diagnosed(daemon, "Pod", "a"))[0] == ("add 1 node like n", "1 of 1")
+    assert diagnosed(daemon) == answer, "nothing of a trial is left"
 
 
-def test_changes_add_up_until_the_group_fits() -> None:
-    answer = told(cluster(node("n", "1"), node("m", "1"), group(4), pod("a"), pod("b"), pod("c"), pod("d")))
-    [several] = [each for each in answer["suggestions"] if "more free cpu, and " in each["sentence"]]
-    assert several["sentence"] == "n had 1 more free cpu, and m had 1 more free cpu"
-    assert len(several["commands"]) == 2
-    assert len(several["placed"]) == 4
+def test_as_many_nodes_are_added_as_the_group_lacks() -> None:
+    daemon = cluster(node("n", "1"), node("m", "1"), group(4), pod("a"), pod("b"), pod("c"), pod("d"))
+    assert proposed(diagnosed(daemon)) == [("add 2 nodes like n", "4 of 4"), ("minCount 2", "2 of 2")]
+
+
+def test_a_pod_that_fits_nowhere_by_itself_is_the_cause() -> None:
+    daemon = cluster(node("n", "2"), group(2), pod("a"), pod("b", nodeSelector={"disk": "ssd"}))
+    answer = diagnosed(daemon)
+    assert (answer["workload"]["name"], answer["cause"]["code"]) == ("b", "NodeLabelMissing")
+    other = diagnosed(daemon, "Pod", "a")
+    assert "its pod default/b fits nowhere by itself" in other["cause"]["message"]
+    assert other["remedies"] == []
 
 
 def test_a_gang_that_lacks_pods_is_gated() -> None:
@@ -105,14 +113,7 @@ def test_a_gang_that_lacks_pods_is_gated() -> None:
     assert states(answer) == {"a": ("gated", None)}
     assert answer["members"][0]["plugin"] == "GangScheduling"
     assert not answer["fits"]
-    [smaller] = answer["suggestions"]
-    assert (smaller["sentence"], smaller["placed"]) == ("it needed 1 pod at once", {"default/a": "n"})
     assert "no other pod of it can be tried yet: it lacks 2 pods\n" in group_explanation(answer, TerminalStyle())
-
-
-def test_of_a_gang_that_lacks_pods_and_room_the_pods_that_fit_could_be_enough() -> None:
-    answer = told(cluster(node("n", "2"), group(9), pod("a"), pod("b"), pod("c")))
-    assert [each["sentence"] for each in answer["suggestions"]] == ["it needed 2 pods at once"]
 
 
 def test_pods_of_a_scheduler_that_is_not_here_are_not_tried() -> None:
@@ -143,6 +144,20 @@ def test_without_gang_scheduling_a_group_needs_no_number_of_pods() -> None:
     assert (answer["min_count"], states(answer)) == (0, {"a": ("scheduled", "n"), "b": ("unschedulable", None)})
 
 
+def test_too_few_pods_are_a_cause() -> None:
+    answer = diagnosed(cluster(node("n", "2"), group(3), pod("a")))
+    assert answer["cause"]["message"] == "PodGroup gang needs 3 pods at once, and there is 1 of it"
+    assert proposed(answer) == [("minCount 1", "1 of 1")]
+
+
+def test_the_name_of_a_group_is_looked_for_among_those_there_are() -> None:
+    lost = pod("a")
+    lost["spec"]["schedulingGroup"] = {"podGroupName": "gagn"}
+    answer = diagnosed(cluster(node("n", "2"), group(1), lost), "Pod", "a")
+    assert answer["cause"]["message"] == "PodGroup gagn does not exist in namespace default (gang does)"
+    assert proposed(answer) == [("use PodGroup gang", "1 of 1")]
+
+
 def test_a_group_that_is_only_named_does_not_exist() -> None:
     answer = told(cluster(node("n", "2"), pod("a")))
     assert (answer["exists"], answer["policy"]) == (False, "")
@@ -152,7 +167,6 @@ def test_a_group_that_is_only_named_does_not_exist() -> None:
 def test_of_a_group_that_is_placed_every_pod_is_scheduled() -> None:
     answer = told(cluster(node("n", "2"), group(2), pod("a"), pod("b")))
     assert states(answer) == {"a": ("scheduled", "n"), "b": ("scheduled", "n")}
-    assert answer["suggestions"] == []
 
 
 def test_a_group_that_nothing_is_known_of_is_not_found() -> None:

@@ -11,14 +11,13 @@ from kschedd.framework import fast_path
 from kschedd.framework.guarding.guarded import GUARDED_METHODS
 from kschedd.framework.interface import POINTS, EnqueueExtensions, extension_points, methods_of, missing_methods
 from kschedd.framework.registry import PluginLoadError, Registry
-from kschedd.framework.remedies import RemedyPlugin
 
 _FILTERS = {"pre_filter", "filter"}
 _FILTERS_AND_SCORES = _FILTERS | {"pre_score", "score"}
 _PROTOCOLS = [
     *(protocol for point in POINTS.values() for protocol in (*point.any_of, *point.extensions)),
     *(fast_path.CacheKey, fast_path.IdleFor, fast_path.ConstantScore),
-    *(EnqueueExtensions, RemedyPlugin),
+    EnqueueExtensions,
 ]
 
 
@@ -74,7 +73,7 @@ def test_the_methods_of_an_in_tree_plugin_take_what_their_protocol_says(name: st
 def test_every_method_that_is_called_for_a_pod_is_guarded() -> None:
     called = {method for protocol in _PROTOCOLS for method in methods_of(protocol)}
     elsewhere = {"sort_key", "events_to_register"}  # guarded in ways of their own
-    in_tree_only = {"constant_score", "remedies"}
+    in_tree_only = {"constant_score"}
     assert set(GUARDED_METHODS) == called - elsewhere - in_tree_only
 
 

@@ -33,7 +33,9 @@ OTHERS = {
     "SpreadConstraints": "Several topology spread constraints together leave no node.",
     "SpreadSelectsOthers": "A topology spread constraint counts other pods than those of the workload.",
     "SpreadSkewed": "A topology spread constraint would be violated everywhere but where there is no room.",
-    "WaitsForPodGroup": "By itself the pod would fit; its PodGroup does not.",
+    "PodGroupLacksPods": "A PodGroup needs more pods at once than there are.",
+    "PodGroupLacksRoom": "By itself the pod would fit; not as many pods of its PodGroup do as this needs at once.",
+    "PodGroupMissing": "The pods name a PodGroup that does not exist.",
     "WebhookRefuses": "An admission webhook refuses the pods.",
 }
 KINDS = {

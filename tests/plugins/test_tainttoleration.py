@@ -18,7 +18,6 @@ from kschedd.config.versions.kube_versions import V1_34, V1_34_1
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, ClusterEvent, EventResource
 from kschedd.framework.handle import Handle
-from kschedd.framework.remedies import RemedyContext
 from kschedd.framework.status import Code, Status
 from kschedd.plugins import tainttoleration
 from kschedd.plugins.tainttoleration import TaintToleration, intolerable, untolerated
@@ -239,62 +238,3 @@ def test_a_pod_is_woken_by_a_toleration_of_its_own() -> None:
     assert after_pod.hint(waiting, waiting, pod(tolerating("a"))) is QUEUE
     assert after_pod.hint(waiting, waiting, pod(tolerating("a"), name="another")) is QUEUE_SKIP
     assert after_pod.hint(waiting, waiting, None) is QUEUE_SKIP
-
-
-@pytest.mark.parametrize(
-    ("tainted", "texts", "commands"),
-    [
-        pytest.param(node("n", raw_taint("a")), ["the pod tolerated a:NoSchedule"], 1, id="of-a-user"),
-        pytest.param(node("n", raw_taint("a", value="x")), ["the pod tolerated a=x:NoSchedule"], 1, id="with-a-value"),
-        pytest.param(node("n", raw_taint("a", SOFT)), [], 0, id="soft"),
-        pytest.param(node("n", raw_taint("t")), [], 0, id="tolerated"),
-        pytest.param(
-            node("n", raw_taint("a"), raw_taint("b", OUT)),
-            ["the pod tolerated a:NoSchedule", "the pod tolerated b:NoExecute"],
-            2,
-            id="two",
-        ),
-        pytest.param(node("n", raw_taint("node.kubernetes.io/not-ready")), ["n were ready"], 1, id="not-ready"),
-        pytest.param(
-            node("n", raw_taint("node.kubernetes.io/network-unavailable")), ["n had a network"], 0, id="no-command"
-        ),
-        pytest.param(
-            node("n", raw_taint("node.kubernetes.io/unschedulable"), cordoned=True),
-            ["n were not cordoned"],
-            1,
-            id="cordoned",
-        ),
-        pytest.param(
-            node("n", raw_taint("node.kubernetes.io/unschedulable")),
-            ["the pod tolerated node.kubernetes.io/unschedulable:NoSchedule"],
-            1,
-            id="only-tainted-so",
-        ),
-    ],
-)
-def test_what_would_let_the_pod_onto_the_node(tainted: Node, texts: list[str], commands: int) -> None:
-    cluster = Cluster(tainted)
-    context = RemedyContext(cluster.cache, CycleState(), pod(tolerating("t")))
-    row = cluster.cache.table.row_of["n"]
-    found = cluster.plugin.remedies(context, row, Status(Code.UNSCHEDULABLE))
-    assert [remedy.text for remedy in found] == texts
-    assert sum(len(remedy.changes) for remedy in found) == commands
-    assert cluster.plugin.remedies(context, None, Status(Code.UNSCHEDULABLE)) == []
-
-
-@pytest.mark.parametrize(
-    ("condition", "text", "changed"),
-    [
-        ("not-ready", "n were ready", True),
-        ("unreachable", "n could be reached", True),
-        ("memory-pressure", "n had no memory pressure", True),
-        ("disk-pressure", "n had no disk pressure", True),
-        ("pid-pressure", "n had no shortage of process ids", True),
-        ("network-unavailable", "n had a network", False),
-    ],
-)
-def test_a_taint_of_a_condition_goes_with_it(condition: str, text: str, changed: bool) -> None:
-    cluster = Cluster(node("n", raw_taint(f"node.kubernetes.io/{condition}")))
-    context = RemedyContext(cluster.cache, CycleState(), pod())
-    (remedy,) = cluster.plugin.remedies(context, cluster.cache.table.row_of["n"], Status(Code.UNSCHEDULABLE))
-    assert (remedy.text, remedy.cost, bool(remedy.changes)) == (text, 1, changed)

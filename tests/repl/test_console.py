@@ -252,7 +252,7 @@ def test_the_dashboard(own: Console) -> None:
     own.type("qqq")
     own.wait_for("latest decisions")
     own.type("u")
-    own.wait_for("pods without a node", "default/big-0  unschedulable")
+    own.wait_for("pods without a node, by cause", "default/big-0  ")
     own.type("e")
     own.wait_for("why default/big-0 is where it is", "Insufficient cpu")
     own.resize(40, 12)

@@ -9,12 +9,12 @@ from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.library.objects import node, pod
 from kschedd.log.log import Log
 from kschedd.methods import cluster_methods
-from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector
 from kschedd.report.kept import KeptHistory, of_kept
 from kschedd.simulation.engine import Engine
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import run_words
+from tests.report.runs import report_of
 
 
 def test_what_is_wound_back_and_forward_is_what_was_noted_as_it_happened() -> None:

@@ -12,7 +12,7 @@ PUBLIC = frozenset(
     """
     ResourceUse.resource ResourceUse.capacity HeatMap.name ScoreMap.plugins ScoreMap.left_out NodeAtEnd.use ZoneUse.use
     Report.title Report.facts Report.notes FunnelStep.what Decision.plugins Checked.verdict Checked.usage
-    Explained.pod Explained.text
+    Explained.workload Explained.text CauseGroup.code
     """.split()
 )  # explanations are left out of a redacted report
 

@@ -7,7 +7,7 @@ documented is a mistake of this file.
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -126,9 +126,6 @@ EXPLANATION: Raw = plain(
         nominated=None,
         message="",
         preemption=None,
-        would_fit_if=[],
-        suggestions=[],
-        untried=[],
         search=SearchAnswer(2, 1, 2),
         took_us=[],
         notes=[],
@@ -468,13 +465,15 @@ class FakeDaemon:
     def waiting_reject(self, pod: str, plugin: str | None = None, reason: str | None = None) -> Raw:
         return {"pod": pod, "decided": True}
 
-    def causes_explain(self, kind: str, name: str, program: str, namespace: str = "default") -> Raw:
+    def causes_explain(
+        self, kind: str, name: str, program: str, namespace: str = "default", manifests: Sequence[Raw] = ()
+    ) -> Raw:
         if name != "web-1":
             raise RpcError("not_found", f'{kind.lower()}s "{name}" not found')
         found: Raw = plain(DIAGNOSIS)
         return found
 
-    def scheduler_explain(self, pod: str | Raw, *, node: str = "", suggestions: bool = True) -> Raw:
+    def scheduler_explain(self, pod: str | Raw) -> Raw:
         if pod != "default/web-1" and not isinstance(pod, dict):
             raise RpcError("not_found", f'pods "{pod}" not found')
         return EXPLANATION

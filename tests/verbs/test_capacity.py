@@ -1,5 +1,6 @@
 """capacity and nodes-needed as a user types them, on a cluster in virtual time."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,51 @@ def test_capacity_says_what_one_more_node_of_a_shape_would_bring(scenario: Scena
         "pod/large   0          +0       +1 (3 each)       0       0/1 nodes are available: 1 Insufficient cpu.",
     ]
     assert scenario.do("get nodes -o name", "") == "node/here\n"
+
+
+GPU_NODE = (
+    "{apiVersion: v1, kind: Node, metadata: {name: %s}, status: {allocatable: {cpu: '64', memory: 256Gi, pods: '99', "
+    "example.com/gpu: '8'}}}"
+)
+TRAIN = (
+    "{apiVersion: apps/v1, kind: Deployment, metadata: {name: train}, spec: {replicas: 6, selector: {matchLabels: "
+    "{app: train}}, template: {metadata: {labels: {app: train}}, spec: {containers: [{name: a, image: i, resources: "
+    "{limits: {example.com/gpu: 2}, requests: {cpu: '4'}}}]}}}}"
+)
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> ScenarioCluster:
+    cluster = ScenarioCluster(tmp_path)
+    cluster.do("apply", "\n---\n".join((GPU_NODE % "g1", GPU_NODE % "g2", TRAIN)))
+    cluster.do("advance 60s", "")
+    return cluster
+
+
+def test_capacity_of_a_workload_counts_all_its_pods_and_those_of_other_sizes(trained: ScenarioCluster) -> None:
+    assert trained.do("capacity deployment/train", "").splitlines() == [
+        "SPEC               FIT   NODES   ALTERNATIVES                                WHY NOT MORE",
+        "deployment/train   8     2       16x1 or 8x2 or 4x4 or 2x8 example.com/gpu   0/2 nodes are available: "
+        "2 Insufficient example.com/gpu.",
+    ]
+    assert " 4x1 or 2x2 example.com/gpu " in trained.do("capacity -f - --alternatives", TRAIN)
+    assert trained.do("get pods -o name", "").count("pod/train-") == 6
+
+
+def test_plan_says_how_many_fit_at_most(trained: ScenarioCluster) -> None:
+    result = trained.execute("plan scale deployment train --replicas 12", "")
+    assert result.status == 1
+    last = result.text.splitlines()[-2:]
+    assert last[0].startswith("deployment/train: 8 of 12 pods fit; 2 example.com/gpu requested, ")
+    assert last[1] == "  of other sizes: 16x1 or 8x2 or 4x4 or 2x8 example.com/gpu"
+    planned = json.loads(trained.execute("plan -o json scale deployment train --replicas 12", "").text)
+    (largest,) = planned["largest"]
+    assert (largest["fits"], largest["wanted"], largest["amount"]) == (8, 12, "2")
+    assert [(one["amount"], one["fits"]) for one in largest["alternatives"]] == [("1", 16), ("4", 4), ("8", 2)]
+
+
+def test_capacity_is_of_a_workload_or_of_files(trained: ScenarioCluster) -> None:
+    assert "give either KIND/NAME of a workload or -f FILE" in trained.do("capacity node/g1", "")
 
 
 def test_capacity_ends_at_the_limit(scenario: ScenarioCluster) -> None:

@@ -125,7 +125,7 @@ def test_the_fields_of_a_kind(typed, daemon) -> None:
 
 def test_explain_of_a_name_is_about_a_pod(typed, daemon) -> None:
     assert typed("explain web-1") == 0
-    assert ("scheduler.explain", {"pod": "default/web-1", "suggestions": False}) in daemon.calls
+    assert ("scheduler.explain", {"pod": "default/web-1"}) in daemon.calls
 
 
 @pytest.mark.parametrize("verb", INSTEAD)

@@ -91,10 +91,11 @@ class Observed:
                 self._timeline.close()
         if self._collector is None or self._report is None:
             return
+        from kschedd.methods import cluster_methods
         from kschedd.report.aggregate import report_of
         from kschedd.report.page import page
 
-        report = report_of(self._collector, title, facts, checked=checked)
+        report = report_of(self._collector, title, facts, methods=cluster_methods, checked=checked)
         if self._redact:
             from kschedd.report.redaction import redacted
 
@@ -127,5 +128,5 @@ def checked_of(report: "CheckReport") -> "Checked":
         tuple(UnplacedHere(each.pod, each.why, each.remedy) for each in report.unplaced),
         tuple((f"{pod['namespace']}/{pod['name']}", pod["change"], pod["cause"]) for pod in report.displaced),
         tuple((each["resource"], each["before"], each["after"]) for each in report.usage),
-        (*report.errors, *report.refused),
+        (*report.errors, *(f"{one.pod}: {one.cause or one.why}" for one in report.refused)),
     )

@@ -79,10 +79,8 @@ from kschedd.framework.fast_path import PRE_POINTS
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE, PostFilterResult
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
 from kschedd.framework.writes import Plan, Write
-from kschedd.plugins.devices import dynamicresources_remedies as remedies_of
 from kschedd.plugins.devices import dynamicresources_writes as writes_of
 from kschedd.plugins.devices.dynamicresources_args import DynamicResourcesArgs
 from kschedd.plugins.devices.dynamicresources_state import WITHOUT_CLAIMS, AllocationOnNode, AskedOfNode, DeviceAttempt
@@ -316,11 +314,11 @@ class DynamicResources:
             except NodeFailure as fault:
                 return unresolvable(str(fault))
             if solution is None:
-                return unresolvable(remedies_of.CANNOT_ALLOCATE)
+                return unresolvable("cannot allocate all claims")
             found = AllocationOnNode(asked.claims, solution, asked.extended)
         if unavailable:
             attempt.unavailable.update(unavailable)
-            return unresolvable(remedies_of.NOT_AVAILABLE)
+            return unresolvable("resourceclaim not available on the node")
         if found is not None:
             attempt.found[node.name] = found
         return None
@@ -531,15 +529,6 @@ class DynamicResources:
         except ClaimError:
             return QUEUE_SKIP
         return QUEUE
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        if row is None:
-            return remedies_of.before_filter(status)
-        attempt: DeviceAttempt = context.state.data.get(self.name, WITHOUT_CLAIMS)
-        allocator = attempt.allocator
-        if allocator is not None:
-            allocator = attrs.evolve(allocator, claims=attempt.asked.get(context.name(row), allocator.claims))
-        return remedies_of.on_a_node(context, row, status, allocator)
 
 
 def _freed(old: Object | None, new: Object | None) -> bool:

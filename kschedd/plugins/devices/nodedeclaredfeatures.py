@@ -27,7 +27,6 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 RESTART_ALL: Final = "RestartAllContainersOnContainerExits"
@@ -86,12 +85,6 @@ class NodeDeclaredFeatures:
             on(EventResource.NODE, of_nodes, _after_node, by_signature=True),
             on(EventResource.POD, ActionType.UPDATE, _after_pod, by_signature=True),
         ]
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        if row is None:
-            return []
-        missing = sorted(needed(context.pod) - set(declared(context.table.nodes[row])))
-        return [Remedy(f"{context.name(row)} declared {', '.join(missing)}", 2)]
 
 
 def _after_node(pod: Pod, old: Any, new: Any) -> QueueingHint:

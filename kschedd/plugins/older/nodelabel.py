@@ -15,12 +15,10 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows
 from kschedd.config.args import ArgsContext
 from kschedd.config.parsing.reading import ConfigFields
-from kschedd.framework.changes import label_node
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 
@@ -80,16 +78,6 @@ class NodeLabel:
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         return [on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)]
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        if row is None:
-            return []
-        needed = [f"the label {label}" for label in self.args.present_labels]
-        unwanted = [f"no label {label}" for label in self.args.absent_labels]
-        name = context.name(row)
-        changes = [label_node(name, label, "yes") for label in self.args.present_labels]
-        changes += [label_node(name, label, None) for label in self.args.absent_labels]
-        return [Remedy(f"{name} had {' and '.join(needed + unwanted)}", 2, tuple(changes))]
 
 
 def _has(table: NodeTable, rows: Rows, label: str) -> Bools:

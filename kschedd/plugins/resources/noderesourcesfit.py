@@ -21,7 +21,6 @@ from typing import Any, ClassVar, Self
 import attrs
 import numpy as np
 
-from kschedd.api.amounts import amount as written
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
@@ -34,7 +33,6 @@ from kschedd.config.scoring_args import ShapePoint, piecewise_linear
 from kschedd.devices.device_totals import with_devices
 from kschedd.devices.dra_manager import DRAManager
 from kschedd.devices.extended_resources import IMPLICIT
-from kschedd.framework.changes import enlarge
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -47,7 +45,6 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
-from kschedd.framework.remedies import Remedy, RemedyContext, joined
 from kschedd.framework.status import Status, unresolvable, unschedulable
 from kschedd.plugins.resources.noderesources_args import NodeResourcesFitArgs, ScoringStrategy
 from kschedd.values import fast_frozen
@@ -342,31 +339,6 @@ class NodeResourcesFit:
                 self._looked_at.clear()
             compared = self._looked_at[asks] = requested_resources(asks.requests)
         return compared
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        if row is None:
-            return []
-        table, node = context.table, context.name(row)
-        changes = []
-        if "Too many pods" in status.reasons:
-            allowed = int(table.allowed_pods[row])
-            more = int(table.pod_count[row]) + 1
-            text = f"{node} took more than its {allowed} pods"
-            changes.append(Remedy(text, 1.5, (enlarge(node, {"pods": str(more)}),)))
-        lacking = []
-        amounts = {}
-        cost = 1.0
-        for name, wanted in requested_resources(context.pod.pod_spec.requests):
-            number = table.resource(name)
-            has = int(table.allocatable[number, row])
-            missing = wanted - (has - int(table.requested[number, row]))
-            if missing > 0 and f"Insufficient {name}" in status.reasons:
-                lacking.append(f"{written(name, missing)} more free {name}")
-                cost += min(missing / wanted, 1) + (wanted > has)
-                amounts[name] = written(name, has + missing)
-        if lacking:
-            changes.append(Remedy(f"{node} had {joined(lacking)}", cost, (enlarge(node, amounts),)))
-        return changes
 
 
 @lru_cache(64)

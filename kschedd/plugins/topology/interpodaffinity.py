@@ -16,9 +16,8 @@ Errors: none; a pod whose selectors cannot be parsed fits nowhere.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache, partial
-from itertools import islice
-from typing import ClassVar, Final, Self
+from functools import lru_cache
+from typing import ClassVar, Self
 
 import attrs
 import numpy as np
@@ -33,7 +32,6 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.config.args import arg
 from kschedd.config.versions.rules import Rules
-from kschedd.framework.changes import Change, add_pod, delete_pods, label_node, labels_for
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -48,7 +46,6 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.normalize import highest, lowest
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable
 from kschedd.plugins.topology.interpodaffinity_state import (
     MINDED,
@@ -332,7 +329,7 @@ class InterPodAffinity:
             self._terms[signature.id] = terms
         return terms
 
-    # -- queueing hints and remedies --------------------------------------------------------------------------
+    # -- queueing hints --------------------------------------------------------------------------------------
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         action = ActionType
@@ -342,17 +339,6 @@ class InterPodAffinity:
             on(EventResource.POD, pods, self._hint_rules.after_pod_change, by_signature=True),
             on(EventResource.NODE, nodes, _after_node_change, by_signature=True),
         )
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        """The pods that are missing in the node's domain, or must leave it."""
-        filtering = context.state.data.get(self.name)
-        if row is None or filtering is None:
-            return []
-        if "existing pods anti-affinity" in status.message:
-            return _minded(context, row, filtering)
-        if "anti-affinity" in status.message:
-            return _too_near(context, row, filtering, self._as_evaluated)
-        return _not_near(context, row, filtering)
 
 
 def _tally(key: str, domains: TopologyPairCounts) -> AffinityTally:
@@ -420,103 +406,3 @@ def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> Queueing
             if helps:
                 return QUEUE
     return QUEUE_SKIP
-
-
-_NAMED: Final = 3  # most pods named in a remedy
-_MOST_IN_THE_WAY: Final = 50  # looked for: with more of them the change is no small one
-
-
-def _not_near(context: RemedyContext, row: int, filtering: AffinityFiltering) -> list[Remedy]:
-    """Remedies for unmet required affinity: all terms need the same pods, in the domain of each key."""
-    changes = []
-    labels = context.labels(row)
-    for tally in filtering.candidates:
-        if tally.key not in labels:
-            name = context.name(row)
-            value = _value_with(context, tally) or name
-            changes.append(Remedy(f"{name} had a label {tally.key}", 1, (label_node(name, tally.key, value),)))
-        elif tally.counts[context.label_number(row, tally.key)] <= 0:
-            wanted = dict.fromkeys(str(term.selector) for term in context.pod.signature.required_affinity)
-            text = f"a pod with {','.join(wanted)} ran in {tally.key}={labels[tally.key]}"
-            changes.append(Remedy(text, 1, _companion(context, row)))
-    return changes
-
-
-def _too_near(
-    context: RemedyContext, row: int, filtering: AffinityFiltering, as_evaluated: AsEvaluated
-) -> list[Remedy]:
-    changes = []
-    terms = map(as_evaluated, context.pod.signature.required_anti_affinity)
-    for term, tally in zip(terms, filtering.away, strict=True):
-        if tally.counts[context.label_number(row, tally.key)] > 0:
-            found = _in_domain(context, row, tally.key, ("away", term), partial(_speaks, context, term))
-            text = f"{_names(found)} did not run in {tally.key}={context.labels(row)[tally.key]}"
-            changes.append(Remedy(text, 1.1 + len(found) / 10, _gone(found)))
-    return changes
-
-
-def _minded(context: RemedyContext, row: int, filtering: AffinityFiltering) -> list[Remedy]:
-    changes = []
-    for key, tally in filtering.minded.items():
-        if tally.counts[context.label_number(row, key)] > 0:
-            found = _in_domain(context, row, key, "minded", partial(_minds, context, key))
-            where = f"{key}={context.labels(row)[key]}"
-            text = f"{_names(found)}, with anti-affinity to such pods, did not run in {where}"
-            changes.append(Remedy(text, 1.1 + len(found) / 10, _gone(found)))
-    return changes
-
-
-def _companion(context: RemedyContext, row: int) -> tuple[Change, ...]:
-    """A pod on the node that all terms of the required affinity match; none where no labels do."""
-    labels: dict[str, str] = {}
-    terms = context.pod.signature.required_affinity
-    for term in terms:
-        labels |= labels_for(term.selector) or {}
-    namespace = (
-        context.pod.namespace if context.pod.namespace in terms[0].namespaces else min(terms[0].namespaces, default="")
-    )
-    if not namespace or not all(term.selector.matches(labels) for term in terms):
-        return ()
-    return (add_pod(namespace, labels, context.name(row)),)
-
-
-def _value_with(context: RemedyContext, tally: AffinityTally) -> str | None:
-    """A value of the label whose domain has the pods that are wanted."""
-    for row in context.table.order.tolist():
-        value = context.labels(row).get(tally.key)
-        if value is not None and tally.counts[context.label_number(row, tally.key)] > 0:
-            return value
-    return None
-
-
-def _in_domain(context: RemedyContext, row: int, key: str, what: object, matches: Callable[[Pod], bool]) -> list[Pod]:
-    """The first matching pods in the node's domain; `what` names the condition."""
-    memo = (what, key, context.label_number(row, key))
-    if memo not in context.memo:
-        pods = (other for near in context.domain(row, key) for other in context.table.pods[near] if matches(other))
-        context.memo[memo] = list(islice(pods, _MOST_IN_THE_WAY))
-    found: list[Pod] = context.memo[memo]
-    return found
-
-
-def _gone(found: Sequence[Pod]) -> tuple[Change, ...]:
-    return delete_pods(found) if len(found) < _MOST_IN_THE_WAY else ()
-
-
-def _names(found: Sequence[Pod]) -> str:
-    if len(found) > _NAMED:
-        return f"{', '.join(pod.key for pod in found[:_NAMED])} and others"
-    return " and ".join(pod.key for pod in found) or "pods"
-
-
-def _speaks(context: RemedyContext, term: PodAffinityTerm, other: Pod) -> bool:
-    namespaces = context.cluster.counts.namespaces
-    return term.matches(other.namespace, other.labels, namespaces.get(other.namespace, {}))
-
-
-def _minds(context: RemedyContext, key: str, other: Pod) -> bool:
-    """Whether an existing pod has required anti-affinity, over this key, to the pod being explained."""
-    return other.pod_spec.has_pod_affinity and any(
-        term.topology_key == key and _speaks(context, term, context.pod)
-        for term in other.signature.required_anti_affinity
-    )

@@ -14,8 +14,7 @@ Errors: none.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import attrs
@@ -29,7 +28,6 @@ from kschedd.cache.domain_counter import FEW_DOMAINS
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.cache.table_without_pods import TableWithoutPods
-from kschedd.framework.changes import delete_pods, label_node
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -44,7 +42,6 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.normalize import highest, lowest
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
 from kschedd.plugins.topology.podtopologyspread_args import PodTopologySpreadArgs
 from kschedd.plugins.topology.podtopologyspread_constraints import HARD, SOFT, ReadyConstraint, SpreadConstraints
@@ -346,7 +343,7 @@ class PodTopologySpread:
             normalized[ignored] = 0
         return normalized
 
-    # -- queueing hints and remedies --------------------------------------------------------------------------
+    # -- queueing hints --------------------------------------------------------------------------------------
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         action = ActionType
@@ -387,61 +384,6 @@ class PodTopologySpread:
             return QUEUE
         moved = any(old.labels.get(key, "") != new.labels.get(key, "") for key in keys)
         return QUEUE if has and (moved or _raw_taints(old) != _raw_taints(new)) else QUEUE_SKIP
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        """For each hard constraint that the node violates: the missing label, or the maxSkew that would allow it."""
-        filtering = context.state.data.get(self.name)
-        if row is None or filtering is None:
-            return []
-        labels = context.labels(row)
-        changes = []
-        for tally in filtering.tallies:
-            constraint = tally.ready.constraint
-            key = constraint.topology_key
-            if key not in labels:
-                name = context.name(row)
-                changes.append(
-                    Remedy(f"{name} had a label {key}", 1, (label_node(name, key, _emptiest(context, tally)),))
-                )
-                continue
-            there = int(tally.counts[context.label_number(row, key)])
-            needed = there + tally.ready.selects_itself - tally.least
-            if needed <= constraint.max_skew:
-                continue
-            where = f"{key}={labels[key]}"
-            fewer = needed - constraint.max_skew
-            what = f"{fewer} fewer {'pod' if fewer == 1 else 'pods'} it is spread with ran in {where}"
-            counted = f"{there} there, {tally.least} where there are fewest"
-            if tally.ready.domains < constraint.min_domains:
-                counted = f"{there} there, and fewer than minDomains {constraint.min_domains} domains"
-            leaving = islice(_counted(context, row, tally), fewer)
-            text = f"{what} ({counted}) or its maxSkew were {needed}"
-            changes.append(Remedy(text, 1 + fewer / 10, delete_pods(list(leaving))))
-        return changes
-
-
-def _counted(context: RemedyContext, row: int, tally: _Tally) -> Iterator[Pod]:
-    """The pods that the constraint counts in the node's domain."""
-    constraint, namespace = tally.ready.constraint, context.pod.namespace
-    for near in context.domain(row, constraint.topology_key):
-        for other in context.table.pods[near]:
-            if (
-                other.namespace == namespace
-                and not other.deletion_timestamp
-                and constraint.selector.matches(other.labels)
-            ):
-                yield other
-
-
-def _emptiest(context: RemedyContext, tally: _Tally) -> str:
-    """The value of the domain with the fewest pods; a new one where there is none."""
-    key = tally.ready.constraint.topology_key
-    by_value: dict[str, int] = {}
-    for row in context.table.order.tolist():
-        value = context.labels(row).get(key)
-        if value is not None:
-            by_value[value] = int(tally.counts[context.label_number(row, key)])
-    return min(by_value, key=by_value.__getitem__, default="new")
 
 
 def _raw_taints(node: Node) -> Sequence[Any]:

@@ -29,9 +29,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedulable
-from kschedd.plugins.volumes.remedies import volume_remedies
 from kschedd.storage.attachable import (
     Attachable,
     Fault,
@@ -161,7 +159,7 @@ class NodeVolumeLimits:
         everywhere = all(each.plugin is None for each in volumes)
         return _Wanted(volumes, at_most, everywhere, self._is_migrated)
 
-    # --- queueing hints and remedies -------------------------------------------------------------------------
+    # --- queueing hints -------------------------------------------------------------------------------------
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
@@ -171,9 +169,6 @@ class NodeVolumeLimits:
             on(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_added),
             on(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE, _after_detached, by_signature=True),
         )
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        return volume_remedies(context, row, status)
 
 
 def _status(fault: Fault) -> Status:

@@ -35,10 +35,8 @@ from kschedd.framework.events import (
 from kschedd.framework.fast_path import PRE_POINTS
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Code, Status, error, unresolvable
 from kschedd.framework.writes import Plan, Update
-from kschedd.plugins.volumes.remedies import volume_remedies
 from kschedd.storage.assume import CLAIM, VOLUME, AssumeCache, AssumedVolumes, VolumeCache
 from kschedd.storage.binding_check import BindingCheck, WrittenObject
 from kschedd.storage.capacity_score import score, usage
@@ -304,7 +302,7 @@ class VolumeBinding:
             cancelled=error("binding volumes: context canceled"),
         )
 
-    # --- queueing hints and remedies ---------------------------------------------------------------------------
+    # --- queueing hints ---------------------------------------------------------------------------------------
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         add, update = ActionType.ADD, ActionType.UPDATE
@@ -317,9 +315,6 @@ class VolumeBinding:
             on(EventResource.CSI_DRIVER, update, _after_driver_changed, by_signature=True),
             on(EventResource.CSI_STORAGE_CAPACITY, add | update, _after_capacity_changed, by_signature=True),
         )
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        return volume_remedies(context, row, status)
 
 
 def _with_node(claim: Object, node_name: str) -> Raw:

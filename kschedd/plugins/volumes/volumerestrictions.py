@@ -17,7 +17,6 @@ from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows, TableCopy
-from kschedd.framework.changes import delete_pods
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -30,9 +29,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
-from kschedd.plugins.volumes.remedies import volume_remedies
 from kschedd.storage.claims import READ_WRITE_ONCE_POD, claims_named, missing
 
 _DISK_CONFLICT: Final = unschedulable("node(s) had no available disk")
@@ -184,7 +181,7 @@ class VolumeRestrictions:
                     return _DISK_CONFLICT
         return _CLAIM_CONFLICT if wanted.users > 0 else None
 
-    # --- queueing hints and remedies -------------------------------------------------------------------------
+    # --- queueing hints -------------------------------------------------------------------------------------
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
@@ -192,13 +189,6 @@ class VolumeRestrictions:
             on(EventResource.NODE, ActionType.ADD),
             on(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_added, by_signature=True),
         )
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        if row is None or status != _DISK_CONFLICT.by(self.name):
-            return volume_remedies(context, row, status)
-        ours = disks(context.pod)
-        users = [other for other in context.table.pods[row] if conflict(ours, other.signature.spec.volumes)]
-        return [Remedy("no other pod used its disks on the node", 2, delete_pods(users))]
 
 
 def _used(cluster: SchedulerCache, namespace: str, name: str) -> bool:

@@ -25,9 +25,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable
-from kschedd.plugins.volumes.remedies import volume_remedies
 from kschedd.storage.claims import WAIT_FOR_FIRST_CONSUMER, claims_named, class_of, missing, volume_of
 from kschedd.storage.migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
 
@@ -122,7 +120,7 @@ class VolumeZone:
             found += topologies(volume)
         return tuple(found)
 
-    # --- queueing hints and remedies -------------------------------------------------------------------------
+    # --- queueing hints -------------------------------------------------------------------------------------
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         add, update = ActionType.ADD, ActionType.UPDATE
@@ -132,9 +130,6 @@ class VolumeZone:
             on(EventResource.PERSISTENT_VOLUME_CLAIM, add | update, _after_claim_changed, by_signature=True),
             on(EventResource.PERSISTENT_VOLUME, add | update, _after_volume_changed, by_signature=True),
         )
-
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        return volume_remedies(context, row, status)
 
 
 def _waits(claim: Object, cluster: SchedulerCache) -> Status | None:

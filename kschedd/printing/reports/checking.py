@@ -18,7 +18,7 @@ class UnplacedPod:
 
     `remedy` is what was tried with the whole workload, "" where nothing was found."""
 
-    pod: str
+    pod: str  # of a workload that cannot make pods, its kind before its name
     new: bool  # it comes with the manifests; else it had a place, or would have got one
     why: str
     code: str = ""
@@ -27,13 +27,35 @@ class UnplacedPod:
     commands: Sequence[str] = ()
     manifest_diff: str = ""
 
+    @property
+    def state(self) -> str:
+        if " " in self.pod:
+            return "pods of it are not created"
+        return "pending" if self.new else "loses its place"
+
+
+@attrs.frozen
+class CauseOfSome:
+    """Pods, or workloads that cannot make pods, with one cause. The first of them has its remedy."""
+
+    those: Sequence[UnplacedPod]
+
+    @property
+    def first(self) -> UnplacedPod:
+        return self.those[0]
+
+    @property
+    def named(self) -> str:
+        more = len(self.those) - 1
+        return self.first.pod + (f" and {_count(more, 'more pod')}" if more else "")
+
 
 @attrs.define
 class CheckReport:
     """What `check` found. `pods`, `nodes` and `usage` are as of the method `fork.diff`."""
 
     unplaced: list[UnplacedPod] = attrs.field(factory=list)
-    refused: list[str] = attrs.field(factory=list)  # workloads whose pods could not be created, and why
+    refused: list[UnplacedPod] = attrs.field(factory=list)  # workloads whose pods could not be created
     forbidden: list[str] = attrs.field(factory=list)  # objects of the manifests that admission rejected, and why
     errors: list[str] = attrs.field(factory=list)  # input that could not be used
     warnings: list[str] = attrs.field(factory=list)
@@ -46,6 +68,14 @@ class CheckReport:
     @property
     def fits(self) -> bool:
         return not self.unplaced and not self.refused and not self.forbidden
+
+    @property
+    def causes(self) -> list[CauseOfSome]:
+        """The pods without a place and the workloads that cannot make pods, by cause; the largest group first."""
+        groups: dict[tuple[str, str, bool], list[UnplacedPod]] = {}
+        for each in (*self.unplaced, *self.refused):
+            groups.setdefault((each.code, each.cause or each.pod, each.new), []).append(each)
+        return sorted(map(CauseOfSome, groups.values()), key=lambda group: -len(group.those))
 
     @property
     def displaced(self) -> list[dict[str, Any]]:
@@ -75,16 +105,15 @@ def _count(number: int, what: str) -> str:
 def as_text(report: CheckReport) -> str:
     lines = [*(f"error: {text}" for text in report.errors), *(f"warning: {text}" for text in report.warnings)]
     lines += [verdict(report)]
-    told: set[tuple[str, str]] = set()
-    for pod in report.unplaced:
-        lines += ["", f"- {pod.pod}: {'pending' if pod.new else 'loses its place'}"]
+    for group in report.causes:
+        pod = group.first
+        lines += ["", f"- {group.named}: {pod.state}"]
         lines += [f"    cause: {pod.cause}"] if pod.cause else []
         lines += [f"    {pod.why}"] if pod.why else []
-        if pod.remedy and (pod.cause, pod.remedy) not in told:
-            told.add((pod.cause, pod.remedy))  # once for the pods of a workload
+        if pod.remedy:
             lines += [f"    remedy: {pod.remedy}"]
             lines += [f"      {line}" for text in pod.commands for line in text.splitlines()]
-    lines += [f"- {text}" for text in (*report.refused, *report.forbidden)]
+    lines += [f"- {text}" for text in report.forbidden]
     for title, rows in _sections(report):
         lines += ["", f"{title}:", *(f"  {row}" for row in rows)]
     return "\n".join(lines) + "\n"
@@ -97,15 +126,14 @@ def as_markdown(report: CheckReport) -> str:
     faults = [f"- **error** {_code(text)}" for text in report.errors]
     faults += [f"- warning: {_code(text)}" for text in report.warnings]
     lines += ["", *faults] if faults else []
-    if report.unplaced:
-        lines += ["", "| pod | cause | remedy |", "|---|---|---|"]
-        for pod in report.unplaced:
+    if report.causes:
+        lines += ["", "| pods | cause | remedy |", "|---|---|---|"]
+        for group in report.causes:
+            pod = group.first
             commands = "".join(f"<br>{_code(' '.join(text.splitlines()[:1]))}" for text in pod.commands)
-            lines.append(
-                f"| {_code(pod.pod)} | {cell(pod.cause or pod.why)} | {cell(pod.remedy) or 'none found'}{commands} |"
-            )
-    turned_away = [*report.refused, *report.forbidden]
-    lines += ["", *(f"- {cell(text)}" for text in turned_away)] if turned_away else []
+            helps = f"{cell(pod.remedy) or 'none found'}{commands}"
+            lines.append(f"| {_code(group.named)} | {cell(pod.cause or pod.why)} | {helps} |")
+    lines += ["", *(f"- {cell(text)}" for text in report.forbidden)] if report.forbidden else []
     if report.usage:
         lines += ["", "| | before | after | free |", "|---|---|---|---|"]
         lines += [f"| {name} | {before} | {after} | {free} |" for name, before, after, free in _usage(report)]
@@ -134,7 +162,18 @@ def as_json(report: CheckReport) -> str:
             }
             for pod in report.unplaced
         ],
-        "refused": report.refused,
+        "refused": [f"{one.pod}: {one.why}" for one in report.refused],
+        "causes": [
+            {
+                "code": group.first.code,
+                "cause": group.first.cause,
+                "of": [one.pod for one in group.those],
+                "remedy": group.first.remedy,
+                "commands": list(group.first.commands),
+                "manifestDiff": group.first.manifest_diff,
+            }
+            for group in report.causes
+        ],
         "forbidden": report.forbidden,
         "pods": report.pods,
         "usage": report.usage,
@@ -148,11 +187,12 @@ def as_json(report: CheckReport) -> str:
 def as_junit(report: CheckReport) -> str:
     """A test case for each pod that comes or loses its place, and one for the input."""
     failures = {
-        pod.pod: "\n".join(text for text in (pod.cause, pod.why, pod.remedy) if text) for pod in report.unplaced
+        pod.pod: "\n".join(text for text in (pod.cause, pod.why, pod.remedy) if text)
+        for pod in (*report.unplaced, *report.refused)
     }
     cases = [(f"{pod['namespace']}/{pod['name']}", "") for pod in report.placed]
     cases += list(failures.items())
-    cases += [(text.partition(": ")[0], text) for text in (*report.refused, *report.forbidden)]
+    cases += [(text.partition(": ")[0], text) for text in report.forbidden]
     cases += [("input", "\n".join(report.errors))]
     wrong = sum(bool(text) for _, text in cases)
     counts = {"tests": str(len(cases)), "failures": str(wrong), "errors": "0"}

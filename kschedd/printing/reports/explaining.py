@@ -14,7 +14,7 @@ def explanation(answer: Raw, style: TerminalStyle, *, node: str = "", every_node
     """The result as text. `node` restricts it to one node; else at most `most` nodes are listed, or `every_node`."""
     verdicts = [v for v in answer.get("verdicts") or () if node in ("", v.get("node") or "")]
     limit = 10**9 if every_node or node else most
-    text = _attempt(answer) + _where(answer, style) + _dumped(answer, style) + _would_fit(answer, style)
+    text = _attempt(answer) + _where(answer, style) + _dumped(answer, style)
     if node:
         text += _on_node(answer, node, style)
     else:
@@ -190,29 +190,6 @@ def _said(status: Raw) -> str:
 def _some(names: Sequence[str], most: int) -> str:
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _would_fit(answer: Raw, style: TerminalStyle) -> str:
-    suggestions, untried = answer.get("suggestions") or (), answer.get("untried") or ()
-    text = ""
-    if suggestions:
-        text = "It would fit if (each was tried on a copy of the cluster):\n"
-        text += "".join(_suggestion(each, style) for each in suggestions)
-    if untried:
-        text += "Not tried, as nothing here can do it: that\n"
-        text += "".join(f"  {style.plain('·')} {clean(str(sentence))}\n" for sentence in untried)
-    return text
-
-
-def _suggestion(suggestion: Raw, style: TerminalStyle) -> str:
-    displaced = list(map(str, suggestion.get("displaced") or ()))
-    text = f"  {style.plain('·')} {clean(str(suggestion.get('sentence')))}\n"
-    came_to = f"tried: it is then placed on {suggestion.get('placed_on')}"
-    text += f"      {came_to}{f'; {_some(displaced, 4)} would be gone' if displaced else ''}\n"
-    for change in suggestion.get("commands") or ():
-        text += f"      kschedd {clean(str(change.get('command')))}\n"
-        text += "".join(f"      | {clean(line)}\n" for line in str(change.get("input") or "").splitlines())
-    return text
 
 
 def _elsewhere(verdicts: Sequence[Raw], style: TerminalStyle, limit: int) -> str:

@@ -17,10 +17,6 @@ def group_explanation(answer: Raw, style: TerminalStyle) -> str:
     for member in members:
         if member.get("message"):
             text += f"{clean(str(member['pod']))}: {clean(str(member['message']))}\n"
-    suggestions = answer.get("suggestions") or ()
-    if suggestions:
-        text += "It would be placed if (each was tried on a copy of the cluster):\n"
-        text += "".join(_suggestion(each, style) for each in suggestions)
     return text
 
 
@@ -47,15 +43,3 @@ def _said(answer: Raw) -> str:
 
 def _pods(number: object) -> str:
     return "1 pod" if number == 1 else f"{number} pods"
-
-
-def _suggestion(suggestion: Raw, style: TerminalStyle) -> str:
-    placed = suggestion.get("placed") or {}
-    displaced = ", ".join(map(str, suggestion.get("displaced") or ()))
-    text = f"  {style.plain('·')} {clean(str(suggestion.get('sentence')))}\n"
-    where = ", ".join(f"{pod} on {node}" for pod, node in placed.items())
-    text += f"      tried: {clean(where)}{f'; {clean(displaced)} would be gone' if displaced else ''}\n"
-    for change in suggestion.get("commands") or ():
-        text += f"      kschedd {clean(str(change.get('command')))}\n"
-        text += "".join(f"      | {clean(line)}\n" for line in str(change.get("input") or "").splitlines())
-    return text

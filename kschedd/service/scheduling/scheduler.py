@@ -126,8 +126,6 @@ class SchedulerMethods(Methods):
         (
             Param("pod", "string|map", doc="`namespace/name` of a pod that is or was there, or a pod's manifest"),
             Param("attempt", "integer", False, doc="the pod's attempt of that number, as it was", minimum=1),
-            Param("node", "string", False, doc="suggest what would have this node pass"),
-            Param("suggestions", "boolean", False, True, "false: none, which takes less time"),
         ),
         reads=True,
         doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now, or as "
@@ -136,7 +134,7 @@ class SchedulerMethods(Methods):
         answer=Explanation,
     )
     async def explain(self, call: Call) -> Any:
-        wanted, number, node = call["pod"], call["attempt"], str(call["node"] or "")
+        wanted, number = call["pod"], call["attempt"]
         if isinstance(wanted, str):
             namespace, slash, name = wanted.rpartition("/")
             key = f"{namespace if slash else 'default'}/{name}"
@@ -152,18 +150,14 @@ class SchedulerMethods(Methods):
         fork = await self._cluster.scheduler.query(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
         # All the rest is the fork's alone: the loop goes on, and whoever asked may go away.
         return await call.services.workers.run(
-            call.client,
-            lambda given_up: finish(
-                fork, recorded=attempt, clock=perf_counter, node=node, suggesting=call["suggestions"]
-            ),
+            call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter)
         )
 
     @method(
         "scheduler.explain_group",
         (Param("pod_group", "string", doc="`namespace/name` of a PodGroup, or of one that pods name"),),
         reads=True,
-        doc="What the next cycle of a PodGroup would come to, pod by pod, and what would have it placed. Nothing "
-        "is changed.",
+        doc="The outcome of a PodGroup's next cycle, pod by pod. Nothing is changed.",
         answer=GroupExplanation,
     )
     async def explain_group(self, call: Call) -> Any:
@@ -181,7 +175,6 @@ class SchedulerMethods(Methods):
     async def _explain_attempt(self, call: Call, key: str, number: int | None) -> Any:
         """Of an attempt that was made: the last one if no number is given."""
         kept = await self._cluster.log.query(Log.attempts)
-        node = str(call["node"] or "")
         mine = [place for place, r in enumerate(kept) if r.pod == key and r.attempted is not None and not r.of_binding]
         asked = [place for place in mine if number in (None, kept[place].attempt)]
         if not asked:
@@ -199,7 +192,7 @@ class SchedulerMethods(Methods):
         past = Past(record, before, since)
         return await call.services.workers.run(
             call.client,
-            lambda given_up: finish(of_past(fork, past, observed), recorded=decision, clock=perf_counter, node=node),
+            lambda given_up: finish(of_past(fork, past, observed), recorded=decision, clock=perf_counter),
         )
 
 

@@ -9,9 +9,19 @@ from kschedd.printing.reports import upgrade
 from kschedd.printing.reports.comparison import comparison_text
 from kschedd.printing.terminal.tables import Table, render
 from kschedd.verbs.command_line.answers import FORMS, write_answer
-from kschedd.verbs.command_line.grammar import UsageError, VerbParser, output_flag, output_of, verb, whole_number
+from kschedd.verbs.command_line.grammar import (
+    UsageError,
+    VerbParser,
+    namespace_flags,
+    namespace_of,
+    output_flag,
+    output_of,
+    verb,
+    whole_number,
+)
 from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.command_line.workload_pods import workload_named
 from kschedd.verbs.objects.manifests import file_flag, sources_of
 
 DOES_NOT_FIT, FAILED = 1, 2
@@ -34,8 +44,10 @@ def _manifests(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any
 
 
 def _capacity_words(words: VerbParser) -> None:
-    words.add_argument("workload", nargs="*", help=argparse.SUPPRESS)
+    words.add_argument("workload", nargs="?", default="", metavar="KIND/NAME", help="a workload of the cluster")
+    namespace_flags(words)
     file_flag(words, needed=False)
+    words.add_argument("--alternatives", action="store_true", help="also count pods of half and double the size ...")
     words.add_argument("--together", action="store_true", help="count sets of one pod of each manifest")
     _shape_flag(words, "also count how many more fit with one more node of this shape")
     words.add_argument("--limit", type=whole_number, default=10_000, metavar="N", help="count at most N pods (10000)")
@@ -52,6 +64,8 @@ def _shape_flag(words: VerbParser, purpose: str) -> None:
     _capacity_words,
     examples=(
         "capacity -f pod.yaml",
+        "capacity deployment/web",
+        "capacity -f job.yaml --alternatives",
         "capacity -f small.yaml -f large.yaml",
         "capacity -f web.yaml -f cache.yaml --together",
         "capacity -f web.yaml --shape small.yaml=1 --shape large.yaml=3.5",
@@ -60,26 +74,49 @@ def _shape_flag(words: VerbParser, purpose: str) -> None:
 )
 def capacity(session: VerbSession, options: argparse.Namespace) -> int:
     """Print a row for each manifest, or one for all together."""
-    if options.workload or not options.filename:
-        named = options.workload[0] if options.workload else "deployment/web"
-        piped = f"{session.program}get {named} -o yaml | {session.program}capacity -f -"
-        raise UsageError(f"-f/--filename is required; for an object of the cluster: {piped}", "capacity")
-    manifests = _manifests(session, options.filename)
+    if not options.workload and not options.filename:
+        raise UsageError("KIND/NAME of a workload or -f FILE is required", "capacity")
     shapes = [_shape(session, text, "capacity") for text in options.shape]
-    given = {"manifests": manifests, "limit": options.limit, "together": options.together, "shapes": shapes}
+    given: dict[str, Any] = {"limit": options.limit, "shapes": shapes, "alternatives": options.alternatives}
+    if options.workload:
+        given |= {"workload": _workload_named(session, options), "alternatives": True}
+    else:
+        given |= {"manifests": _manifests(session, options.filename), "together": options.together}
     found = session.daemon.call("capacity.pods", **given)
     if not write_answer(session, options.output, found):
-        session.write(render(fits_table(found), session.style))
+        session.write(render(fits_table(found, of_all=bool(options.workload)), session.style))
     return 0 if all(each["fits"] for each in found) else DOES_NOT_FIT
 
 
-def fits_table(found: Sequence[dict[str, Any]]) -> Table:
-    """What `capacity.pods` answers, a row for each spec or set."""
+def _workload_named(session: VerbSession, options: argparse.Namespace) -> dict[str, str]:
+    named = workload_named([options.workload], ("CronJob",))
+    if named is None or options.filename:
+        raise UsageError("give either KIND/NAME of a workload or -f FILE", "capacity")
+    kind, name = named
+    return {"kind": kind.name, "name": name, "namespace": namespace_of(session, options) or "default"}
+
+
+def alternatives_text(each: dict[str, Any]) -> str:
+    """`16x1 or 8x2 or 2x8 nvidia.com/gpu`: the number that fits, by the size of each pod; "" where there are none."""
+    if not each["alternatives"]:
+        return ""
+    sizes = [(one["amount"], one["fits"], one["limited"]) for one in each["alternatives"]]
+    own = (each["amount"], each["fits"], each["limited"])
+    # The smallest size first, as the number that fits falls with it.
+    place = next((n for n, size in enumerate(sizes) if size[1] < own[1]), len(sizes))
+    sizes[place:place] = [own] if own[1] else []
+    return " or ".join(f"{fits}{'+' if most else ''}x{size}" for size, fits, most in sizes) + f" {each['resource']}"
+
+
+def fits_table(found: Sequence[dict[str, Any]], *, of_all: bool = False) -> Table:
+    """What `capacity.pods` answers, a row for each spec or set. `of_all`: all pods of a workload are counted."""
     headers = (f"+1 {shape['name'].upper()}" for shape in found[0]["shapes"])
-    return Table(("SPEC", "MORE FIT", *headers, "NODES", "WHY NOT MORE"), tuple(_fits_row(each) for each in found))
+    sized = any(each["alternatives"] for each in found)
+    heads = ("SPEC", "FIT" if of_all else "MORE FIT", *headers, "NODES", *["ALTERNATIVES"] * sized, "WHY NOT MORE")
+    return Table(heads, tuple(_fits_row(each, sized=sized) for each in found))
 
 
-def _fits_row(each: dict[str, Any]) -> tuple[str, ...]:
+def _fits_row(each: dict[str, Any], *, sized: bool) -> tuple[str, ...]:
     names = [f"{spec['kind'].lower()}/{spec['name']}" for spec in each["specs"]]
     why = "(--limit)" if each["limited"] else each["why"].partition(". no new claims")[0]
     if len(names) > 1 and not each["limited"]:
@@ -89,6 +126,7 @@ def _fits_row(each: dict[str, Any]) -> tuple[str, ...]:
         f"{each['fits']}{'+' if each['limited'] else ''}",
         *(_more_text(shape) for shape in each["shapes"]),
         str(each["nodes"]),
+        *[alternatives_text(each)] * sized,
         why,
     )
 

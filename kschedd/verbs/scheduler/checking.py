@@ -89,14 +89,16 @@ def _is_of(name: str, namespace: str, told: Raw) -> bool:
 def _unplaced(key: str, new: bool, pod: Raw, told: Raw | None) -> UnplacedPod:
     if told is None:
         return UnplacedPod(key, new, pod["why"] or "")
+    return _with_cause(key, new, pod["why"] or "", told)
+
+
+def _with_cause(key: str, new: bool, why: str, told: Raw) -> UnplacedPod:
     cause = told["cause"]
     causes = "; ".join(each["message"] for each in (cause, *told["also"]))
     best = next(iter(told["remedies"]), None)
     if best is None:
-        return UnplacedPod(key, new, pod["why"] or "", cause["code"], causes)
-    return UnplacedPod(
-        key, new, pod["why"] or "", cause["code"], causes, best["summary"], best["commands"], best["manifest_diff"]
-    )
+        return UnplacedPod(key, new, why, cause["code"], causes)
+    return UnplacedPod(key, new, why, cause["code"], causes, best["summary"], best["commands"], best["manifest_diff"])
 
 
 # -- workloads whose controllers cannot create their pods ---------------------------------------------------------
@@ -117,17 +119,22 @@ def _shortages(in_fork: Callable[..., Any]) -> dict[Key, _Shortage]:
     return {one.key: one for one in found if one is not None}
 
 
-def _new_shortages(in_fork: Callable[..., Any], before: Mapping[Key, _Shortage]) -> list[str]:
+def _new_shortages(in_fork: Callable[..., Any], before: Mapping[Key, _Shortage]) -> list[UnplacedPod]:
     """Return the workloads that lack more pods than before; of a ReplicaSet and its Deployment only the Deployment."""
     now = _shortages(in_fork)
-    texts = []
+    found: list[UnplacedPod] = []
     for key, one in now.items():
         had = before[key].missing if key in before else 0
         if one.missing > had and one.owner not in now:
             kind, namespace, name = key
             why = one.why or _latest_failure(in_fork, key) or f"pods that were not created: {one.missing}"
-            texts.append(f"{kind} {namespace}/{name}: {why}")
-    return texts
+            label = f"{kind} {namespace}/{name}"
+            if len(found) >= _MOST_EXPLAINED:
+                found.append(UnplacedPod(label, True, why))
+                continue
+            told = in_fork("causes.explain", kind=kind, name=name, namespace=namespace)
+            found.append(_with_cause(label, True, why, told))
+    return found
 
 
 def _shortage(kind: str, raw: Raw) -> _Shortage | None:

@@ -5,6 +5,7 @@ there is any. With -f the manifest may be a Pod or a workload; for a workload, a
 """
 
 import argparse
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -154,18 +155,17 @@ def _never_attempted(session: VerbSession, answer: Mapping[str, Any]) -> bool:
 
 def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namespace: str | None) -> Any:
     """The explanation of a pod, with the diagnosis of its workload where things are as they are now."""
-    given = {"attempt": options.attempt, "node": options.node or None}
-    params = {name: value for name, value in given.items() if value is not None}
+    params = {} if options.attempt is None else {"attempt": options.attempt}
     space, _, own = pod_key(name, namespace).partition("/")
     found: dict[str, Any] = {}
-    if not params:
+    if not params and not options.node:
         try:
             found = _diagnosis(session, "Pod", own, space)
         except RpcError as error:
             if error.code != "not_found":  # a pod that is gone has its last attempt
                 raise
     try:
-        answer = call_about_pod(session, name, namespace, "scheduler.explain", suggestions=bool(options.node), **params)
+        answer = call_about_pod(session, name, namespace, "scheduler.explain", **params)
     except RpcError as error:
         if found:  # no profile is there for it, which is the cause
             return found
@@ -183,19 +183,16 @@ def _of_workload(
         raise with_near_name(session, error, kind, name, namespace or "default") from error
     if not found["examined"]:
         return found
-    params = {"node": options.node} if options.node else {}
     try:
-        answer = session.daemon.call(
-            "scheduler.explain", pod=found["examined"], suggestions=bool(options.node), **params
-        )
+        answer = session.daemon.call("scheduler.explain", pod=found["examined"])
     except RpcError:  # no profile is there for it, or there is none of its pods yet: the diagnosis says so
         return found
     return {**answer, **found}
 
 
-def _diagnosis(session: VerbSession, kind: str, name: str, namespace: str) -> dict[str, Any]:
+def _diagnosis(session: VerbSession, kind: str, name: str, namespace: str, **more: Any) -> dict[str, Any]:
     found: dict[str, Any] = session.daemon.call(
-        "causes.explain", kind=kind, name=name, **where(lookup(kind), namespace), program=session.remedies_for
+        "causes.explain", kind=kind, name=name, **where(lookup(kind), namespace), program=session.remedies_for, **more
     )
     return found
 
@@ -222,30 +219,54 @@ def _group_named(words: list[str]) -> str:
 
 def _explain_group(session: VerbSession, name: str, namespace: str, form: str) -> int:
     answer = session.daemon.call("scheduler.explain_group", pod_group=f"{namespace}/{name}")
+    found = _diagnosis(session, "PodGroup.scheduling.k8s.io", name, namespace) if answer["exists"] else {}
+    answer |= found
     if form != "table":
         session.write(documents.as_json(answer) if form == "json" else documents.as_yaml(answer))
         return 0
+    from kschedd.printing.reports.causes import diagnosis
     from kschedd.printing.reports.explaining_group import group_explanation
 
-    session.write(group_explanation(answer, session.style))
+    text = diagnosis(answer, session.style)
+    session.write(text + "\n" * bool(text) + group_explanation(answer, session.style))
     return 0
 
 
 def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str) -> tuple[list[Any], int]:
     """The explanations of all pods in the files, and the number of pods that could not be explained."""
     objects, failed = read_objects(session, options.filename, namespace)
-    pods = [(place, pod) for place, raw in objects if (pod := pod_of_manifest(raw)) is not None]
+    pods = [(place, raw, pod) for place, raw in objects if (pod := pod_of_manifest(raw)) is not None]
     if not pods and not failed:
         raise UsageError(f"nothing in -f FILE makes pods; explained are Pod, {', '.join(POD_TEMPLATES)}")
     answers = []
-    params = {"node": options.node} if options.node else {}
-    for place, pod in pods:
+    manifests = [raw for _, raw in objects]
+    apply = shlex.join([session.remedies_for, "apply", *(word for file in options.filename for word in ("-f", file))])
+    for place, raw, pod in pods:
+        found = _diagnosis_of_new(session, raw, manifests)
+        for remedy in found.get("remedies", ()):
+            remedy["commands"] = [apply, *remedy["commands"]]
         try:
-            answers.append(session.daemon.call("scheduler.explain", pod=pod, **params))
+            answers.append({**session.daemon.call("scheduler.explain", pod=pod), **found})
         except RpcError as error:
+            if found:  # what refuses the pod is the cause
+                answers.append(found)
+                continue
             session.error(f"{place}: {error}")
             failed += 1
     return answers, failed
+
+
+def _diagnosis_of_new(session: VerbSession, raw: Mapping[str, Any], manifests: list[dict[str, Any]]) -> dict[str, Any]:
+    """The diagnosis of a workload that is not there yet; empty where nothing is wrong, or it cannot be applied."""
+    meta = raw.get("metadata") or {}
+    if not meta.get("name"):
+        return {}
+    namespace = meta.get("namespace") or "default"
+    try:
+        found = _diagnosis(session, kind_of(raw).name, meta["name"], namespace, manifests=manifests)
+    except RpcError:  # the explanation of its pod says why
+        return {}
+    return {} if found["cause"]["code"] == "NothingIsWrong" else found
 
 
 def _check_node(node: str, answer: Mapping[str, Any]) -> None:

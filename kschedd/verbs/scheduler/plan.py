@@ -8,7 +8,7 @@ an error. With --detailed-exitcode, 3 means that something would change and ever
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import attrs
@@ -17,10 +17,13 @@ from kschedd.printing.reports.forks import diff_text, is_different, without_plac
 from kschedd.verbs.command_line.answers import FORMS, write_answer
 from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
 from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.scheduler.capacity import alternatives_text
 from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, seconds_in, session_in
 
 NOTHING, DOES_NOT_FIT, FAILED, CHANGES = 0, 1, 2, 3
 MOST_PODS: Final = 100
+_MOST_EXAMINED: Final = 20  # pods without a place
+_MOST_WORKLOADS: Final = 3  # of which the largest number that fits is looked for
 _WITHIN: Final = "1h"
 
 
@@ -73,8 +76,11 @@ def _planned(
     diff: dict[str, Any] = session.daemon.call("fork.diff", fork=fork)
     fails = [line for line in dict.fromkeys("".join(complaints).splitlines()) if line.startswith("error")]
     done = is_different(diff) or not status  # otherwise there is nothing to say but why not
-    if not write_answer(session, options.output, {**diff, "errors": fails, "at_rest": told["at_rest"]}) and done:
+    largest = list(_largest(inner, diff))
+    answer = {**diff, "errors": fails, "at_rest": told["at_rest"], "largest": largest}
+    if not write_answer(session, options.output, answer) and done:
         session.write(diff_text(diff, session.style, options.limit))
+        session.write("".join(map(_largest_text, largest)))
     for line in fails:
         session.write_error(f"{line}\n")
     if not told["at_rest"]:
@@ -84,6 +90,29 @@ def _planned(
     if status or without_place(diff):
         return DOES_NOT_FIT
     return CHANGES if options.detailed_exitcode and is_different(diff) else NOTHING
+
+
+def _largest(inner: VerbSession, diff: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """How many pods fit at most, of each of the first workloads with pods that have no place; and of other sizes."""
+    known: set[tuple[str, str, str]] = set()
+    for pod in without_place(diff)[:_MOST_EXAMINED]:
+        name = pod["successor"] or pod["name"]
+        found = inner.daemon.call("causes.explain", kind="Pod", name=name, namespace=pod["namespace"], remedies=False)
+        workload = found["workload"]
+        key = (workload["kind"], workload["namespace"], workload["name"])
+        if key in known or workload["kind"] == "Pod" or len(known) == _MOST_WORKLOADS:
+            continue
+        known.add(key)
+        (fits,) = inner.daemon.call("capacity.pods", workload=workload, alternatives=True)
+        yield {"workload": workload, "wanted": found["wanted"], "cause": found["cause"], **fits}
+
+
+def _largest_text(each: dict[str, Any]) -> str:
+    workload = each["workload"]
+    named = f"{workload['kind'].lower()}/{workload['name']}"
+    others = alternatives_text(each)
+    text = f"{named}: {each['fits']} of {each['wanted']} pods fit; {each['cause']['message']}\n"
+    return text + (f"  of other sizes: {others}\n" if others else "")
 
 
 def verbs(run: Run) -> tuple[Verb, ...]:

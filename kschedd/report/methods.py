@@ -4,6 +4,7 @@ from typing import Any
 
 import attrs
 
+from kschedd.clusters.virtual import MethodsOf
 from kschedd.report.aggregate import report_of
 from kschedd.report.kept import NOTES, KeptHistory, of_kept
 from kschedd.report.page import page
@@ -23,7 +24,10 @@ from kschedd.store.objects.log import WatchEvent
 
 @attrs.frozen(eq=False)
 class ReportMethods(Methods):
+    """`methods`: those that a fork answers, on which remedies are tried."""
+
     _cluster: ClusterBackend
+    _methods: MethodsOf
 
     @method(
         "report.page",
@@ -41,8 +45,28 @@ class ReportMethods(Methods):
         kept = KeptHistory(entries, written)
         snapshot = await self._cluster.snapshot()
         redact = call["redact"]
-        text = await call.services.workers.run(call.client, lambda given_up: _page(snapshot, kept, redact, given_up))
-        return PageAnswer(text)
+        return await call.services.workers.run(
+            call.client, lambda given_up: PageAnswer(self._page(snapshot, kept, redact, given_up))
+        )
+
+    def _page(self, snapshot: ClusterSnapshot, kept: KeptHistory, redact: bool, given_up: GivenUp) -> str:
+        engine = Engine(resumed=snapshot)
+        try:
+            collected = of_kept(engine, kept)
+            given_up.check()
+            facts = [
+                ("nodes", f"{engine.store.count('Node'):,}"),
+                ("pods", f"{engine.store.count('Pod'):,}"),
+                ("pending", f"{len(engine.driver.pending.pods):,}"),
+                ("attempts", f"{sum(isinstance(entry, AttemptRecord) for entry in kept.entries):,}"),
+            ]
+            report = report_of(collected, "Cluster", facts, methods=self._methods, virtual=False, notes=NOTES)
+            given_up.check()
+            if redact:
+                report = redacted(report, [obj.raw for kind in engine.store.kinds() for obj in engine.store.list(kind)])
+            return page(report)
+        finally:
+            engine.close()
 
 
 def _written(store: ClusterWriter, since: int) -> list[WatchEvent]:
@@ -50,23 +74,3 @@ def _written(store: ClusterWriter, since: int) -> list[WatchEvent]:
         return list(store.shown_after(since))
     except Gone:
         return []
-
-
-def _page(snapshot: ClusterSnapshot, kept: KeptHistory, redact: bool, given_up: GivenUp) -> str:
-    engine = Engine(resumed=snapshot)
-    try:
-        collected = of_kept(engine, kept)
-        given_up.check()
-        facts = [
-            ("nodes", f"{engine.store.count('Node'):,}"),
-            ("pods", f"{engine.store.count('Pod'):,}"),
-            ("pending", f"{len(engine.driver.pending.pods):,}"),
-            ("attempts", f"{sum(isinstance(entry, AttemptRecord) for entry in kept.entries):,}"),
-        ]
-        report = report_of(collected, "Cluster", facts, virtual=False, notes=NOTES)
-        given_up.check()
-        if redact:
-            report = redacted(report, [obj.raw for kind in engine.store.kinds() for obj in engine.store.list(kind)])
-        return page(report)
-    finally:
-        engine.close()

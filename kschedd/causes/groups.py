@@ -1,0 +1,130 @@
+"""Causes in a PodGroup: it does not exist, has too few pods, or there is no room for as many as it needs at once."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import KIND, min_count
+from kschedd.causes.amounts import more_nodes
+from kschedd.causes.answers import ObjectNamed
+from kschedd.causes.case import Case, case_of
+from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named
+from kschedd.causes.near import nearest
+from kschedd.causes.steps import as_new, patched, replaced
+from kschedd.causes.words import counted
+from kschedd.explain.answers import GroupExplanation, MemberAnswer
+from kschedd.explain.dumped import of_nodes
+from kschedd.explain.pod_group import begin_group, explain_group
+from kschedd.simulation.engine import Engine
+
+_BY = "GangScheduling"
+
+
+def member_to_examine(engine: Engine, group: Object) -> Pod | None:
+    """The pod of the group that stands for it: one that fits nowhere by itself, else one that is pending."""
+    key = f"{group.namespace}/{group.name}"
+    pending = [pod for pod in engine.machine.groups.waiting_for_node(key) if not pod.deleting]
+    found = _cycle(engine, key)
+    failed = {each.pod for each in found.members if each.state == "unschedulable"} if found is not None else set()
+    return next((pod for pod in pending if pod.key in failed), next(iter(pending), None))
+
+
+def group_waits(case: Case) -> FoundCause | None:
+    """The pod's PodGroup keeps it out of the queue, or from the node that it would get by itself."""
+    explanation = case.explanation
+    key, engine = explanation.pod_group, case.engine
+    gate = explanation.gated_by
+    if not key or (explanation.message if gate is None else gate.plugin != _BY):
+        return None
+    namespace, _, name = key.partition("/")
+    group = engine.machine.groups.object(key)
+    if group is None:
+        return _missing(case, namespace, name)
+    there, needed = len(engine.machine.groups.pods(key)), min_count(group)
+    if gate is not None and there < needed:
+        return FoundCause(
+            "PodGroupLacksPods",
+            f"PodGroup {name} needs {counted(needed, 'pod')} at once, and there {_are(there)} of it",
+            [named(group)],
+            ["spec.schedulingPolicy.gang.minCount"],
+            options=[_smaller(case, group, there)],
+        )
+    found = _cycle(engine, key)
+    if found is None or found.fits:
+        return None
+    return _without_room(case, group, found)
+
+
+def _missing(case: Case, namespace: str, name: str) -> FoundCause:
+    likely = nearest(name, [each.name for each in case.store.list(KIND, namespace)])
+
+    def renamed(manifest: dict[str, Any], spec: dict[str, Any]) -> None:
+        spec["schedulingGroup"] = {**(spec.get("schedulingGroup") or {}), "podGroupName": likely}
+
+    return FoundCause(
+        "PodGroupMissing",
+        f"PodGroup {name} does not exist in namespace {namespace}" + (f" ({likely} does)" if likely else ""),
+        [ObjectNamed("PodGroup", namespace, name)],
+        [f"{'.'.join(case.workload.path)}.schedulingGroup.podGroupName"],
+        options=[RemedyOption(f"use PodGroup {likely}", edit=renamed)] if likely else [],
+    )
+
+
+def _without_room(case: Case, group: Object, found: GroupExplanation) -> FoundCause:
+    failed = [each for each in found.members if each.state not in ("scheduled", "fits", "gated")]
+    fits = sum(each.state in ("scheduled", "fits") for each in found.members)
+    for each in failed:
+        if not _fits_alone(case, each):
+            return FoundCause(
+                "PodGroupLacksRoom",
+                f"PodGroup {group.name} is placed as a whole, and its pod {each.pod} fits nowhere by itself: "
+                f"{of_nodes(each.message)}",
+                [named(group), _object(each)],
+                evidence=[f"`explain pod/{_object(each).name}` says why"],
+            )
+    why = of_nodes(next((each.message for each in failed if each.message), found.message))
+    at_once = f"{counted(found.min_count, 'pod')} at once" if found.min_count else f"all of its {found.pods} pods"
+    options = [*more_nodes(case, case.large_enough or set(case.nodes), len(failed) or 1)]
+    if found.scheduled < fits < found.min_count:
+        options.append(_smaller(case, group, fits))
+    return FoundCause(
+        "PodGroupLacksRoom",
+        f"PodGroup {group.name} needs {at_once}, and only {fits} of its {counted(found.pods, 'pod')} fit: {why}",
+        [named(group), *map(_object, failed[:2])],
+        ["spec.schedulingPolicy.gang.minCount"],
+        options=options,
+    )
+
+
+def _fits_alone(case: Case, member: MemberAnswer) -> bool:
+    pod = case.store.find("Pod", *member.pod.split("/", 1))
+    return not isinstance(pod, Pod) or not case_of(case.engine, case.workload, pod).explanation.message
+
+
+def _object(member: MemberAnswer) -> ObjectNamed:
+    return ObjectNamed("Pod", *member.pod.split("/", 1))
+
+
+def _are(number: int) -> str:
+    return "is 1" if number == 1 else f"are {number}"
+
+
+def _smaller(case: Case, group: Object, number: int) -> RemedyOption:
+    """The group as if it needed so many pods only; where a PodGroup cannot be changed it is made anew."""
+    gang = "/spec/schedulingPolicy/gang/minCount"
+    if case.engine.machine.handle.rules.groups_of_v1beta1:
+        step = patched(group.raw, [{"op": "replace", "path": gang, "value": number}])
+    else:
+        made = as_new(group.raw)
+        policy: Mapping[str, Any] = {**made["spec"]["schedulingPolicy"], "gang": {"minCount": number}}
+        step = replaced({**made, "spec": {**made["spec"], "schedulingPolicy": policy}})
+    return RemedyOption(f"minCount {number}", CHANGE_OBJECT, steps=[step], target=f"podgroup/{group.name}", less=True)
+
+
+def _cycle(engine: Engine, key: str) -> GroupExplanation | None:
+    """What the next cycle of the group comes to; None where its pods are tried one by one."""
+    if not engine.machine.handle.rules.pod_groups:
+        return None
+    fork = begin_group(engine.machine, engine.driver.nominator, key)
+    return None if fork is None else explain_group(fork)

@@ -1,0 +1,25 @@
+"""The pods of a run that wait for a node."""
+
+from typing import Final
+
+from kschedd.api.pods import Pod
+from kschedd.simulation.engine import Engine
+
+_NEVER: Final = 1 << 62
+
+
+def pending_pods(engine: Engine) -> list[Pod]:
+    """Those that a profile is responsible for, in the order of their creation."""
+    found = [
+        pod
+        for pod in engine.store.list("Pod")
+        if isinstance(pod, Pod) and not pod.node_name and not pod.finished and not pod.deletion_timestamp
+    ]
+    mine = [pod for pod in found if engine.machine.responsible(pod.scheduler_name)]
+    return sorted(mine, key=lambda pod: (_since(engine, pod), pod.key))
+
+
+def _since(engine: Engine, pod: Pod) -> int:
+    """When it first entered the active queue; a gated pod comes last."""
+    entry = engine.queue.entry(pod.key)
+    return _NEVER if entry is None or entry.initial_attempt is None else entry.initial_attempt

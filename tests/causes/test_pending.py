@@ -1,0 +1,55 @@
+"""Pending pods by cause: how they are grouped, and what is said of them at the end of a run."""
+
+from typing import Any
+
+from kschedd.causes import pending
+from kschedd.causes.pending import pending_causes, pending_groups
+from kschedd.config.loading.load import default_config
+from kschedd.framework.registry import Registry
+from kschedd.library.objects import node, pod
+from kschedd.methods import cluster_methods
+from kschedd.simulation.simulation import Simulation
+
+
+def simulated(*raws: dict[str, Any]) -> Simulation:
+    simulation = Simulation(default_config(), seed=1, registry=Registry(), controllers=())
+    for raw in raws:
+        simulation.store.create(raw)
+        simulation.run_until_idle()
+        simulation.advance(simulation.now + 1)
+    return simulation
+
+
+def test_what_helps_the_largest_group_is_said() -> None:
+    pods = [pod(f"p{number}", cpu="1500m") for number in range(5)]
+    simulation = simulated(node("n1", cpu="2"), *pods, pod("giant", cpu="64"))
+    before = simulation.store.version
+    found = pending_causes(simulation, cluster_methods, 1)
+    assert found is not None
+    assert [(group.code, group.count) for group in found.groups] == [("ClusterFull", 4), ("RequestAboveEveryNode", 1)]
+    assert "add 1 node like n1" in found.text()
+    assert len(found.as_json()["diagnoses"]) == 1
+    assert simulation.store.version == before
+
+
+def test_nothing_is_said_where_nothing_is_pending() -> None:
+    assert pending_causes(simulated(node("n1"), pod("p1")), cluster_methods, 1) is None
+
+
+def test_one_pod_of_each_spec_is_examined(monkeypatch) -> None:
+    simulation = simulated(node("n1", cpu="1"), *[pod(f"p{number}", cpu="2") for number in range(9)])
+    examined = []
+    monkeypatch.setattr(pending, "case_of", lambda *given: examined.append(given) or real(*given))
+    (group,) = pending_groups(simulation, simulation.store.list("Pod"), lambda: None)
+    assert (group.count, len(examined)) == (9, 1)
+
+
+def test_beyond_a_number_of_specs_pods_are_told_with_those_of_their_message(monkeypatch) -> None:
+    monkeypatch.setattr(pending, "_MOST_EXAMINED", 2)
+    simulation = simulated(node("n1", cpu="1"), *[pod(f"p{number}", cpu=str(number)) for number in range(2, 9)])
+    groups = pending_groups(simulation, simulation.store.list("Pod"), lambda: None)
+    assert sum(group.count for group in groups) == 7
+    assert len(groups) == 2
+
+
+real = pending.case_of
