@@ -241,8 +241,10 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _arguments(path: Path | None, registry: "Registry") -> dict[str, Any]:
-    """Of the plugins that the profiles of this file have arguments for, by name; of several profiles the first that has
-    some. Raises ConfigErrors and PluginCommandError."""
+    """Return the plugin arguments in the profiles of this file, by plugin name.
+
+    If several profiles have some, the first counts. Raises ConfigErrors and PluginCommandError.
+    """
     from kschedd.config.in_tree import IN_TREE
     from kschedd.config.loading.load import load_config
 

@@ -141,7 +141,7 @@ def _audit_file(options: argparse.Namespace) -> "AuditFile | None":
 
 
 def _http_settings(options: argparse.Namespace) -> "ListenSettings | None":
-    """Raises AccessError."""
+    """Return the settings of the REST API; None without --http. Raises AccessError."""
     from kschedd.access.addresses import read_address
     from kschedd.access.credentials import ListenSettings
     from kschedd.access.errors import AccessError
@@ -155,7 +155,10 @@ def _http_settings(options: argparse.Namespace) -> "ListenSettings | None":
 
 
 def _endpoint_of_environment() -> str:
-    """Where the environment says that telemetry is pushed to. It may be meant for others, so it is no error here."""
+    """Return the telemetry endpoint of the environment.
+
+    It may be meant for other programs, so a missing package is no error.
+    """
     endpoint = os.environ.get(OTLP_ENDPOINT, "")
     if not endpoint or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return ""
@@ -168,7 +171,7 @@ def _endpoint_of_environment() -> str:
 
 
 def _listen_settings(options: argparse.Namespace) -> "ListenSettings | None":
-    """Raises AccessError."""
+    """Return the settings of --listen; None without it. Raises AccessError."""
     from kschedd.access.addresses import SCHEME, read_address
     from kschedd.access.credentials import SOCKET_FLAGS, ListenSettings
     from kschedd.access.errors import AccessError
@@ -185,7 +188,7 @@ def _listen_settings(options: argparse.Namespace) -> "ListenSettings | None":
 
 
 def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
-    """Raises MirrorUsageError."""
+    """Return the settings of --mirror or --schedule; None without them. Raises MirrorUsageError."""
     from kschedd.startup.options import MirrorOptions
 
     if not _is_real(options):
@@ -209,5 +212,5 @@ def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
 
 
 def _is_real(options: argparse.Namespace) -> bool:
-    """Whether the objects are those of a real cluster."""
+    """Return whether the objects are those of a real cluster."""
     return options.mirror is not None or options.schedule is not None

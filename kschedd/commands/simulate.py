@@ -272,7 +272,7 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
-    """The workload of --generate and the flags beside it; None without them."""
+    """Return the workload of --generate and related flags; None without them."""
     shaping = [
         _NOT_WITH_SCENARIOS[name]
         for name in ("arrival_rate", "lifetime", "pod_shape")
@@ -306,7 +306,7 @@ def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
 
 
 def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
-    """The plugin registry, and the scheduler configuration."""
+    """Return the plugin registry and the scheduler configuration."""
     path, version, gates = options.config, version_of(options), gates_of(options)
     registry = Registry(run_async=_run_async)
     registry.add_entry_points()
@@ -387,7 +387,7 @@ def _controllers() -> "Sequence[Controller]":
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
-    """What stands at the top of the report: nothing that depends on the machine."""
+    """Return the heading of the report: facts that do not depend on the machine."""
     return [
         ("nodes", f"{summary.nodes:,}"),
         ("pods placed", f"{summary.placed:,}"),

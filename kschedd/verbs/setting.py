@@ -193,7 +193,7 @@ _SETS: Final[Mapping[str, Callable[[VerbSession, argparse.Namespace, list[str]],
 
 
 def _containers(pod: Raw, options: argparse.Namespace) -> list[Raw]:
-    """The containers that --containers names; all of them without it. Raises UsageError if there is none."""
+    """Return the containers that --containers names; all without it. Raises UsageError if there is none."""
     every: list[Raw] = pod.get("containers") or []
     patterns = (options.containers or "*").split(",")
     found = [one for one in every if any(fnmatch.fnmatchcase(one["name"], pattern) for pattern in patterns)]
@@ -203,7 +203,7 @@ def _containers(pod: Raw, options: argparse.Namespace) -> list[Raw]:
 
 
 def _path(kind: str) -> tuple[str, ...]:
-    """Where the pod's spec is in an object of the kind. Raises UsageError."""
+    """Return the path of the pod's spec in an object of the kind. Raises UsageError."""
     if kind == "Pod":
         return ("spec",)
     if kind not in POD_TEMPLATES:

@@ -225,7 +225,7 @@ def _add_audit_flags(parser: Any) -> None:
 
 
 def _boolean(text: str) -> bool:
-    """As Go's flags. Raises ArgumentTypeError."""
+    """Parse a boolean as Go's flags do. Raises ArgumentTypeError."""
     if text in ("1", "t", "T", "true", "TRUE", "True"):
         return True
     if text in ("0", "f", "F", "false", "FALSE", "False"):
@@ -234,7 +234,7 @@ def _boolean(text: str) -> bool:
 
 
 def _count(text: str) -> int:
-    """Raises ArgumentTypeError."""
+    """Parse a number from 1 to 10000. Raises ArgumentTypeError."""
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10_000:
         raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 to 10000 is allowed")
     return int(text)
@@ -250,14 +250,14 @@ def _add_controller_flags(parser: Any) -> None:
 
 
 def _http_url(text: str) -> str:
-    """Raises ArgumentTypeError."""
+    """Check that the text is an HTTP URL. Raises ArgumentTypeError."""
     if not text.startswith(("http://", "https://")):
         raise argparse.ArgumentTypeError(f'"{text}" is no URL: expected http://HOST:PORT or https://HOST:PORT')
     return text
 
 
 def _option(name: str, text: str) -> Any:
-    """The value of a controllers' option. Raises ArgumentTypeError."""
+    """Parse the value of a controller option. Raises ArgumentTypeError."""
     from kschedd.controllers.options import OPTIONS
 
     try:
@@ -267,14 +267,14 @@ def _option(name: str, text: str) -> Any:
 
 
 def _size(text: str) -> int:
-    """A number of bytes. Raises ArgumentTypeError."""
+    """Parse a number of bytes. Raises ArgumentTypeError."""
     if not text.isascii() or not text.isdigit() or not _SMALLEST <= int(text) <= _LARGEST:
         raise argparse.ArgumentTypeError(f"{text!r}: a number of bytes from {_SMALLEST} to {_LARGEST} is allowed")
     return int(text)
 
 
 def _time(text: str) -> tuple[float, float | None]:
-    """The speed of time, and when it starts. Raises ArgumentTypeError."""
+    """Parse the speed of time and the time at the start. Raises ArgumentTypeError."""
     from kschedd.api.text.times import seconds
     from kschedd.verbs.command_line.grammar import UsageError
     from kschedd.verbs.scheduler.timing import speed_of
@@ -287,7 +287,7 @@ def _time(text: str) -> tuple[float, float | None]:
 
 
 def _network(text: str) -> str:
-    """Raises ArgumentTypeError."""
+    """Check that the text is a network with enough addresses. Raises ArgumentTypeError."""
     import ipaddress
 
     try:
@@ -300,7 +300,7 @@ def _network(text: str) -> str:
 
 
 def _parts(text: str) -> frozenset[str]:
-    """Raises ArgumentTypeError."""
+    """Parse names of parts of the control plane. Raises ArgumentTypeError."""
     from kschedd.controllers.parts import PARTS
 
     parts = frozenset(part.strip() for part in text.split(",") if part.strip())

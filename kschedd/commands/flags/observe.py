@@ -51,7 +51,7 @@ def add_trace_flag(parser: Any) -> None:
 
 @attrs.define(eq=False)
 class Observed:
-    """What observes a run, for the flags that were given; writes their files when the run is over."""
+    """Observers of a run, as the flags request; they write their files when the run is over."""
 
     _report: Path | None
     _redact: bool
@@ -61,7 +61,7 @@ class Observed:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> "Observed":
-        """Raises OutputFileError before the run begins, where a file could not be written after it."""
+        """Create the observers. Raises OutputFileError if a file cannot be written after the run."""
         if options.redact and options.report is None:
             raise RedactWithoutReportError
         made = cls(options.report, options.redact, getattr(options, "trace", None))
@@ -118,7 +118,7 @@ def _told(path: Path) -> Iterator[None]:
 
 
 def checked_of(report: "CheckReport") -> "Checked":
-    """What `check` found, as the page shows it."""
+    """Return the result of `check` in the form that the report shows."""
     from kschedd.printing.reports.checking import verdict
     from kschedd.report.model import Checked, UnplacedHere
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def add_scheduler_flags(parser: Any) -> None:
-    """The flags of kube-scheduler that say by which configuration to schedule."""
+    """Add the flags of kube-scheduler that select a configuration."""
     parser.add_argument(
         "--config",
         type=path_value,
@@ -68,7 +68,7 @@ def add_feature_gates_flag(parser: Any) -> None:
 
 
 def kube_version_value(text: str) -> Any:
-    """Raises ArgumentTypeError."""
+    """Parse the name of a supported version. Raises ArgumentTypeError."""
     from kschedd.config.versions.kube_versions import UnknownVersionError, kube_version
 
     try:
@@ -78,14 +78,14 @@ def kube_version_value(text: str) -> Any:
 
 
 def gates_of(options: argparse.Namespace) -> Mapping[str, bool]:
-    """What --feature-gates says, for that version. Raises ConfigErrors."""
+    """Return the states that --feature-gates sets, for the selected version. Raises ConfigErrors."""
     from kschedd.config.versions.feature_gates import parse_flag
 
     return parse_flag(options.feature_gates, version_of(options).gates)
 
 
 def wants_gates(options: argparse.Namespace) -> bool:
-    """Whether the list of gates is asked for; then it has been printed."""
+    """Print the list of feature gates if `--feature-gates help` requests it; return whether it does."""
     if "help" not in options.feature_gates:
         return False
     from kschedd.config.versions.feature_gates import listing

@@ -122,7 +122,7 @@ class VerbParser(NotingParser):
         return sorted((name for flag in self.noted for name in flag.names), key=lambda name: (-len(name), name))
 
     def takes_value(self, name: str) -> bool:
-        """Whether the word after this flag is the flag's value."""
+        """Return whether the word after this flag is the flag's value."""
         flag = self.flag(name)
         return flag is not None and bool(flag.metavar) and name not in self.implied
 
@@ -131,7 +131,7 @@ class VerbParser(NotingParser):
 
 
 def whole_number(text: str) -> int:
-    """A positive limit on the number of items shown. For argparse: raises ValueError."""
+    """Parse a positive limit on the number of items shown. For argparse: raises ValueError."""
     number = int(text)
     if number < 1:
         raise ValueError(text)
@@ -139,8 +139,10 @@ def whole_number(text: str) -> int:
 
 
 def given_value(what: str, text: str) -> Any:
-    """The value that a text in JSON or YAML says; None where it is not exactly one. `what` names the text. Raises
-    UsageError."""
+    """Return the value of a text in JSON or YAML; None unless there is exactly one.
+
+    `what` names the text in errors. Raises UsageError.
+    """
     from kschedd.api.text.documents import read_documents
 
     documents = list(read_documents(text))
@@ -233,7 +235,7 @@ def namespace_flags(words: VerbParser, *, everywhere: bool = False) -> None:
 
 
 def namespace_of(session: VerbSession, options: argparse.Namespace) -> str | None:
-    """The namespace the command applies to; None means all namespaces."""
+    """Return the namespace that the command applies to; None means all namespaces."""
     if getattr(options, "all_namespaces", False):
         return None
     given = options.namespace
@@ -275,12 +277,12 @@ def validate_flag(words: VerbParser) -> None:
 
 
 def validation_of(options: argparse.Namespace) -> str:
-    """The value of the daemon's validation parameter for --validate."""
+    """Return the value of the daemon's validation parameter for --validate."""
     return VALIDATE[options.validate]
 
 
 class LiveState(StrEnum):
-    """What a verb's positional arguments are narrowed to: `Verb.live`."""
+    """States by which completion narrows the positional arguments of a verb: `Verb.live`."""
 
     PENDING = "pending pods"
     BOUND = "bound pods"

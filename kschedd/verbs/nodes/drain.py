@@ -182,7 +182,7 @@ class _Drain:
     _told: set[str] = attrs.field(factory=set)
 
     def run(self) -> None:
-        """Raises DrainError."""
+        """Drain the node. Raises DrainError."""
         found = self._pods_for_deletion()
         if fatal := errors(found):
             raise DrainError(tuple(fatal))
@@ -201,7 +201,7 @@ class _Drain:
             raise failure
 
     def _pods_for_deletion(self) -> list[tuple[Raw, PodDeleteStatus]]:
-        """The node's pods with what becomes of each."""
+        """Return the node's pods with the action for each."""
         options = self._options
         flags = DrainFlags(
             options.force, options.ignore_daemonsets, options.delete_emptydir_data, options.skip_wait_for_delete_timeout
@@ -306,7 +306,7 @@ class _Drain:
         return None if self._options.dry_run == "none" else ""
 
     def _tell_cause(self, each: _Leaving, error: RpcError) -> None:
-        """What the budget waits for, when that is news."""
+        """Report what the budget waits for, unless it was reported before."""
         lines = blockers(self._session.daemon, each.namespace, error.data)
         cause = "".join(f"  {line}\n" for line in lines)
         if cause != each.cause and cause not in self._told:
@@ -347,7 +347,7 @@ class _Drain:
             self._session.sleep(min(POLL_S, deadline - self._session.now()))
 
     def _gone(self, waiting: Sequence[_Leaving]) -> Iterator[_Leaving]:
-        """Those of them that are not there any more, or that are not to be waited for."""
+        """Yield the pods that no longer exist, or that need not be waited for."""
         if not waiting:
             return
         there = {pod["metadata"]["uid"]: pod for pod in self._pods()}

@@ -105,7 +105,7 @@ def _add(session: VerbSession, options: argparse.Namespace, names: list[str]) ->
 
 
 def _pressure(session: VerbSession, options: argparse.Namespace, words: list[str]) -> int:
-    """Have nodes be short of something, or be short of it no longer."""
+    """Start or end simulated pressure on nodes."""
     on = words[-1:] != ["off"]
     rest = words[:-1] if words[-1:] in (["on"], ["off"]) else words
     allowed = f"allowed are {', '.join(PRESSURES)}"
@@ -169,6 +169,6 @@ def _write_leaving(session: VerbSession, answer: Mapping[str, Any]) -> None:
 
 
 def _ahead(session: VerbSession, time: str | None) -> str:
-    """How far in the future a time is."""
+    """Return the time until `time`, as text."""
     at = seconds_of(time)
     return "never" if at is None else span(max(0.0, at - session.cluster_now()))

@@ -26,7 +26,7 @@ def _cordon_words(words: VerbParser) -> None:
 
 
 def node_names(session: VerbSession, options: argparse.Namespace, names: list[str]) -> list[str]:
-    """The names of the selected nodes. A `node` word or `node/` prefix before a name is optional."""
+    """Return the names of the selected nodes. A `node` word or `node/` prefix before a name is optional."""
     if names and lookup(names[0]) == NODE:
         names = names[1:]
     names = [name.partition("/")[2] if lookup(name.partition("/")[0]) == NODE else name for name in names]
@@ -135,7 +135,7 @@ def _is_taint(word: str) -> bool:
 
 
 def _check(word: str) -> None:
-    """Raises UsageError for a malformed taint, before any node is changed."""
+    """Check the syntax of a taint before any node is changed. Raises UsageError."""
     removing = word.endswith("-")
     key, colon, effect = word.removesuffix("-").partition(":")
     if not key.partition("=")[0]:

@@ -47,12 +47,12 @@ def write_change(session: VerbSession, options: argparse.Namespace, raw: Mapping
 
 
 def _changed(answer: Mapping[str, Any]) -> str:
-    """The fields that changed; "" if none did."""
+    """Return the names of the changed fields; "" if there are none."""
     return ", ".join(answer["changed"])
 
 
 def dry_run_text(options: argparse.Namespace) -> str:
-    """What kubectl says after a change that was only tried."""
+    """Return kubectl's suffix for the result of a dry run."""
     return {"none": "", "client": " (dry run)", "server": " (server dry run)"}[str(options.dry_run)]
 
 
@@ -138,7 +138,7 @@ def delete(session: VerbSession, options: argparse.Namespace) -> int:
 def _deletions_of_files(
     session: VerbSession, options: argparse.Namespace, namespace: str | None
 ) -> tuple[list[_Deletion], int]:
-    """What the manifests name, and how many of these cannot be read."""
+    """Return the objects that the manifests name, and the number of unreadable manifests."""
     if options.what or options.selector or options.field_selector or options.all:
         raise UsageError("-f FILE says what to delete: no kind, selector or --all beside it")
     objects, failed = read_objects(session, options.filename, namespace or "default")
@@ -179,7 +179,7 @@ _WITH_MUCH_IN_IT = ("Node", "Namespace", "CustomResourceDefinition")
 
 
 def _question(calls: list[tuple[Kind, str, dict[str, Any]]], namespace: str | None) -> str:
-    """What to ask first: of several objects at once, and of those that take others along; "" for nothing."""
+    """Return the confirmation question for several objects, or for objects with dependents; "" for none."""
     parts = []
     for kind, name, params in calls:
         within = f" in {f'namespace {namespace}' if namespace else 'every namespace'}" if kind.namespaced else ""
@@ -267,7 +267,7 @@ def patch(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _patch_given(session: VerbSession, options: argparse.Namespace) -> Any:
-    """The patch from -p or --patch-file. Raises UsageError."""
+    """Return the patch of -p or --patch-file. Raises UsageError."""
     if (options.patch is None) == (options.patch_file is None):
         raise UsageError("""patch with what? -p '{"spec": {"replicas": 3}}' or --patch-file FILE""")
     text = options.patch
@@ -289,7 +289,7 @@ def _patch_given(session: VerbSession, options: argparse.Namespace) -> Any:
 def _call(
     session: VerbSession, method: str, params: dict[str, Any], kind: Kind, name: str, namespace: str | None
 ) -> dict[str, Any] | None:
-    """The result of the call; None if it failed, after the error was written to standard error."""
+    """Return the result of the call; None if it failed, after writing the error to standard error."""
     try:
         answer: dict[str, Any] = session.daemon.call(method, **params)
         return answer
@@ -299,7 +299,7 @@ def _call(
 
 
 def _request_error(text: str) -> str:
-    """kubectl's message for a fault of the request (not of the object), without the object's full text."""
+    """Return kubectl's message for an invalid request (not an invalid object), without the object's text."""
     if not text.startswith(' "" is invalid: '):
         return text
     bare = text.removeprefix(' "" is invalid: ')

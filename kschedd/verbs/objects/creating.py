@@ -120,7 +120,7 @@ def _create_one(session: VerbSession, options: argparse.Namespace, raw: Raw, don
 
 
 def _made(session: VerbSession, options: argparse.Namespace) -> Raw:
-    """The object that KIND NAME and the flags describe. Raises UsageError."""
+    """Return the object that KIND NAME and the flags describe. Raises UsageError."""
     words = list(options.what)
     kind = lookup(words[0]).name if words else ""
     sort = words.pop(1) if kind in ("Service", "Secret") and len(words) > 1 else ""
@@ -198,7 +198,7 @@ def run(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _merged(old: Mapping[str, Any], patch: Mapping[str, Any]) -> Raw:
-    """A JSON merge patch (RFC 7386), applied."""
+    """Return the object with a JSON merge patch (RFC 7386) applied."""
     merged = {name: value for name, value in old.items() if not (name in patch and patch[name] is None)}
     for name, value in patch.items():
         if isinstance(value, Mapping):

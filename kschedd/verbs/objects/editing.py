@@ -101,7 +101,7 @@ def _edit_one(session: VerbSession, options: argparse.Namespace, kind: Kind, bef
 
 
 def _in_editor(session: VerbSession, body: str, faults: str) -> tuple[str, Path]:
-    """The text as the user left it, without the comments at its head; and the file that it is in."""
+    """Return the edited text without the comments at its head, and its file."""
     assert session.open_editor is not None, "checked before"
     comments = _HEADER + "".join(f"# {line}\n" for line in faults.splitlines()) + ("#\n" if faults else "")
     with tempfile.NamedTemporaryFile("w", prefix="kschedd-edit-", suffix=".yaml", delete=False) as opened:
@@ -141,7 +141,7 @@ def _check_identity(before: Raw, after: Raw) -> None:
 
 
 def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Raw:
-    """The JSON merge patch (RFC 7386) that makes `after` of `before`."""
+    """Return the JSON merge patch (RFC 7386) that turns `before` into `after`."""
     patch: Raw = dict.fromkeys(name for name in before if name not in after)
     for name, value in after.items():
         old = before.get(name)

@@ -99,7 +99,7 @@ def job(name: str, options: argparse.Namespace, folder: Path) -> Raw:
 
 
 def job_of_cron_job(name: str, cron_job: Raw) -> Raw:
-    """A Job made now of a CronJob's template, as `create job --from=cronjob/NAME` makes it."""
+    """Return a Job made from a CronJob's template, as `create job --from=cronjob/NAME` does."""
     template = cron_job["spec"]["jobTemplate"]
     meta = template.get("metadata") or {}
     owner = {
@@ -179,7 +179,7 @@ def secret(name: str, options: argparse.Namespace, folder: Path) -> Raw:
 
 
 def _data(options: argparse.Namespace, folder: Path) -> dict[str, bytes]:
-    """The entries of --from-literal, --from-file and --from-env-file."""
+    """Return the entries of --from-literal, --from-file and --from-env-file."""
     found: dict[str, bytes] = {}
 
     def add(key: str, value: bytes) -> None:
@@ -205,7 +205,7 @@ def _data(options: argparse.Namespace, folder: Path) -> dict[str, bytes]:
 
 
 def _files(word: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    """The keys and files that a `[KEY=]PATH` of --from-file names; of a folder, each file in it."""
+    """Yield the keys and files that a `[KEY=]PATH` of --from-file names; each file of a folder."""
     key, equals, path = word.rpartition("=")
     file = folder / path
     if not file.is_dir():
@@ -254,7 +254,7 @@ def _number_or_text(text: str) -> int | str:
 
 
 def pod(name: str, options: argparse.Namespace) -> Raw:
-    """The pod that `run` makes."""
+    """Return the pod that `run` creates."""
     (image,) = _images(options, most=1)
     if re.search(r"\s", image):
         raise UsageError(f'Invalid image name "{image}": invalid reference format')
@@ -275,7 +275,7 @@ def pod(name: str, options: argparse.Namespace) -> Raw:
 
 
 def exposing_service(name: str, options: argparse.Namespace, raw: Mapping[str, Any]) -> Raw:
-    """The service that `expose` makes for the pods of an object. Raises UsageError where it has none to name."""
+    """Return the Service that `expose` creates for the pods of an object. Raises UsageError if it has no selector."""
     kind, spec = raw["kind"], raw.get("spec") or {}
     labels = raw["metadata"].get("labels") or {}
     if options.selector:

@@ -63,7 +63,7 @@ def file_flag(words: VerbParser, *, needed: bool) -> None:
 
 
 def sources_of(session: VerbSession, names: Sequence[str]) -> tuple[list[Source], int]:
-    """The texts of all named files, in order, and the number that could not be read (each error was written)."""
+    """Read the named files in order; return them and the number of unreadable ones, whose errors are written."""
     sources: list[Source] = []
     failed = 0
     for name in names:
@@ -207,13 +207,13 @@ def _report(
 
 
 def reference(result: dict[str, Any]) -> str:
-    """The reference kubectl prints, such as `deployment.apps/web`, from a result's kind and name."""
+    """Return kubectl's reference of a result, such as `deployment.apps/web`."""
     resource = result.get("resource") or lookup(str(result.get("kind", ""))).resource
     return f"{resource}/{result.get('name', '')}"
 
 
 def fault_text(error: dict[str, Any]) -> str:
-    """The message for one fault in a manifest: file, line, object, field and the allowed values."""
+    """Return the message for one fault in a manifest: file, line, object, field and the allowed values."""
     source, at = error.get("source") or "-", error.get("line")
     where = f"{'standard input' if source == '-' else source}{f':{at}' if at else ''}"
     why = str(error.get("why") or error.get("message") or "is wrong")
@@ -229,13 +229,13 @@ def fault_text(error: dict[str, Any]) -> str:
 
 
 def no_mapping(source: str, name: Any, namespace: Any, why: str) -> str:
-    """kubectl's message for an object whose kind does not exist."""
+    """Return kubectl's message for an object whose kind does not exist."""
     which = f'name: "{name or ""}" namespace: "{namespace or ""}" from "{source}"'
     return f"resource mapping not found for {which}: {why}\nensure CRDs are installed first"
 
 
 def _limit(session: VerbSession, sources: Sequence[Source]) -> int:
-    """The maximum request size in bytes. Queried from the daemon only if the sources are large enough to matter."""
+    """Return the maximum request size in bytes. Queries the daemon only if the sources are large enough to matter."""
     if sum(len(source.text) for source in sources) < MAX_REQUEST_BYTES // 16:
         return MAX_REQUEST_BYTES
     return int(session.daemon.call("rpc.ping").get("max_request_body_bytes") or MAX_REQUEST_BYTES)
@@ -268,7 +268,7 @@ class _Joined:
         return len(self.text.encode("utf-8", "replace"))
 
     def portions(self, most: int) -> "Iterator[_Joined]":
-        """The text split between documents into parts of at most `most` bytes."""
+        """Yield the text, split between documents into parts of at most `most` bytes."""
         if len(self._sources) > 1 or self.size <= most:
             yield self
             return
@@ -276,7 +276,7 @@ class _Joined:
             yield _Joined([Source(self.name, text)], after)
 
     def placed(self, error: dict[str, Any]) -> dict[str, Any]:
-        """The error with its file and its line in that file."""
+        """Return the error with its file and its line in that file."""
         if not error.get("line"):
             return error
         if len(self._sources) == 1:
@@ -325,7 +325,7 @@ def _apply_each(
 
 
 def _named(meta: Any) -> tuple[str, str]:
-    """The namespace and name that metadata says, or an error."""
+    """Return the namespace and name in metadata, or raise an error."""
     found = meta if isinstance(meta, dict) else {}
     return str(found.get("namespace") or ""), str(found.get("name") or found.get("generateName") or "")
 

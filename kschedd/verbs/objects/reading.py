@@ -62,7 +62,7 @@ def _get_words(words: VerbParser) -> None:
 
 @attrs.frozen
 class _Layout:
-    """How `get` prints its results."""
+    """Output settings of `get`."""
 
     output: Output
     headers: bool
@@ -77,7 +77,7 @@ class _Layout:
 
 
 def _form(options: argparse.Namespace) -> str:
-    """The value of -o, with the value of --template in it."""
+    """Return the value of -o combined with that of --template."""
     form = str(options.output).removeprefix("=")
     if options.template is None or "=" in form:
         return form
@@ -176,7 +176,7 @@ def _fetch(
     *,
     managers: bool = False,
 ) -> tuple[list[_Group], int]:
-    """The objects of the targets, grouped by kind, and the number of targets that could not be fetched."""
+    """Fetch the targets; return the objects by kind, and the number of targets that could not be fetched."""
     groups: dict[str, _Group] = {}
     failed = 0
     for target in targets:
@@ -305,8 +305,10 @@ def _watch(
     found: Sequence[_Group],
     show: Callable[[Raw], None],
 ) -> None:
-    """Print every change after the printed version, also where the daemon goes and comes back meanwhile, until the
-    user ends the watch."""
+    """Print every change after the printed version until the user ends the watch.
+
+    The watch resumes if the daemon restarts.
+    """
     from kschedd.api.selecting.selector_text import SelectorTextError, parse_field_selector, parse_selector_text
 
     try:
@@ -431,7 +433,7 @@ def _waiting(session: VerbSession, key: str) -> Raw | None:
 
 
 def _maybe(session: VerbSession, method: str, **params: Any) -> Any:
-    """The result of the call; None if the object is not found."""
+    """Return the result of the call; None if the object is not found."""
     try:
         return session.daemon.call(method, **params)
     except RpcError as error:

@@ -165,7 +165,7 @@ def _status(session: VerbSession, options: argparse.Namespace, what: list[str]) 
 
 
 def _changes(session: VerbSession, kind: Kind, raw: Raw) -> Any:
-    """The object after each change."""
+    """Yield the object after each change."""
     meta = raw["metadata"]
     since = int(meta["resourceVersion"])
     with session.daemon.subscribe(
@@ -181,7 +181,7 @@ def _changes(session: VerbSession, kind: Kind, raw: Raw) -> Any:
 
 
 def _look_again(session: VerbSession, kind: Kind, raw: Raw, limit: float) -> Any:
-    """The object whenever it changed, as long as there is time."""
+    """Yield the object whenever it has changed, until the time limit."""
     meta = raw["metadata"]
     seen = meta["resourceVersion"]
     while limit > 0:
@@ -199,7 +199,7 @@ def _look_again(session: VerbSession, kind: Kind, raw: Raw, limit: float) -> Any
 
 @attrs.frozen
 class _History:
-    """What keeps the revisions of a workload, by number, and how to get the template out of one."""
+    """Revisions of a workload by number, and how to read the template of one."""
 
     revisions: Mapping[int, Raw]
     of_deployment: bool
@@ -300,7 +300,7 @@ def _the_one_before(history: _History, kind: Kind, name: str) -> int:
 
 
 def _back_to(raw: Raw, history: _History, number: int, template: Raw) -> list[Raw]:
-    """The patch that brings the template back; a Deployment gets the annotations of that revision, too."""
+    """Return the patch that restores the template; a Deployment also gets the annotations of that revision."""
     patch: list[Raw] = [{"op": "replace", "path": "/spec/template", "value": template}]
     if history.of_deployment:
         now = raw["metadata"].get("annotations") or {}
@@ -357,7 +357,7 @@ def _mark(action: str) -> Callable[[VerbSession, argparse.Namespace, list[str]],
 
 
 def _patch_for(action: str, kind: Kind, raw: Raw, now: str) -> Raw:
-    """The patch for the action. Raises RolloutError where the object does not allow it."""
+    """Return the patch for the action. Raises RolloutError if the object does not allow it."""
     subject = f'{kind.plural}{"." + kind.group if kind.group else ""} "{raw["metadata"]["name"]}"'
     paused = bool((raw.get("spec") or {}).get("paused"))
     if action == "restart":

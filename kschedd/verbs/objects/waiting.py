@@ -37,7 +37,7 @@ class _Awaited:
 
 @attrs.define(eq=False)
 class Patience:
-    """How much longer to wait: the rest of a time limit, in seconds slept."""
+    """Remaining time of a wait, in seconds slept."""
 
     session: VerbSession
     left_s: float
@@ -53,7 +53,7 @@ class Patience:
 
 
 def seconds_to_wait(text: str, *, zero: float = 0.0) -> float:
-    """The value of --timeout; a negative one means a week, and 0 means `zero`. Raises UsageError."""
+    """Return the value of --timeout; a negative one means a week, and 0 means `zero`. Raises UsageError."""
     try:
         limit = parse_duration(text.removeprefix("="))
     except DurationError as fault:
@@ -140,7 +140,7 @@ def wait_until(
 
 
 def find_object(session: VerbSession, kind: Kind, name: str, namespace: str | None) -> Raw | None:
-    """The object, or None if there is none."""
+    """Return the object, or None if there is none."""
     try:
         found: Raw = session.daemon.call("objects.get", kind=kind.name, name=name, **where(kind, namespace))["object"]
         return found
@@ -180,7 +180,7 @@ def _uid(raw: Raw | None) -> str:
 
 
 def condition_of(wanted: str) -> Met:
-    """What --for asks of an object. Raises UsageError."""
+    """Return the predicate of --for. Raises UsageError."""
     if wanted.lower() == "delete":
         return lambda raw: raw is None
     if wanted.lower() == "create":

@@ -28,8 +28,10 @@ def _watch_words(words: VerbParser) -> None:
 
 
 def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespace) -> int:
-    """Show the output of another verb, refreshed every second until the user ends it, also where the daemon goes and
-    comes back meanwhile."""
+    """Repeat another verb and show its output until the user ends it.
+
+    It continues if the daemon restarts meanwhile.
+    """
     if not options.command:
         raise UsageError("watch requires a command, such as: watch get pods")
     if find(options.command).name == "watch":
@@ -75,9 +77,9 @@ def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespac
 
 
 def marked(before: Sequence[str] | None, text: str, style: TerminalStyle) -> str:
-    """The text with the lines that were not there at the look before in bold, or marked by a `*` without colours.
+    """Return the text with new lines in bold, or marked by a `*` without colors.
 
-    Lines are compared by what they show, ages aside: a table whose pods grow older has not changed.
+    Ages are ignored in the comparison with the previous output.
     """
     lines = text.splitlines()
     known = {_AGE.sub("", line) for line in before} if before is not None else None

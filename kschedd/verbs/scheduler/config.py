@@ -151,7 +151,7 @@ def undo(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _lines(values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What changed: a line for each value, but only one for a profile that came or went."""
+    """Return a line for each changed value, but only one for a profile that was added or removed."""
     whole = _came_or_went(values)
     lines: dict[str, None] = {}
     for one in values:
@@ -170,7 +170,7 @@ def _profile_of(path: str) -> str:
 
 
 def _came_or_went(values: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """By profile: "added" or "removed"."""
+    """Return "added" or "removed" by profile."""
     by_profile: dict[str, list[Mapping[str, Any]]] = {}
     for one in values:
         by_profile.setdefault(_profile_of(one["path"]), []).append(one)

@@ -42,7 +42,7 @@ _LOOK_S: Final = 1.0
 
 
 def _attach(session: VerbSession) -> None:
-    """A command on the command line is a client of its own: what it sets is to outlive it."""
+    """Keep the debugger's state after this connection: each command line has a connection of its own."""
     if session.outlived:
         session.daemon.call("debug.attach", keep=True)
 
@@ -53,7 +53,7 @@ def _control(session: VerbSession, method: str, **given: Any) -> Any:
 
 
 def _show(session: VerbSession) -> None:
-    """Where scheduling is stopped now, in short."""
+    """Print a short description of where scheduling is stopped."""
     session.write(brief_text(session.daemon.call("debug.where")))
 
 
@@ -158,7 +158,7 @@ def _wait(session: VerbSession, goal: Raw) -> None:
 
 
 def _goal(session: VerbSession, options: argparse.Namespace, words: list[str]) -> Raw:
-    """The parameters of `debug.until`. Raises UsageError."""
+    """Return the parameters of `debug.until`. Raises UsageError."""
     if len(words) == 2 and words[0] in ("pod", "pods", "po"):
         key = pod_key(words[1], namespace_of(session, options))
         _warn_of_no_pod(session, key)
@@ -291,7 +291,7 @@ def _add_breakpoint(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _numbers(session: VerbSession, options: argparse.Namespace) -> list[int]:
-    """The breakpoints that are meant. Raises UsageError."""
+    """Return the ids of the selected breakpoints. Raises UsageError."""
     if options.all == bool(options.ids):
         raise UsageError(f"break {options.action} which breakpoints? Say their ids, or --all")
     if options.all:

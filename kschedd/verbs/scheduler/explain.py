@@ -35,7 +35,7 @@ _FORMS = ("table", "json", "yaml")
 
 
 def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The pod of a manifest: the Pod itself, or one made from the pod template; None if the kind has no pods."""
+    """Return the Pod of a manifest, or one made from its pod template; None if the kind has no pods."""
     kind = kind_of(raw).name
     if kind == "Pod":
         return dict(raw)
@@ -154,7 +154,7 @@ def _never_attempted(session: VerbSession, answer: Mapping[str, Any]) -> bool:
 
 
 def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namespace: str | None) -> Any:
-    """The explanation of a pod, with the diagnosis of its workload where things are as they are now."""
+    """Return the explanation of a pod; of its present state, with the diagnosis of its workload."""
     params = {} if options.attempt is None else {"attempt": options.attempt}
     space, _, own = pod_key(name, namespace).partition("/")
     found: dict[str, Any] = {}
@@ -176,7 +176,7 @@ def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namesp
 def _of_workload(
     session: VerbSession, options: argparse.Namespace, kind: Kind, name: str, namespace: str | None
 ) -> Any:
-    """The diagnosis of a workload, with the explanation of the pod that was examined, if there is one."""
+    """Return the diagnosis of a workload, with the explanation of the examined pod, if there is one."""
     try:
         found = _diagnosis(session, kind.name, name, namespace or "default")
     except RpcError as error:
@@ -210,7 +210,7 @@ def _explain_pending(session: VerbSession, options: argparse.Namespace, form: st
 
 
 def _group_named(words: list[str]) -> str:
-    """The PodGroup that `podgroup NAME` or `podgroup/NAME` names; "" where something else is meant."""
+    """Return the PodGroup that `podgroup NAME` or `podgroup/NAME` names; "" for other words."""
     kind, slash, name = words[0].partition("/") if words else ("", "", "")
     if kind.partition(".")[0].lower() not in ("podgroup", "podgroups"):
         return ""
@@ -233,7 +233,7 @@ def _explain_group(session: VerbSession, name: str, namespace: str, form: str) -
 
 
 def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str) -> tuple[list[Any], int]:
-    """The explanations of all pods in the files, and the number of pods that could not be explained."""
+    """Return the explanations of all pods in the files, and the number of pods that could not be explained."""
     objects, failed = read_objects(session, options.filename, namespace)
     pods = [(place, raw, pod) for place, raw in objects if (pod := pod_of_manifest(raw)) is not None]
     if not pods and not failed:
@@ -257,7 +257,10 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
 
 
 def _diagnosis_of_new(session: VerbSession, raw: Mapping[str, Any], manifests: list[dict[str, Any]]) -> dict[str, Any]:
-    """The diagnosis of a workload that is not there yet; empty where nothing is wrong, or it cannot be applied."""
+    """Return the diagnosis of a workload that does not exist yet.
+
+    It is empty if nothing is wrong, or if the workload cannot be applied.
+    """
     meta = raw.get("metadata") or {}
     if not meta.get("name"):
         return {}
@@ -276,7 +279,7 @@ def _check_node(node: str, answer: Mapping[str, Any]) -> None:
 
 
 def call_about_pod(session: VerbSession, word: str, namespace: str | None, method: str, **params: Any) -> Any:
-    """The result of a call about one pod. The error for a pod that does not exist suggests similar names."""
+    """Return the result of a call about one pod. If the pod does not exist, the error suggests similar names."""
     key = pod_key(word, namespace)
     try:
         return session.daemon.call(method, pod=key, **params)

@@ -15,7 +15,7 @@ from kschedd.verbs.command_line.session import VerbSession
 
 
 def speed_of(text: str) -> float:
-    """The speed of time: `real`, `virtual` or `10x`. Raises UsageError."""
+    """Parse a speed of time: `real`, `virtual` or `10x`. Raises UsageError."""
     named = {"real": 1.0, "virtual": 0.0}.get(text)
     if named is not None:
         return named
@@ -26,7 +26,7 @@ def speed_of(text: str) -> float:
 
 
 def span_of(text: str) -> float:
-    """The seconds of a duration that lies ahead. Raises UsageError."""
+    """Parse a duration that lies ahead. Raises UsageError."""
     try:
         span = parse_duration(text.removeprefix("+"))
     except DurationError as fault:
@@ -37,12 +37,15 @@ def span_of(text: str) -> float:
 
 
 def is_moment(text: str) -> bool:
-    """Whether a time is meant: `t=2025-01-01T00:10:00Z`, with or without `t=`. No duration or condition begins so."""
+    """Return whether the text is a time: `t=2025-01-01T00:10:00Z`, with or without `t=`.
+
+    No duration or condition begins so.
+    """
     return bool(re.match(r"t=(?!=)|\d{4}-\d\d-\d\d[Tt]", text))
 
 
 def moment_of(text: str) -> float:
-    """The time of what `is_moment`, in seconds since the epoch. Raises UsageError."""
+    """Parse a text for which `is_moment` is true; return seconds since the epoch. Raises UsageError."""
     try:
         return seconds(text.removeprefix("t="))
     except ValueError as fault:
