@@ -67,11 +67,11 @@ SCRIPTS: Final[Mapping[str, str]] = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "completion",
-        help="a completion script for a shell",
-        description="Print a script that has a shell complete verbs, flags, and the names of what the daemon has. "
-        "For this session: source <(kschedd completion bash), or: kschedd completion fish | source.",
+        help="print a completion script",
+        description="Print a script for completion of commands, flags and names of live objects. For this session: "
+        "source <(kschedd completion bash), or: kschedd completion fish | source.",
     )
-    parser.add_argument("shell", choices=tuple(SCRIPTS), help="which shell")
+    parser.add_argument("shell", choices=tuple(SCRIPTS), help="the shell")
     parser.set_defaults(run=run)
 
 

@@ -55,8 +55,8 @@ def add_parser(subparsers: Any) -> None:
         help="manual pages",
         description="Print the manual page of kschedd, of a verb or of a command, in roff: kschedd man get | man -l -",
     )
-    parser.add_argument("command", nargs="?", default="", metavar="COMMAND", help="of which; default: kschedd itself")
-    parser.add_argument("--dir", type=path_value, metavar="DIR", help="write all pages into this folder instead")
+    parser.add_argument("command", nargs="?", default="", metavar="COMMAND", help="a command; default: kschedd itself")
+    parser.add_argument("--dir", type=path_value, metavar="DIR", help="write all pages into this directory instead")
     parser.set_defaults(run=run)
 
 

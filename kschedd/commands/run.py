@@ -149,7 +149,7 @@ def _http_settings(options: argparse.Namespace) -> "ListenSettings | None":
     cert, key, tokens, client_ca = options.http_cert, options.http_key, options.http_tokens, options.http_client_ca
     if options.http is None:
         if any((cert, key, tokens, client_ca)):
-            raise AccessError("the other --http options say how it is served: give --http as well")
+            raise AccessError("--http-cert, --http-key, --http-tokens and --http-client-ca require --http")
         return None
     return ListenSettings(read_address(options.http), cert, key, client_ca, tokens)
 
@@ -179,7 +179,7 @@ def _listen_settings(options: argparse.Namespace) -> "ListenSettings | None":
     files = (options.tls_cert, options.tls_key, options.client_ca, options.tokens)
     if options.listen is None:
         if any(files):
-            raise AccessError("--tls-cert, --tls-key, --client-ca and --tokens say how it is served", "--listen")
+            raise AccessError("required by --tls-cert, --tls-key, --client-ca and --tokens", "--listen")
         return None
     if not options.listen.startswith(SCHEME):
         raise AccessError(f'"{options.listen}": allowed is tcp://HOST:PORT', "--listen")
@@ -193,10 +193,10 @@ def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
 
     if not _is_real(options):
         if options.kubeconfig:
-            raise MirrorUsageError("--kubeconfig goes with --mirror and --schedule")
+            raise MirrorUsageError("--kubeconfig requires --mirror or --schedule")
         return None
     if options.mirror is not None and options.schedule is not None:
-        raise MirrorUsageError("--mirror and --schedule exclude each other: --schedule is a mirror as well")
+        raise MirrorUsageError("--mirror and --schedule exclude each other: --schedule includes --mirror")
     own = "--mirror" if options.schedule is None else "--schedule"
     others = {"--state": options.state, "--from": options.origin, "--record": options.record}
     for flag, value in others.items():
@@ -207,7 +207,7 @@ def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
     if options.schedule is None:
         return MirrorOptions(options.kubeconfig, options.mirror)
     if "scheduler" in options.without:
-        raise MirrorUsageError("--without scheduler does not go with --schedule")
+        raise MirrorUsageError("--schedule excludes --without scheduler")
     return MirrorOptions(options.kubeconfig, options.schedule, True, options.leader_elect)
 
 

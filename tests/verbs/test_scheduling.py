@@ -50,7 +50,7 @@ def test_explain_what_a_workload_would_make(typed, daemon) -> None:
 def test_explain_a_file_in_which_nothing_makes_pods(typed) -> None:
     typed.input = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"
     assert typed("explain -f -") == 2
-    assert "nothing in -f FILE makes pods" in typed.err
+    assert "-f FILE contains no pods or workloads" in typed.err
 
 
 def test_explain_as_json_is_the_answer_itself(typed) -> None:

@@ -95,7 +95,7 @@ def test_the_environment_is_listed(typed, web) -> None:
         ("set resources deploy/web", "must specify an update to requests or limits"),
         ("set env deploy/web", "at least one environment variable"),
         ("set weight ImageLocality 3 --limits cpu=1", "--limits is for: set image"),
-        ("set image deploy/web a=b --profile x", "are for the configuration"),
+        ("set image deploy/web a=b --profile x", "apply only to the configuration"),
         ("set imag deploy/web a=b", 'did you mean "image"?'),
     ],
 )

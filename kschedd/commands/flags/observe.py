@@ -35,9 +35,9 @@ class RedactWithoutReportError(KscheddError):
 
 def add_report_flags(parser: Any) -> None:
     parser.add_argument(
-        "--report", type=path_value, metavar="FILE.html", help="write a report of the run: one page that loads nothing"
+        "--report", type=path_value, metavar="FILE.html", help="write a report of the run: a self-contained HTML page"
     )
-    parser.add_argument("--redact", action="store_true", help="made-up names in the report (with --report)")
+    parser.add_argument("--redact", action="store_true", help="replace names in the report (requires --report)")
 
 
 def add_trace_flag(parser: Any) -> None:
@@ -45,7 +45,7 @@ def add_trace_flag(parser: Any) -> None:
         "--trace",
         type=path_value,
         metavar="FILE",
-        help="write a timeline for ui.perfetto.dev: FILE.pftrace (takes the package perfetto) or FILE.json",
+        help="write a timeline for ui.perfetto.dev: FILE.pftrace (requires the package perfetto) or FILE.json",
     )
 
 

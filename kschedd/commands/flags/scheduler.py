@@ -24,7 +24,7 @@ def add_scheduler_flags(parser: Any) -> None:
         "--pod-max-in-unschedulable-pods-duration",
         type=_duration_s,
         metavar="DURATION",
-        help="a pod left unschedulable for so long is tried again whatever happens, such as 90s (5m)",
+        help="retry unschedulable pods after this time, such as 90s (5m)",
     )
 
 
@@ -33,15 +33,15 @@ def add_kube_version_flag(parser: Any) -> None:
         "--kube-version",
         type=kube_version_value,
         metavar="VERSION",
-        help="whose decisions to make: 1.34.1, or 1.34, 1.35, 1.36 or 1.37 (the latest patch of each) (1.37; with a "
-        "dump or a mirror the release that its nodes show)",
+        help="schedule as this version of Kubernetes: 1.34.1, or the latest patch of 1.34, 1.35, 1.36 or 1.37"
+        " (1.37; with a dump or a mirror, the version of its nodes)",
     )
     parser.add_argument(
         "--ties",
         choices=("release", "random"),
         default="release",
-        help="which of equally good nodes is taken: as in the release, which draws one before 1.35 and takes the first "
-        "of a heap since then, or always one that is drawn by --seed (release)",
+        help="selection among equally good nodes: as the release does (random before 1.35, the first of a "
+        "heap since then), or always random by --seed (release)",
     )
 
 
@@ -63,7 +63,7 @@ def add_feature_gates_flag(parser: Any) -> None:
         action="append",
         default=[],
         metavar="GATE=BOOL,...",
-        help="turn features of the scheduler on or off; `help` lists them and what they change",
+        help="turn features of the scheduler on or off; `help` lists them with their effects",
     )
 
 

@@ -79,21 +79,21 @@ def _kind(entry: dict[str, Any]) -> Kind:
 def targets_of(session: VerbSession, words: Sequence[str], *, needs_name: bool = False) -> list[Target]:
     """Return the targets that the words name. Raises UsageError, UnknownKindError."""
     if not words:
-        raise UsageError("which objects? Say a kind, and a name if you mean one: pods, pod web, pod/web")
+        raise UsageError("a kind is required, such as pods, pod web or pod/web")
     if "" in (*words[0].split(","), *words[1:]):  # such as $NAME that is not set, and is not to mean all
-        raise UsageError("a kind or a name is empty: say a kind, and a name if you mean one: pods, pod web, pod/web")
+        raise UsageError("a kind or name is empty; expected such as pods, pod web or pod/web")
     if any("/" in word for word in words):
         found = []
         for word in words:
             kind, slash, name = word.partition("/")
             if not slash or not kind or not name or "/" in name:
-                raise UsageError(f'"{word}": beside a KIND/NAME every word must be one, such as pod/web')
+                raise UsageError(f'"{word}": KIND/NAME cannot be mixed with other forms; expected such as pod/web')
             found.append(Target(kind_of_word(session, kind), name))
         return found
     kinds = [kind for word in words[0].split(",") for kind in _kinds(session, word)]
     names = words[1:]
     if needs_name and not names:
-        raise UsageError(f"which {kinds[0].singular}? Say its name: {kinds[0].singular} NAME")
+        raise UsageError(f"a {kinds[0].singular} name is required: {kinds[0].singular} NAME")
     if not names:
         return [Target(kind) for kind in kinds]
     return [Target(kind, name) for kind in kinds for name in names]
@@ -120,7 +120,7 @@ def selected(
             continue
         selector = getattr(options, "selector", None)
         if not selector and not getattr(options, "all", False):
-            raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, or --all")
+            raise UsageError(f"{target.kind.plural}: names, -l LABELS or --all are required")
         answer = session.daemon.call(
             "objects.list", kind=target.kind.name, label_selector=selector, **where(target.kind, namespace)
         )

@@ -85,24 +85,30 @@ class _Leaving:
 
 def _drain_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="NODE...")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels")
-    words.add_argument("--pod-selector", metavar="LABELS", default="", help="only pods with these labels")
-    words.add_argument("--ignore-daemonsets", action="store_true", help="leave the pods of DaemonSets where they are")
-    words.add_argument("--delete-emptydir-data", action="store_true", help="also pods with emptyDir volumes")
-    words.add_argument("--force", action="store_true", help="also pods that no controller will make again")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="nodes with these labels")
+    words.add_argument("--pod-selector", metavar="LABELS", default="", help="pods with these labels")
+    words.add_argument("--ignore-daemonsets", action="store_true", help="ignore pods of DaemonSets")
+    words.add_argument("--delete-emptydir-data", action="store_true", help="also evict pods with emptyDir volumes")
+    words.add_argument("--force", action="store_true", help="also evict pods without a controller")
     words.add_argument(
-        "--grace-period", type=int, default=-1, metavar="SECONDS", help="negative: what each pod says (-1)"
+        "--grace-period",
+        type=int,
+        default=-1,
+        metavar="SECONDS",
+        help="seconds for pods to terminate; negative: the pods' own value (-1)",
     )
-    words.add_argument("--timeout", default="0", metavar="DURATION", help="give up after this time; 0: never (0)")
+    words.add_argument("--timeout", default="0", metavar="DURATION", help="time limit; 0: none (0)")
     words.add_argument(
-        "--disable-eviction", action="store_true", help="delete the pods, whatever their disruption budgets say"
+        "--disable-eviction",
+        action="store_true",
+        help="delete pods instead of evicting them, ignoring PodDisruptionBudgets",
     )
     words.add_argument(
         "--skip-wait-for-delete-timeout",
         type=int,
         default=0,
         metavar="SECONDS",
-        help="do not wait for pods that were deleted longer ago than this; 0: wait (0)",
+        help="do not wait for pods whose deletion is older than this; 0: always wait (0)",
     )
     dry_run_flag(words)
     yes_flag(words)
@@ -376,7 +382,11 @@ def _shown(each: _Leaving) -> str:
 def _evict_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="POD...")
     words.add_argument(
-        "--grace-period", type=int, default=-1, metavar="SECONDS", help="negative: what the pod says (-1)"
+        "--grace-period",
+        type=int,
+        default=-1,
+        metavar="SECONDS",
+        help="seconds for the pod to terminate; negative: the pod's own value (-1)",
     )
     namespace_flags(words)
     dry_run_flag(words)
@@ -394,7 +404,7 @@ def evict(session: VerbSession, options: argparse.Namespace) -> int:
     """Evict pods by name: each is deleted if its disruption budget allows that now."""
     names = options.what[1:] if options.what and lookup(options.what[0]) == POD else options.what
     if not names:
-        raise UsageError("which pod? Say its name: evict web-1", "evict")
+        raise UsageError("a pod name is required, such as: evict web-1", "evict")
     namespace = namespace_of(session, options) or "default"
     failed = 0
     for word in names:

@@ -27,8 +27,8 @@ _MASKED: Final = "***"
 
 def _words(words: VerbParser) -> None:
     file_flag(words, needed=True)
-    words.add_argument("-n", "--namespace", metavar="NS", help="for objects that name no namespace")
-    words.add_argument("--show-managed-fields", action="store_true", help="with metadata.managedFields")
+    words.add_argument("-n", "--namespace", metavar="NS", help="namespace of objects without one")
+    words.add_argument("--show-managed-fields", action="store_true", help="show metadata.managedFields")
 
 
 @verb(

@@ -50,7 +50,7 @@ def _words(words: VerbParser) -> None:
 )
 def edit(session: VerbSession, options: argparse.Namespace) -> int:
     if session.open_editor is None:
-        raise UsageError("edit needs a terminal and an editor: use `kschedd edit`, or patch or replace -f FILE")
+        raise UsageError("edit requires a terminal and an editor; use `kschedd edit`, patch or replace -f FILE")
     failed = 0
     for kind, name, namespace in selected(session, targets_of(session, options.what, needs_name=True), options):
         failed += _edit_one(session, options, kind, get_object(session, kind, name, namespace))

@@ -48,7 +48,7 @@ def documentation(kind: Kind, text: str, *, recursive: bool = False) -> str:
     """Return the text of `explain` for a path. Raises UsageError if a field does not exist."""
     schema: Any = schema_of(kind.api_version, kind.name)
     if schema is None:
-        raise UsageError(f"nothing is known of the fields of {kind.name}")
+        raise UsageError(f"no schema for the fields of {kind.name}")
     path = text.split(".")[1:]
     group, _, version = kind.api_version.rpartition("/")
     head = (f"GROUP:      {group}\n" if group else "") + f"KIND:       {kind.name}\nVERSION:    {version}\n\n"

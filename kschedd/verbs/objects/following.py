@@ -71,7 +71,7 @@ def follow(
             with session.daemon.subscribe(method, **params, **place.params) as stream:
                 place = place.after(stream.result)
                 if lost:
-                    session.write_error(f"The daemon is back; this goes on after {place}.\n")
+                    session.write_error(f"The daemon is back; continuing after {place}.\n")
                 opened, lost = True, False
                 for item in stream:
                     show(item)
@@ -88,7 +88,7 @@ def follow(
             lost, gone = False, True
         elif code != "too_slow":  # which is resumed at once
             if not lost and not session.loss_is_told:
-                session.write_error(f"Interrupted: {why}. This goes on when the daemon is back; Ctrl-C ends it.\n")
+                session.write_error(f"Interrupted: {why}. Waiting for the daemon; Ctrl-C stops.\n")
             lost = True
         session.forget_daemon()
         session.sleep(_RETRY_S)

@@ -32,7 +32,7 @@ def assignments(words: Sequence[str], example: str) -> dict[str, str]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise UsageError(f'"{word}" is no KEY=VALUE, such as {example}')
+            raise UsageError(f'"{word}" is not KEY=VALUE, such as {example}')
         found[key] = value
     return found
 
@@ -129,7 +129,7 @@ def cron_job(name: str, options: argparse.Namespace, folder: Path) -> Raw:
 
 def priority_class(name: str, options: argparse.Namespace, folder: Path) -> Raw:
     if options.value is None:
-        raise UsageError("a priority class needs its value: --value N")
+        raise UsageError("--value N is required for a priority class")
     made = _manifest("scheduling.k8s.io/v1", "PriorityClass", name, value=options.value)
     made |= {"globalDefault": options.global_default, "description": options.description}
     return made | {"preemptionPolicy": options.preemption_policy}
@@ -243,7 +243,7 @@ def _port(word: str) -> Raw:
     port, colon, target = word.partition(":")
     number = whole_number(port)
     if number is None:
-        raise UsageError(f'"{word}": a port is expected, such as --tcp 80 or --tcp 80:8080')
+        raise UsageError(f'"{word}": expected a port, such as --tcp 80 or --tcp 80:8080')
     to = _number_or_text(target) if colon else number
     return {"name": f"{port}-{target}" if colon else port, "protocol": "TCP", "port": number, "targetPort": to}
 

@@ -109,13 +109,13 @@ def _take(session: VerbSession, sources: list[Source], name: str, data: bytes) -
 
 def _apply_words(words: VerbParser) -> None:
     file_flag(words, needed=True)
-    words.add_argument("-n", "--namespace", metavar="NS", help="for objects that name no namespace")
-    words.add_argument("--atomic", action="store_true", help="apply nothing if anything is wrong")
-    words.add_argument("--server-side", action="store_true", help="merge by who manages which field")
+    words.add_argument("-n", "--namespace", metavar="NS", help="namespace of objects without one")
+    words.add_argument("--atomic", action="store_true", help="apply nothing if any object is invalid")
+    words.add_argument("--server-side", action="store_true", help="apply on the server, by field manager")
     words.add_argument(
-        "--force-conflicts", action="store_true", help="with --server-side: take fields that others manage"
+        "--force-conflicts", action="store_true", help="take over fields of other managers (requires --server-side)"
     )
-    words.add_argument("--field-manager", metavar="NAME", default="", help="whose the fields are")
+    words.add_argument("--field-manager", metavar="NAME", default="", help="name of the field manager")
     dry_run_flag(words)
     validate_flag(words)
     output_flag(words, _FORMS)
@@ -138,7 +138,7 @@ def apply(session: VerbSession, options: argparse.Namespace) -> int:
     output = output_of(options.output, _FORMS)
     sources, unreadable = sources_of(session, options.filename)
     if unreadable and options.atomic:
-        session.error("nothing was applied, because of --atomic")
+        session.error("nothing was applied (--atomic)")
         return 1
     flags = {
         "dry_run": options.dry_run != "none",
@@ -174,7 +174,7 @@ def apply(session: VerbSession, options: argparse.Namespace) -> int:
         results = [{**result, "action": "serverside-applied"} for result in results]
     _report(session, output, answers, results, errors, dry_run=bool(flags["dry_run"]))
     if not results and not errors and not unreadable:
-        session.error("there is no object in what was given")
+        session.error("no objects found")
         return 1
     return 1 if errors or unreadable else 0
 

@@ -33,31 +33,33 @@ Raw = dict[str, Any]
 
 
 def _get_words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="*", metavar="KIND [NAME...] | KIND/NAME", help="kinds may be joined by commas")
+    words.add_argument("what", nargs="*", metavar="KIND [NAME...] | KIND/NAME", help="kinds may be separated by commas")
     namespace_flags(words, everywhere=True)
     output_flag(words)
-    words.add_argument("-l", "--selector", metavar="LABELS", help="only objects with these labels: app=web,tier!=db")
-    words.add_argument("--field-selector", metavar="FIELDS", help="only those with these fields: spec.nodeName=node-a")
-    words.add_argument("-w", "--watch", action="store_true", help="then go on with every change")
-    words.add_argument("--watch-only", action="store_true", help="only changes from now on")
-    words.add_argument("--no-headers", action="store_true", help="without the line of headers")
-    words.add_argument("--show-labels", action="store_true", help="with a column of labels")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels, such as app=web,tier!=db")
     words.add_argument(
-        "--show-managed-fields", action="store_true", help="with metadata.managedFields in -o yaml, json"
+        "--field-selector", metavar="FIELDS", help="objects with these fields, such as spec.nodeName=node-a"
     )
-    words.add_argument("--show-kind", action="store_true", help="with the kind before each name")
+    words.add_argument("-w", "--watch", action="store_true", help="then print every change")
+    words.add_argument("--watch-only", action="store_true", help="print only changes from now on")
+    words.add_argument("--no-headers", action="store_true", help="omit the header line")
+    words.add_argument("--show-labels", action="store_true", help="add a column of labels")
+    words.add_argument(
+        "--show-managed-fields", action="store_true", help="keep metadata.managedFields in -o yaml and json"
+    )
+    words.add_argument("--show-kind", action="store_true", help="prefix names with their kind")
     words.add_argument(
         "-L",
         "--label-columns",
         action="append",
         default=[],
         metavar="KEYS",
-        help="with a column for each of these labels: app,tier; may be repeated",
+        help="add a column for each of these labels, such as app,tier; may be repeated",
     )
-    words.add_argument("--sort-by", metavar="PATH", help="in the order of this field: .metadata.name")
-    words.add_argument("--ignore-not-found", action="store_true", help="say nothing of what is not there")
-    words.add_argument("--template", metavar="TEMPLATE", help="the template of -o; without -o a go-template")
-    words.add_argument("--chunk-size", type=int, metavar="N", help="accepted as kubectl's; a list always comes whole")
+    words.add_argument("--sort-by", metavar="PATH", help="sort by this field, such as .metadata.name")
+    words.add_argument("--ignore-not-found", action="store_true", help="ignore objects that do not exist")
+    words.add_argument("--template", metavar="TEMPLATE", help="template of -o; without -o, a go-template")
+    words.add_argument("--chunk-size", type=int, metavar="N", help="no effect: lists are always returned whole")
 
 
 @attrs.frozen
@@ -106,11 +108,11 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
     watching = options.watch or options.watch_only
     named = any(target.name for target in targets)
     if named and (options.selector or options.field_selector):
-        raise UsageError("a name and a selector exclude each other: give one of them")
+        raise UsageError("a name excludes selectors")
     if named and options.all_namespaces and any(target.kind.namespaced for target in targets):
-        raise UsageError("a name and --all-namespaces exclude each other: say the namespace with -n")
+        raise UsageError("a name excludes --all-namespaces; give the namespace with -n")
     if watching and len(targets) > 1:
-        raise UsageError("only one kind, or one object, can be watched at a time")
+        raise UsageError("-w accepts only one kind or one object")
     found: list[_Group] = []
     failed = 0
     if not options.watch_only:
@@ -358,8 +360,8 @@ def _place(found: Sequence[_Group]) -> Place:
 def _describe_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND [NAME...] | KIND/NAME")
     namespace_flags(words, everywhere=True)
-    words.add_argument("-l", "--selector", metavar="LABELS", help="only objects with these labels")
-    words.add_argument("--no-events", action="store_true", help="without the objects' events")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels")
+    words.add_argument("--no-events", action="store_true", help="omit events")
 
 
 @verb(
@@ -373,7 +375,7 @@ def describe(session: VerbSession, options: argparse.Namespace) -> int:
     namespace = namespace_of(session, options)
     targets = targets_of(session, options.what)
     if options.selector and any(target.name for target in targets):
-        raise UsageError("a name and a selector exclude each other: give one of them")
+        raise UsageError("a name excludes selectors")
     options.field_selector, options.ignore_not_found = None, False
     groups, failed = _fetch(session, targets, options, namespace)
     from kschedd.printing.describing.object import describe as described

@@ -69,11 +69,15 @@ _FLAGS_OF: Final[Mapping[str, tuple[str, ...]]] = {
 def _words(words: VerbParser) -> None:
     actions = "|".join(ACTIONS)
     words.add_argument("what", nargs="*", metavar=f"{actions} KIND NAME... | KIND/NAME")
-    words.add_argument("-w", "--watch", choices=("true", "false"), help="of status: wait until it is done (true)")
-    words.add_argument("--timeout", metavar="TIME", help="of status: how long to wait, such as 90s or 5m; 0s: for ever")
-    words.add_argument("--revision", type=int, metavar="N", help="of status and history: this revision")
-    words.add_argument("--to-revision", type=int, metavar="N", help="of undo: go back to this revision; 0: the last")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
+    words.add_argument(
+        "-w", "--watch", choices=("true", "false"), help="status: wait until the rollout is complete (true)"
+    )
+    words.add_argument("--timeout", metavar="TIME", help="status: time limit, such as 90s or 5m; 0s: none")
+    words.add_argument("--revision", type=int, metavar="N", help="status, history: this revision")
+    words.add_argument(
+        "--to-revision", type=int, metavar="N", help="undo: the revision to return to; 0: the previous one"
+    )
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels")
     file_flag(words, needed=False)
     namespace_flags(words)
     dry_run_flag(words)
@@ -98,10 +102,10 @@ def rollout(session: VerbSession, options: argparse.Namespace) -> int:
     action, *what = options.what or [""]
     if action not in ACTIONS:
         hint = suggest(action, ACTIONS) if action else ""
-        raise UsageError(f"rollout what? {', '.join(ACTIONS)}{hint}", "rollout")
+        raise UsageError(f"an action is required: {', '.join(ACTIONS)}{hint}", "rollout")
     for flag, actions in _FLAGS_OF.items():
         if getattr(options, flag) is not None and action not in actions:
-            raise UsageError(f"rollout {action} takes no --{flag.replace('_', '-')}", "rollout")
+            raise UsageError(f"rollout {action} does not accept --{flag.replace('_', '-')}", "rollout")
     return {"status": _status, "history": _history, "undo": _undo}.get(action, _mark(action))(session, options, what)
 
 
@@ -109,7 +113,7 @@ def _objects(session: VerbSession, options: argparse.Namespace, what: list[str])
     if not options.filename:
         return selected(session, targets_of(session, what), options)
     if what or options.selector:
-        raise UsageError("-f FILE says which: no kind, name or selector beside it")
+        raise UsageError("-f FILE excludes kinds, names and selectors")
     objects, failed = read_objects(session, options.filename, namespace_of(session, options) or "default")
     if failed:
         raise RolloutError("nothing was done")

@@ -57,7 +57,7 @@ def seconds_to_wait(text: str, *, zero: float = 0.0) -> float:
     try:
         limit = parse_duration(text.removeprefix("="))
     except DurationError as fault:
-        raise UsageError(f'--timeout "{text}": {fault}; 30s or 5m is expected') from fault
+        raise UsageError(f'--timeout "{text}": {fault}; expected a duration such as 30s or 5m') from fault
     return _WEEK_S if limit < 0 else limit or zero
 
 
@@ -70,11 +70,13 @@ def _words(words: VerbParser) -> None:
         metavar="WHAT",
         help="condition=NAME[=VALUE], jsonpath={PATH}[=VALUE], create or delete",
     )
-    words.add_argument("--timeout", default="30s", metavar="TIME", help="how long: 30s; 0 looks once; -1s: a week")
+    words.add_argument(
+        "--timeout", default="30s", metavar="TIME", help="time limit, such as 30s; 0: check once; -1s: a week"
+    )
     namespace_flags(words, everywhere=True)
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
-    words.add_argument("--field-selector", metavar="FIELDS", help="all of the kind with these fields")
-    words.add_argument("--all", action="store_true", help="all of the kind")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels")
+    words.add_argument("--field-selector", metavar="FIELDS", help="objects with these fields")
+    words.add_argument("--all", action="store_true", help="all objects of the kind")
 
 
 @verb(
@@ -161,7 +163,7 @@ def _found(
             raise with_near_name(session, error, kind, target.name, namespace)
         return [_Awaited(kind, target.name, namespace, _uid(present))]
     if not (options.selector or options.field_selector or options.all):
-        raise UsageError(f"which {kind.plural}? Say names, or -l LABELS, or --all")
+        raise UsageError(f"{kind.plural}: names, -l LABELS or --all are required")
     items = session.daemon.call(
         "objects.list",
         kind=kind.name,

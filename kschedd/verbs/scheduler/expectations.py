@@ -9,8 +9,8 @@
 
 STATE: one of `pod_states`. Time: [after DURATION | within DURATION] ends each of them.
 
-An assertion is evaluated with `ClusterFacts`, which queries the daemon. If it fails, the result has the actual state, the
-pod's own message, and an assertion that holds, so that a scenario can be rewritten. Raises UsageError.
+An assertion is evaluated with `ClusterFacts`, which queries the daemon. If it fails, the result has the actual state,
+the pod's own message, and an assertion that holds, so that a scenario can be rewritten. Raises UsageError.
 """
 
 import re
@@ -207,7 +207,7 @@ def expectation(words: Sequence[str], selector: str | None = None) -> Expectatio
         try:
             time = {f"{words[-2]}_s": parse_duration(words[-1]), "time": " ".join(words[-2:])}
         except DurationError as fault:
-            raise UsageError(f'{words[-2]} "{words[-1]}": {fault}; 30s or 5m is expected') from fault
+            raise UsageError(f'{words[-2]} "{words[-1]}": {fault}; expected a duration such as 30s or 5m') from fault
         words = words[:-2]
     return Expectation(_assertion(list(words), selector), **time)
 
@@ -241,11 +241,13 @@ def _assertion(words: list[str], selector: str | None) -> Assertion:
         case ["max", "skew", *_]:
             raise UsageError("max skew <= N [over zone|node|KEY] [for SELECTOR] is expected")
         case []:
-            raise UsageError("expect what? Such as: expect pod web-0 on zone b; expect nothing pending after 10m")
+            raise UsageError(
+                "an assertion is required, such as: expect pod web-0 on zone b; expect nothing pending after 10m"
+            )
     known = ("pod", "pods", "nothing", "no", "max", "event", *STATES)
     raise UsageError(
-        f'"{line}" cannot be expected; it begins with pod NAME, pods, N pods, nothing, max skew, event, no event or '
-        f"KIND/NAME {{PATH}}{suggest(words[0], known)}"
+        f'"{line}" is not an assertion; it must start with pod NAME, pods, N pods, nothing, max skew, event, '
+        f"no event or KIND/NAME {{PATH}}{suggest(words[0], known)}"
     )
 
 

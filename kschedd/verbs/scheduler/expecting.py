@@ -72,8 +72,10 @@ class DaemonFacts:
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="*", metavar="ASSERTION", help="such as: pod web-0 on zone b; nothing pending")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="only pods with these labels")
+    words.add_argument(
+        "what", nargs="*", metavar="ASSERTION", help="an assertion, such as: pod web-0 on zone b; nothing pending"
+    )
+    words.add_argument("-l", "--selector", metavar="LABELS", help="pods with these labels")
     namespace_flags(words, everywhere=True)
     output_flag(words, _FORMS)
 

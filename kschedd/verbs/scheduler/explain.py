@@ -57,17 +57,21 @@ def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
 def _words(words: VerbParser) -> None:
     words.add_argument("pod", nargs="*", metavar="POD | WORKLOAD/NAME | podgroup NAME | KIND[.FIELD...]")
     file_flag(words, needed=False)
-    words.add_argument("--node", default="", metavar="NODE", help="only what concerns this node")
-    words.add_argument("--timing", action="store_true", help="how long each step took")
-    words.add_argument("--all", action="store_true", help="every node, however many")
+    words.add_argument("--node", default="", metavar="NODE", help="explain only this node")
+    words.add_argument("--timing", action="store_true", help="print the duration of each step")
+    words.add_argument("--all", action="store_true", help="print every node")
     words.add_argument(
-        "--attempt", type=whole_number, metavar="N", help="the pod's attempt of that number, as things were then"
+        "--attempt", type=whole_number, metavar="N", help="explain this past attempt, with the objects of that time"
     )
-    words.add_argument("--pending", action="store_true", help="all pending pods, grouped by cause")
+    words.add_argument("--pending", action="store_true", help="explain all pending pods, grouped by cause")
     words.add_argument(
-        "--from", dest="origin", default="", metavar="DUMP", help="a cluster in a dump, without a daemon (command line)"
+        "--from",
+        dest="origin",
+        default="",
+        metavar="DUMP",
+        help="use the cluster of a dump, without a daemon (command line only)",
     )
-    words.add_argument("-A", "--all-namespaces", action="store_true", help="with --pending: of all namespaces")
+    words.add_argument("-A", "--all-namespaces", action="store_true", help="with --pending: all namespaces")
     namespace_flags(words)
     output_flag(words, _FORMS)
 
@@ -94,7 +98,9 @@ def _words(words: VerbParser) -> None:
 def explain(session: VerbSession, options: argparse.Namespace) -> int:
     form = output_of(options.output, _FORMS).form
     if options.origin:
-        raise UsageError("--from is for the command line, `kschedd explain --from DUMP ...`; here `load` takes a dump")
+        raise UsageError(
+            "--from is only available on the command line: `kschedd explain --from DUMP ...`; use `load` here"
+        )
     names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
     namespace = namespace_of(session, options)
     if options.pending:
@@ -108,16 +114,16 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         return 0
     if options.filename:
         if names:
-            raise UsageError("give either a pod's name or -f FILE, not both")
+            raise UsageError("a pod name excludes -f FILE")
         if options.attempt is not None:
-            raise UsageError("--attempt is of a pod that was tried: give its name, not -f FILE")
+            raise UsageError("--attempt requires the name of a pod, not -f FILE")
         answers, failed = _of_files(session, options, namespace or "default")
     elif (workload := workload_named(names, ("CronJob", "Node"))) is not None:
         answers, failed = [_of_workload(session, options, *workload, namespace)], 0
     elif len(names) == 1:
         answers, failed = [_of_pod(session, options, names[0], namespace)], 0
     else:
-        raise UsageError("explain what? Say KIND/NAME or a pod's name, --pending, or -f FILE for what is not there yet")
+        raise UsageError("KIND/NAME, a pod name, --pending or -f FILE is required")
     for answer in answers:
         if "verdicts" in answer:
             _check_node(options.node, answer)
@@ -237,7 +243,7 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
     objects, failed = read_objects(session, options.filename, namespace)
     pods = [(place, raw, pod) for place, raw in objects if (pod := pod_of_manifest(raw)) is not None]
     if not pods and not failed:
-        raise UsageError(f"nothing in -f FILE makes pods; explained are Pod, {', '.join(POD_TEMPLATES)}")
+        raise UsageError(f"-f FILE contains no pods or workloads; supported kinds: Pod, {', '.join(POD_TEMPLATES)}")
     answers = []
     manifests = [raw for _, raw in objects]
     apply = shlex.join([session.remedies_for, "apply", *(word for file in options.filename for word in ("-f", file))])

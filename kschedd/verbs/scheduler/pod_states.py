@@ -97,7 +97,7 @@ def state_of(words: Sequence[str]) -> PodState:
     """Parse the words as a state, to their end."""
     words, because = before(words, "because")
     if not words:
-        raise UsageError(f"expected to be what? One of {', '.join(STATES)}, on node NAME, on zone NAME")
+        raise UsageError(f"a state is required, one of {', '.join(STATES)}, on node NAME, on zone NAME")
     if words[0] == "not":
         other = state_of(words[1:])
         return attrs.evolve(
@@ -147,7 +147,7 @@ def before(words: Sequence[str], last: str) -> tuple[Sequence[str], str]:
         return words, ""
     at = list(words).index(last)
     if at == len(words) - 1:
-        raise UsageError(f"{last} what? A part of the message is expected")
+        raise UsageError(f"{last} requires a part of the message")
     return words[:at], " ".join(words[at + 1 :])
 
 
