@@ -216,7 +216,7 @@ LINES = [
     ("plugins", "FROM"),
     ("costs", "Hold"),
     ("clients", "UNREAD BYTES"),
-    ("profile --seconds 0.1", "TASK OR THREAD"),
+    ("profile --for 100ms", "TASK OR THREAD"),
     ("status --limits", "WHEN REACHED"),
     ("set weight ImageLocality 3", "1 -> 3"),
     ("config", "schedulerName"),
