@@ -1,1 +1,82 @@
-"""kschedd: kube-scheduler as one local daemon that can be looked into, stepped, changed and replayed."""
+"""kschedd: kube-scheduler as a local process that can be inspected, stepped, changed, forked and replayed.
+
+    from kschedd import Cluster, pod
+
+    cluster = Cluster(nodes=3)
+    cluster.apply(pod("a", cpu="500m"))
+    print(cluster.placements())
+
+The names of `__all__` are the library's public interface. Each is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kschedd.errors import KscheddError as KscheddError
+    from kschedd.library.cluster import Cluster as Cluster
+    from kschedd.library.environment import KubeQueueEnv as KubeQueueEnv
+    from kschedd.library.environment import KubeSchedulingEnv as KubeSchedulingEnv
+    from kschedd.library.handle import ApplyError as ApplyError
+    from kschedd.library.objects import node as node
+    from kschedd.library.objects import pod as pod
+    from kschedd.library.records import Records as Records
+    from kschedd.library.remote import RemoteCluster as RemoteCluster
+    from kschedd.library.remote import connect as connect
+    from kschedd.library.simulation import SimulationResult as SimulationResult
+    from kschedd.library.simulation import SimulationSpec as SimulationSpec
+    from kschedd.library.simulation import simulate as simulate
+    from kschedd.service.errors import RpcError as RpcError
+    from kschedd.testing.evaluation import Evaluation as Evaluation
+    from kschedd.testing.evaluation import evaluate as evaluate
+
+_MODULES = {
+    "ApplyError": "kschedd.library.handle",
+    "Cluster": "kschedd.library.cluster",
+    "Evaluation": "kschedd.testing.evaluation",
+    "KscheddError": "kschedd.errors",
+    "KubeQueueEnv": "kschedd.library.environment",
+    "KubeSchedulingEnv": "kschedd.library.environment",
+    "Records": "kschedd.library.records",
+    "RemoteCluster": "kschedd.library.remote",
+    "RpcError": "kschedd.service.errors",
+    "SimulationResult": "kschedd.library.simulation",
+    "SimulationSpec": "kschedd.library.simulation",
+    "connect": "kschedd.library.remote",
+    "evaluate": "kschedd.testing.evaluation",
+    "node": "kschedd.library.objects",
+    "pod": "kschedd.library.objects",
+    "simulate": "kschedd.library.simulation",
+}
+
+__all__ = [
+    "ApplyError",
+    "Cluster",
+    "Evaluation",
+    "KscheddError",
+    "KubeQueueEnv",
+    "KubeSchedulingEnv",
+    "Records",
+    "RemoteCluster",
+    "RpcError",
+    "SimulationResult",
+    "SimulationSpec",
+    "connect",
+    "evaluate",
+    "node",
+    "pod",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(module), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

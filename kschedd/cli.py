@@ -1,7 +1,7 @@
 """`kschedd`: the command line. Verbs call a running daemon; the other commands run in this process.
 
 Verbs must start quickly, so each command imports its modules when it is called: `get` imports neither Trio nor numpy.
-Exit status: 0 success, 1 failure, 2 usage error, 130 after Ctrl-C.
+Exit status: 0 success or yes, 1 failure or no, 2 wrong usage or unusable input, 130 after Ctrl-C.
 """
 
 import argparse
@@ -26,30 +26,33 @@ _UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.E
 
 #: commands with a module of their own, which offers `add_parser(subparsers)`
 MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
-    "demo": ("kschedd.commands.demo", "see it work: a daemon, a cluster of three zones, where every pod went and why"),
-    "run": ("kschedd.commands.run", "run the daemon"),
-    "kubeconfig": ("kschedd.commands.kubeconfig", "what Kubernetes' clients need to talk to the daemon's REST API"),
-    "repl": ("kschedd.commands.repl", "talk to the daemon with completion, history and a status bar; or run a script"),
-    "simulate": ("kschedd.commands.simulate", "place pods offline in virtual time"),
-    "replay": ("kschedd.commands.replay", "a recorded run again, exactly"),
-    "check": ("kschedd.commands.check", "would these manifests fit into that cluster: for pull requests and CI"),
-    "mcp": ("kschedd.commands.mcp", "serve an assistant with tools over the cluster (Model Context Protocol)"),
-    "test": ("kschedd.commands.test", "run scenarios and say which of their expectations do not hold"),
-    "plugin": ("kschedd.commands.plugin", "begin a plugin of your own, or hold one to the rules"),
-    "verify": ("kschedd.conformance.verify", "compare with golden cases of kube-scheduler"),
-    "journal": (
-        "kschedd.commands.journal",
-        "verify, repair, compact or export the journal of a daemon that does not run",
+    "demo": (
+        "kschedd.commands.demo",
+        "Show an example: a daemon, a cluster of three zones, where each pod went and why.",
     ),
-    "snapshot": ("kschedd.commands.snapshot", "save the whole state of a cluster in a file, or restore it"),
-    "completion": ("kschedd.commands.completion", "a completion script for bash, zsh or fish"),
-    "man": ("kschedd.commands.man", "manual pages"),
-    "bench": ("kschedd.bench.run", "measure it on benchmark workloads"),
+    "run": ("kschedd.commands.run", "Start the daemon; with --image, kubectl's verb: create a pod."),
+    "kubeconfig": ("kschedd.commands.kubeconfig", "Print a kubeconfig for the daemon's REST API."),
+    "repl": ("kschedd.commands.repl", "Open a prompt with completion, history and a status bar; or run a script."),
+    "simulate": ("kschedd.commands.simulate", "Schedule pods in virtual time, without a daemon."),
+    "replay": ("kschedd.commands.replay", "Replay a recorded run and compare its decisions."),
+    "check": ("kschedd.commands.check", "Check whether manifests fit into a cluster, for pull requests and CI."),
+    "mcp": ("kschedd.commands.mcp", "Serve tools for language models (Model Context Protocol)."),
+    "test": ("kschedd.commands.test", "Run scenario files and check their expectations."),
+    "plugin": ("kschedd.commands.plugin", "Create, check, list and reload scheduler plugins."),
+    "evaluate": ("kschedd.commands.evaluate", "Score a plugin by a suite of workloads."),
+    "verify": ("kschedd.conformance.verify", "Compare with recorded decisions of kube-scheduler."),
+    "journal": ("kschedd.commands.journal", "Verify, repair, compact or export the journal of a stopped daemon."),
+    "snapshot": ("kschedd.commands.snapshot", "Save the whole state of a daemon in a file, or restore it."),
+    "completion": ("kschedd.commands.completion", "Print a completion script for bash, zsh or fish."),
+    "man": ("kschedd.commands.man", "Print manual pages."),
+    "bench": ("kschedd.bench.run", "Run benchmark workloads."),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None and Path(sys.argv[0]).name == "kubectl":
+        words = ["kubectl", *words]
     _open_closed_streams()
     _set_encoding()
     try:
@@ -127,7 +130,8 @@ def _run(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help") or words == ["help"]:
         from kschedd.printing.terminal.style import style_of
 
-        print(overview(style_of(sys.stdout, os.environ).width), end="")
+        columns = style_of(sys.stdout, os.environ).width
+        print(overview(columns) if words else first_steps(columns), end="")
         return 0 if words else WRONG_USE
     if words[0] in ("--version", "version"):
         from importlib.metadata import version
@@ -140,20 +144,27 @@ def _run(words: list[str]) -> int:
         with ExitStack() as opened:
             return complete(" ".join(words[1:]), MOUNTED, lambda path: opened.enter_context(_client(path or socket)))
     if words[0] == "help":
-        words = [words[1], "--help", *words[2:]]
-    if words[0] in MOUNTED and not _runs_a_pod(words):
+        words = [*words[1:], "--help"]
+    if words[0] in MOUNTED and not _is_verb(words):
         return _mounted(words, socket)
     if words[0] == "explain" and any(word == "--from" or word.startswith("--from=") for word in words):
         return _explain_dump(words, socket)
     if words[0].startswith("-"):
-        _report_error(f"error: unknown flag {words[0]} before the verb; allowed are --socket PATH, --version, --help")
+        _report_error(f"error: unknown flag {words[0]} before the command: allowed are --socket, --version, --help")
         return WRONG_USE
     return _verb(words, socket)
 
 
-def _runs_a_pod(words: Sequence[str]) -> bool:
-    """Whether `run` is meant as kubectl's, which makes a pod and needs an image: the daemon has no such flag."""
+def _is_verb(words: Sequence[str]) -> bool:
+    """Return whether a command with a module of its own is meant as the verb of that name.
+
+    `run` is kubectl's with an image, which the daemon has no flag for. `plugin list` and others need a daemon.
+    """
     flags = words[: words.index("--")] if "--" in words else words
+    if words[0] == "plugin":
+        from kschedd.verbs.table import BY_WHOLE
+
+        return " ".join(words[:2]) in BY_WHOLE
     return words[0] == "run" and any(word == "--image" or word.startswith("--image=") for word in flags)
 
 
@@ -168,11 +179,11 @@ def _socket(words: list[str]) -> tuple[str | None, list[str]]:
         elif word == "--socket":
             socket = next(left, None)
             if not socket:
-                raise _usage("--socket needs a path")
+                raise _usage("--socket requires a path")
         elif word.startswith("--socket="):
             socket = word.partition("=")[2]
             if not socket:
-                raise _usage("--socket needs a path")
+                raise _usage("--socket requires a path")
         else:
             rest.append(word)
     return socket, rest
@@ -191,7 +202,7 @@ class _Parser(NotingParser):
         super().__init__(**{"allow_abbrev": False, **options})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Whoever knows the flags there are complains of those that are unknown: the parser of the subcommand."""
+        """Report unknown flags by the parser of the subcommand, which knows the others."""
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -201,7 +212,7 @@ class _Parser(NotingParser):
         from kschedd.verbs.command_line.grammar import clearer
 
         known = [name for flag in self.noted for name in flag.names]
-        self.exit(WRONG_USE, f"error: {clearer(message, known)}\nSee {self.prog} --help\n")
+        self.exit(WRONG_USE, f"error: {clearer(message, known, self.renamed)}\nSee {self.prog} --help\n")
 
 
 def _mounted(words: list[str], socket: str | None) -> int:
@@ -218,7 +229,7 @@ def _mounted(words: list[str], socket: str | None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else WRONG_USE
     if socket is not None and not hasattr(options, "socket"):
-        _report_error(f"error: {words[0]} talks to no daemon and takes no --socket")
+        _report_error(f"error: --socket does not apply to {words[0]}, which uses no daemon")
         return WRONG_USE
     if hasattr(options, "socket"):
         options.socket = socket
@@ -227,7 +238,7 @@ def _mounted(words: list[str], socket: str | None) -> int:
 
 
 def _verb(words: list[str], socket: str | None) -> int:
-    from kschedd.verbs.table import BY_NAME, run_words
+    from kschedd.verbs.table import BY_NAME, run_words, short_words, without_program
 
     opened: list[Any] = []
     session = make_session(socket, opened)
@@ -235,7 +246,7 @@ def _verb(words: list[str], socket: str | None) -> int:
         return run_words(session, words, tuple(MOUNTED))
     except KscheddError as lost:  # the daemon
         _report_error(f"error: {lost}")
-        return BY_NAME[words[0]].failed
+        return BY_NAME[short_words(without_program(words))[0]].failed
     finally:
         for client in opened:
             client.close()
@@ -246,7 +257,7 @@ def _explain_dump(words: list[str], socket: str | None) -> int:
     from kschedd.commands.explain import explain_dump
 
     if socket is not None:
-        _report_error("error: explain --from talks to no daemon and takes no --socket")
+        _report_error("error: --socket does not apply to explain --from, which uses no daemon")
         return WRONG_USE
     return explain_dump(words, _session_on)
 
@@ -293,6 +304,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
         cluster_time=lambda: float(opened[-1].call("time.get")["now_s"]) if opened else time.time(),
         outlived=True,
         program="kschedd ",
+        whole_names=True,
         offline=_of_file,
         open_editor=open_editor,
     )
@@ -328,27 +340,41 @@ def _client(socket: str | None) -> Any:
     return BlockingClient(socket, timeout=TIMEOUT_S)
 
 
-def overview(columns: int = 0) -> str:
-    """The text of `kschedd --help`, for a terminal of that many columns (0: no terminal)."""
-    from kschedd.verbs.command_line.overview import listing, paragraph
-    from kschedd.verbs.table import VERBS
+def _summaries() -> dict[str, str]:
+    """Return the summary of each command as a user types its first word."""
+    from kschedd.verbs.table import GROUPS, VERBS
 
-    commands = [(name, what) for name, (_, what) in MOUNTED.items()]
-    verbs = [(verb.name, verb.summary) for verb in VERBS]
-    width = max(len(name) for name, _ in (*commands, *verbs))
+    verbs = {verb.name: verb.summary for verb in VERBS if not verb.whole}
+    return {**GROUPS, **verbs, **{name: what for name, (_, what) in MOUNTED.items()}}
+
+
+_USAGE: Final = "usage: kschedd [--socket PATH] COMMAND ...\n"
+
+
+def overview(columns: int = 0) -> str:
+    """Return the text of `kschedd --help`, for a terminal of that many columns (0: no terminal)."""
+    from kschedd.verbs.command_line.overview import by_topic, paragraph
+
     more = (
-        "`kschedd COMMAND --help` says more of each. The daemon's socket is --socket PATH, else $KSCHEDD_SOCKET, else "
-        "one in the user's runtime directory."
+        "`kschedd COMMAND --help` describes a command. The daemon's socket is --socket PATH, else $KSCHEDD_SOCKET, "
+        "else one in your runtime directory. Exit status: 0 success or yes, 1 failure or no, 2 wrong usage or unusable "
+        "input."
     )
     return (
-        paragraph("kschedd: kube-scheduler as one local daemon that can be asked, stopped and changed.", columns)
-        + "\nusage: kschedd [--socket PATH] COMMAND ...\n\ncommands:\n"
-        + listing(commands, columns, width)
-        + "\nverbs, for a running daemon:\n"
-        + listing(verbs, columns, width)
-        + "\n"
+        paragraph("kschedd: kube-scheduler as one local process that you can query, stop and change.", columns)
+        + f"\n{_USAGE}\n"
+        + by_topic(_summaries(), columns)
         + paragraph(more, columns or 100)
     )
+
+
+def first_steps(columns: int = 0) -> str:
+    """Return the text of `kschedd` without a command."""
+    from kschedd.verbs.command_line.overview import FIRST, brief, listing
+
+    summaries = _summaries()
+    shown = listing(((name, brief(summaries[name])) for name in FIRST), columns)
+    return f"{_USAGE}\nfirst steps:\n{shown}\n`kschedd --help` lists all commands.\n"
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ from kschedd.framework.guarding.processes import WorkerProcesses
 from kschedd.framework.registry import Registry
 from kschedd.limits import DaemonLimits
 from kschedd.live.binding import RemoteBindingActor
-from kschedd.live.remote import RemoteCluster
+from kschedd.live.remote import MirroredCluster
 from kschedd.log.events import SchedulerEvent
 from kschedd.log.log import Log
 from kschedd.recording.inputs import DriverNotes, QueueNotes
@@ -91,7 +91,7 @@ class _Parts:
     verbosity: int
     limits: DaemonLimits
     telemetry: TelemetryExporter | None
-    remote: RemoteCluster | None
+    remote: MirroredCluster | None
     started_s: float
 
     def mark_time(self) -> None:
@@ -114,7 +114,7 @@ async def cluster_actors(
     record: RecordOptions | None = None,
     limits: DaemonLimits | None = None,
     telemetry: TelemetryExporter | None = None,
-    remote: RemoteCluster | None = None,
+    remote: MirroredCluster | None = None,
 ) -> AsyncIterator[LiveCluster]:
     """Run a cluster while the context is open. With a journal it starts from the journal's state.
 

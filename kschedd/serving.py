@@ -35,7 +35,7 @@ from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import FullCollections, collection_paused, tune_gc
 from kschedd.live.api_server import ApiServer
 from kschedd.live.mirror import MirrorActor, mirroring
-from kschedd.live.remote import RemoteCluster, scheduling
+from kschedd.live.remote import MirroredCluster, scheduling
 from kschedd.methods import daemon_methods
 from kschedd.recording.wiring import RecordOptions
 from kschedd.rpc.message_checks import Limits
@@ -300,7 +300,7 @@ class _Running:
     _reloading: Reloading
     _telemetry: TelemetryExporter | None
     _mirror: MirrorActor | None
-    _remote_cluster: RemoteCluster | None
+    _remote_cluster: MirroredCluster | None
     _manager: ServiceManager = attrs.field(factory=lambda: ServiceManager.of(os.environ, os.getpid()))
 
     async def run(self, listener: EagerListener, started: Callable[[], None]) -> None:

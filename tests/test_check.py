@@ -40,7 +40,7 @@ def cluster(tmp_path: Path) -> Path:
 def _check(cluster: Path, *manifests: Raw, form: str = "text") -> int:
     file = cluster.with_name("change.yaml")
     file.write_text(yaml.safe_dump_all(manifests))
-    return main(["check", "--cluster", str(cluster), "-f", str(file), "-o", form])
+    return main(["check", "--from", str(cluster), "-f", str(file), "-o", form])
 
 
 def test_what_fits_is_said_with_where_it_goes(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,9 +125,9 @@ def test_input_that_cannot_be_used_is_told_apart(
 ) -> None:
     assert _check(cluster, {**_deployment("1"), "spec": {"replicas": -1}}) == 2
     assert "change.yaml:1" in capsys.readouterr().out
-    assert main(["check", "--cluster", str(cluster)]) == 2
-    assert "check what? -f FILE" in capsys.readouterr().err
-    assert main(["check", "--cluster", str(tmp_path / "none.json"), "-f", str(cluster)]) == 2
+    assert main(["check", "--from", str(cluster)]) == 2
+    assert "-f/--filename is required" in capsys.readouterr().err
+    assert main(["check", "--from", str(tmp_path / "none.json"), "-f", str(cluster)]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
 
@@ -147,7 +147,7 @@ def test_a_dump_with_nothing_in_it_is_refused(text: str, cluster: Path, capsys: 
     assert _check(cluster, _deployment("1")) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"error: {cluster}: there is no object of Kubernetes in it\n" in err
+    assert f"error: {cluster}: no Kubernetes objects found\n" in err
 
 
 def _limited(namespace: str, replicas: int) -> list[Raw]:

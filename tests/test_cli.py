@@ -10,6 +10,7 @@ import pytest
 import kschedd
 from kschedd import cli
 from kschedd.__main__ import main as entry_point
+from kschedd.verbs.command_line.overview import FIRST
 
 
 def test_verbs_start_without_trio_and_numpy(tmp_path: Path) -> None:
@@ -40,27 +41,27 @@ def test_a_simulation_imports_no_plugins_of_old_no_controllers_and_no_audit() ->
         pytest.param(["gett", "pods"], 2, 'did you mean "get"', id="verb-misspelt"),
         pytest.param(["simulat"], 2, 'did you mean "simulate"', id="command-misspelt"),
         pytest.param(["--sokcet", "x", "get"], 2, "unknown flag --sokcet", id="flag-before-the-verb"),
-        pytest.param(["get", "pods", "--socket"], 1, "--socket needs a path", id="no-path"),
-        pytest.param(["--socket", "", "get", "pods"], 1, "--socket needs a path", id="empty-socket"),
-        pytest.param(["get", "pods", "--socket="], 1, "--socket needs a path", id="empty-socket-after-equals"),
-        pytest.param(["run", "--state", ""], 2, 'argument --state: a path is expected, not ""', id="empty-state"),
-        pytest.param(["run", "--config="], 2, 'argument --config: a path is expected, not ""', id="empty-config"),
-        pytest.param(["run", "--plugin", ""], 2, 'argument --plugin: a path is expected, not ""', id="empty-plugin"),
-        pytest.param(["delete", "-f", ""], 2, '-f/--filename: a path is expected, not ""', id="empty-manifest"),
-        pytest.param(["patch", "pod", "p", "--patch-file", ""], 2, 'a path is expected, not ""', id="empty-patch"),
-        pytest.param(["repl", "-f", ""], 2, '-f/--file: a path is expected, not ""', id="empty-script"),
-        pytest.param(["man", "--dir", ""], 2, '--dir: a path is expected, not ""', id="empty-folder-of-pages"),
-        pytest.param(["bench", "--compare", ""], 2, '--compare: a path is expected, not ""', id="empty-compare"),
+        pytest.param(["get", "pods", "--socket"], 1, "--socket requires a path", id="no-path"),
+        pytest.param(["--socket", "", "get", "pods"], 1, "--socket requires a path", id="empty-socket"),
+        pytest.param(["get", "pods", "--socket="], 1, "--socket requires a path", id="empty-socket-after-equals"),
+        pytest.param(["run", "--state", ""], 2, "argument --state: the path is empty", id="empty-state"),
+        pytest.param(["run", "--config="], 2, "argument --config: the path is empty", id="empty-config"),
+        pytest.param(["run", "--plugin", ""], 2, "argument --plugin: the path is empty", id="empty-plugin"),
+        pytest.param(["delete", "-f", ""], 2, "-f/--filename: the path is empty", id="empty-manifest"),
+        pytest.param(["patch", "pod", "p", "--patch-file", ""], 2, "the path is empty", id="empty-patch"),
+        pytest.param(["repl", "-f", ""], 2, "-f/--file: the path is empty", id="empty-script"),
+        pytest.param(["man", "--dir", ""], 2, "--dir: the path is empty", id="empty-folder-of-pages"),
+        pytest.param(["bench", "--compare", ""], 2, "--compare: the path is empty", id="empty-compare"),
         *(
-            pytest.param(["simulate", flag, ""], 2, f'{flag}: a path is expected, not ""', id=f"simulate{flag}-empty")
+            pytest.param(["simulate", flag, ""], 2, f"{flag}: the path is empty", id=f"simulate{flag}-empty")
             for flag in ("--nodes", "--pods", "--config", "--plugin", "--decisions", "--scenario")
         ),
-        pytest.param(["simulate", "-f", ""], 2, '-f/--filename: a path is expected, not ""', id="simulate-empty"),
+        pytest.param(["simulate", "-f", ""], 2, "-f/--filename: the path is empty", id="simulate-empty"),
         pytest.param(["bench", "--node", "5"], 2, 'unknown flag --node; did you mean "--nodes"', id="part-of-a-flag"),
         pytest.param(["journal", "verify", "--sate", "x"], 2, "See kschedd journal verify --help", id="whose-help"),
         pytest.param(["repl", "--nonsense"], 2, "unknown flag --nonsense", id="flag-of-a-command"),
         pytest.param(["run", "--log-level", "loud"], 2, "invalid choice: 'loud'", id="choice"),
-        pytest.param(["--socket", "x", "demo"], 2, "takes no --socket", id="socket-where-there-is-none"),
+        pytest.param(["--socket", "x", "demo"], 2, "--socket does not apply", id="socket-where-there-is-none"),
         pytest.param(["--socket", "x" * 200, "get", "pods"], 1, "a socket's path may have 107", id="path-too-long"),
         pytest.param(["get", "-o", "xml", "pods"], 2, "allowed are table", id="output"),
     ],
@@ -75,9 +76,50 @@ def test_what_makes_no_command(words, code, complaint, capsys) -> None:
 def test_overview(capsys) -> None:
     assert cli.main(["--help"]) == 0
     out = capsys.readouterr().out
-    for name in ("demo", "run", "repl", "simulate", "verify", "bench", "get", "explain", "apply"):
+    for name in ("demo", "run", "repl", "simulate", "verify", "bench", "explain", "debug", "fork"):
         assert f"\n  {name} " in out
+    assert "\n  get, describe, apply, " in out
+
+
+def test_without_a_command_the_first_steps_are_shown(capsys) -> None:
     assert cli.main([]) == 2
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == list(FIRST)
+    assert "`kschedd --help` lists all commands." in out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        pytest.param("step", "step was renamed to `debug step`", id="group"),
+        pytest.param("fork what-if", 'fork: unknown command "what-if": allowed are ', id="unknown-of-a-group"),
+        pytest.param("debug web-0", "pods do not run containers", id="kubectl-debug"),
+        pytest.param("kinds", "kinds was renamed to `api-resources`", id="verb"),
+        pytest.param("check --cluster x", "--cluster was renamed to --from", id="flag"),
+        pytest.param("capacity", "KIND/NAME of a workload or -f FILE is required", id="capacity"),
+    ],
+)
+def test_earlier_and_incomplete_names_are_answered_with_those_of_today(words: str, complaint: str, capsys) -> None:
+    assert cli.main(words.split()) == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        ("debug --help", "kschedd debug COMMAND"),
+        ("help debug step", "kschedd debug step"),
+        ("fork create --help", "kschedd fork create"),
+        ("plugin list --help", "kschedd plugin list"),
+        ("plugin new --help", "kschedd plugin new"),
+        ("config undo --help", "kschedd config undo"),
+        ("kubectl run --help", "kschedd run [-h] [--image"),
+        ("run --help", "kschedd run [-h] [--socket"),
+    ],
+)
+def test_whole_names_have_help(words: str, usage: str, capsys) -> None:
+    assert cli.main(words.split()) == 0
+    assert f"usage: {usage}" in capsys.readouterr().out
 
 
 def test_help_of_a_verb_needs_no_daemon(capsys) -> None:

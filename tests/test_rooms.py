@@ -46,10 +46,17 @@ def test_the_channels_of_the_architecture_are_those_of_the_wiring() -> None:
     assert told == set(wired) - {("Sequence[SchedulerEvent]", "0")}  # which only a real cluster has
 
 
-def test_the_readme_names_every_package() -> None:
-    named = set(NAME.findall(section("README.md", "Layout")))
+def test_the_architecture_names_every_package() -> None:
+    named = set(NAME.findall(section("ARCHITECTURE.md", "Rooms")))
     packages = {file.parent.name for file in (ROOT / "kschedd").glob("*/__init__.py")}
     assert packages - named == set()
+
+
+def test_the_readme_is_short_and_links_every_page() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 150
+    pages = {str(file.relative_to(ROOT)) for folder in (ROOT, ROOT / "docs") for file in folder.glob("*.md")}
+    assert pages - {"README.md"} - set(re.findall(r"\]\(([\w/]+\.md)\)", text)) == set()
 
 
 def test_the_site_has_every_page_in_its_navigation() -> None:

@@ -1,6 +1,6 @@
-"""Bulletin: tells any number of tasks that the debugger has changed; each then asks its owner what it is now.
+"""Bulletin: notifies any number of tasks that the debugger has changed; each then queries the owner for its state.
 
-Nobody is waited for, and what a slow reader misses is merged: it sees the latest number only.
+Publishing never waits. A slow reader sees only the latest number.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,25 +13,25 @@ class Bulletin:
 
     def __init__(self) -> None:
         self.number = 0  # of the latest change
-        self.stopped = False  # whether scheduling was stopped then
+        self.stopped = False  # True if that change stopped scheduling
         self._event = trio.Event()
 
     def publish(self, number: int, stopped: bool) -> None:
-        """Wake those that know an earlier number."""
+        """Wake the tasks that have an earlier number."""
         if number != self.number:
             self.number, self.stopped = number, stopped
             event, self._event = self._event, trio.Event()
             event.set()
 
     async def wait_past(self, number: int) -> int:
-        """Wait until the number is not that one any more; returns it."""
+        """Wait until the number differs from `number`; return it."""
         await trio.lowlevel.checkpoint()
         while self.number == number:
             await self._event.wait()
         return self.number
 
     async def wait_stopped(self, after: int) -> None:
-        """Wait until scheduling was stopped by a change after that number, and what came before has been sent on."""
+        """Wait until a change after that number has stopped scheduling, and the effects before it were sent."""
         while not (self.stopped and self.number > after):
             await self.wait_past(self.number)
 

@@ -1,9 +1,9 @@
 """The cluster's time: seconds since the epoch, as in API objects. It never goes back.
 
 It runs as fast as real time, N times as fast, or stands still until it is moved (`speed` 0: virtual time). Real time is
-that of Trio's clock, so setting the machine's clock while the daemon runs has no effect here; under Trio's mock clock
-it is mock time. Whoever waits for a time of the cluster waits with `move_on_at`: such waits follow each change of the
-clock. What is not the cluster's (sockets, disks, limits of plugins and extenders) uses Trio's deadlines.
+that of Trio's clock, so setting the machine's clock while the daemon runs has no effect here. Under Trio's mock clock
+it is mock time. Tasks wait for a time of the cluster with `move_on_at`: such waits follow each change of the clock.
+Waits that do not belong to the cluster (sockets, disks, limits of plugins and extenders) use Trio's deadlines.
 
 Created within a Trio run; to be used by its tasks only, not by worker threads.
 """
@@ -20,27 +20,27 @@ import trio
 from kschedd.queue.entry import SECOND
 
 REAL: Final = 1.0  # as fast as real time
-VIRTUAL: Final = 0.0  # stands still until it is moved
+VIRTUAL: Final = 0.0  # time stands still until it is moved
 
 
 @attrs.define(eq=False)
 class Clock:
     _base_s: float  # the time since the epoch at `_origin`
     _origin: float  # on Trio's clock
-    speed: float = attrs.field(default=REAL, kw_only=True)  # seconds in one real second; `set_speed` changes it
-    _waits: dict[trio.CancelScope, float] = attrs.field(factory=dict, init=False)  # until when each waits
-    # `trio.current_time` looks for the run and its clock each time, and every pod has its time taken some five times.
+    speed: float = attrs.field(default=REAL, kw_only=True)  # cluster seconds per real second; `set_speed` changes it
+    _waits: dict[trio.CancelScope, float] = attrs.field(factory=dict, init=False)  # the end of each wait
+    # `trio.current_time` looks up the run and its clock at each call, and the time is read about five times per pod.
     _trio_s: Callable[[], float] = attrs.field(factory=lambda: trio.lowlevel.current_clock().current_time, init=False)
 
     @classmethod
     def started(cls, epoch_s: float | None = None, speed: float = REAL) -> Self:
-        """A clock that starts at `epoch_s` (None: the machine's time)."""
+        """Return a clock that starts at `epoch_s` (None: the machine's time)."""
         now_s = time.time() if epoch_s is None else epoch_s
         return cls(now_s, trio.current_time(), speed=speed)
 
     @property
     def is_virtual(self) -> bool:
-        """Whether time stands still until it is moved."""
+        """True if time stands still until it is moved."""
         return self.speed == VIRTUAL
 
     def now(self) -> float:
@@ -50,19 +50,19 @@ class Clock:
         return round(self.now() * SECOND)
 
     def deadline(self, at_s: float | None) -> float:
-        """A time of this clock as a Trio deadline, as long as nobody changes the clock; None means never."""
+        """Return a time of this clock as a Trio deadline, valid until the clock is changed; None means never."""
         if at_s is None or at_s == math.inf:
             return math.inf
         if self.speed == REAL:
             return self._origin + at_s - self._base_s
         if self.speed == VIRTUAL:
             return math.inf if at_s > self._base_s else -math.inf
-        # One step of a float later: once it has passed, `now` must not be a rounding error before `at_s`.
+        # One float step later: when the deadline has passed, `now` must not be before `at_s` by a rounding error.
         return self._origin + (at_s + math.ulp(at_s) - self._base_s) / self.speed
 
     @contextmanager
     def move_on_at(self, at_s: float | None) -> Iterator[trio.CancelScope]:
-        """Cancel the body when the cluster's time is `at_s`, by whatever way it gets there; None means never."""
+        """Cancel the body when the cluster's time reaches `at_s`, however it gets there; None means never."""
         with trio.CancelScope(deadline=self.deadline(at_s)) as scope:
             if at_s is None or at_s == math.inf:
                 yield scope
@@ -74,18 +74,18 @@ class Clock:
                 del self._waits[scope]
 
     def next_deadline(self) -> float | None:
-        """The earliest time after now that somebody waits for; None if nobody does."""
+        """Return the earliest future time that a task waits for; None if there is none."""
         now = self.now()
         return min((at_s for at_s in self._waits.values() if at_s > now), default=None)
 
     def set_speed(self, speed: float) -> None:
-        """Let time pass at this speed from now on; 0: let it stand still."""
+        """Set the speed at which time passes from now on; 0: it stands still."""
         assert speed >= 0, "time does not go back"
         self._base_s, self._origin, self.speed = self.now(), trio.current_time(), speed
         self._rearm()
 
     def move_to(self, at_s: float) -> None:
-        """Make it this time, unless it is later already."""
+        """Move the time forward to `at_s`, unless it is already later."""
         self._base_s, self._origin = max(self.now(), at_s), trio.current_time()
         self._rearm()
 

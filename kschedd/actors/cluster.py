@@ -1,6 +1,6 @@
 """The interface of a running cluster for callers that are not actors: sockets, benchmarks, tests.
 
-Every call queries the owning actor and awaits the reply; no state is kept here.
+Every call queries the owning actor and awaits the reply; no state is stored here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,14 +34,17 @@ from kschedd.store.set_aside import SetAside
 
 T = TypeVar("T")
 
-_ROUNDS: Final = 5  # a claim, its volume, both bound to each other, the end of it
-_REST_S: Final = 5.0  # for which a snapshot waits at most until what is under way in virtual time has ended
+_ROUNDS: Final = 5  # a claim, its volume, the binding of both, and its completion
+_REST_S: Final = 5.0  # a snapshot waits at most this long for work in progress in virtual time
 
 
 @attrs.frozen(eq=False)
 class LiveCluster:
-    """References to the actors. `journal` is the journal's file, if there is one; `epoch` identifies the history of the
-    store: a resourceVersion is meaningful only within one history."""
+    """References to the actors of a running cluster; see the module.
+
+    `journal` is the journal's file, if there is one. `epoch` identifies the history of the store: a resourceVersion is
+    meaningful only within one history.
+    """
 
     store: ClusterApi
     scheduler: ActorRef[SchedulingDriver]
@@ -56,9 +59,9 @@ class LiveCluster:
     stops: Bulletin  # numbers of the debugger's changes
     run_recording: RunRecording
     _controllers: Sequence[ControllerActor] = ()  # read between two of their turns
-    _set_aside: Sequence[SetAside] = ()  # objects the store did not restore
+    _set_aside: Sequence[SetAside] = ()  # objects that the store did not restore
     _api_calls: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
-    courtesy: Courtesy = attrs.field(factory=Courtesy)  # towards those who ask for little
+    courtesy: Courtesy = attrs.field(factory=Courtesy)  # priority for small requests
     _of_forks: list[Callable[[], Sequence[Controller]]] = attrs.field(factory=list)
 
     def recording(self) -> RecordingState | None:
@@ -74,7 +77,7 @@ class LiveCluster:
         return self._api_calls.families(gates)
 
     async def faults(self) -> list[ObjectFault]:
-        """The objects that a component of the cluster currently fails to process."""
+        """Return the objects that a component of the cluster currently fails to process."""
         controllers = self._controllers
         found = [_fault_of(each, self.started_s) for each in self._set_aside]
         found += await self.store.do(lambda store: [f for each in controllers for f in each.faults])
@@ -88,9 +91,9 @@ class LiveCluster:
         return await self.store.do(lambda store: question([each.controller for each in actors], store))
 
     async def run_controllers(self) -> None:
-        """Wait until the controllers have handled all writes up to now, and those that these led to.
+        """Wait until the controllers have handled all writes so far and the resulting writes.
 
-        Others may write meanwhile: it ends after a few rounds even if there is always something new.
+        Other clients may write meanwhile, so it ends after a few rounds even if there are always new writes.
         """
         version = -1
         for _ in range(_ROUNDS):
@@ -106,16 +109,16 @@ class LiveCluster:
         of_scheduler: Callable[[SchedulingDriver], Any],
         of_log: Callable[[Log], Any],
     ) -> tuple[Any, Any, Any]:
-        """Each is asked after the one before has answered: no answer is older than the one before it."""
+        """Query queue, scheduler and log one after the other, so that no answer is older than the one before."""
         asked = ((self.queue, of_queue), (self.scheduler, of_scheduler), (self.log, of_log))
         queue, scheduler, log = await ask_in_turn(*asked)
         return queue, scheduler, log
 
     async def snapshot(self) -> ClusterSnapshot:
-        """What a fork goes on from. Each owner's part takes a few milliseconds of the loop at a time.
+        """Return the state from which a fork continues. Each owner's part blocks the loop for a few milliseconds.
 
-        In virtual time what is under way is let end first, so that fork and cluster go on from the same; what does not
-        end within a moment is not waited for.
+        In virtual time it first waits for work in progress, so that fork and cluster continue from the same state; the
+        wait is limited.
         """
         if self.clock.is_virtual:
             with trio.move_on_after(_REST_S):

@@ -1,15 +1,16 @@
-"""ControllerActor: runs one controller of the embedded cluster. Each controller has an actor of its own.
+"""ControllerActor: runs one controller of the embedded cluster. Each controller has its own actor.
 
-Receives: rings of its watch, and its own timer.  Sends: one request to the store for each turn, in which the
-controller looks at what is there and its writes are carried out, with nothing in between; so it never acts on what
-is no longer true, and sees its own writes the next time. Between two writes, and two steps of a look, others have the
-event loop. Where a look takes long in one piece, the turn is followed by a rest: the next finds more changes, and looks
-at everything for them once. There is none where the cluster's time is not real time: it may stand still until nobody
-has anything to do, which whoever rests has.
-Owns: its Controller.  Ends: when the store closes the watch.  Fails: a refused write is the controller's to handle;
-what else it or a write raises is the fault of an object, noted in the controller's ledger and tried again later. What
-the journal could not keep the controller has not done, though it believes it has: then another one, as it was at
-first, starts over from what is there, when the store takes writes again.
+Receives: rings of its watch, and its own timer.  Sends: one request to the store for each turn. In a turn the
+controller reads the objects and its writes are executed, without other writes in between, so it never acts on outdated
+state. It sees its own writes in the next turn. Between two writes, and between two steps of reading, other tasks run on
+the event loop. If the reading takes long in one piece, a pause follows the turn: the next turn then finds more changes
+and processes them together. There is no pause if the cluster's time is not real time: virtual time stands still until
+no task has work, and a pausing controller has.
+
+Owns: its Controller.  Ends: when the store closes the watch.  Fails: the controller handles rejected writes. Any other
+exception is the fault of an object, recorded in the controller's ledger and retried later. If the journal could not
+persist its writes, the controller's state is wrong; then a new controller starts from the stored objects once the store
+accepts writes again.
 """
 
 import copy
@@ -39,9 +40,9 @@ from kschedd.store.trial import Changes
 _LARGE = 1_000  # items in a collection of a pod or node
 _COLLECTIONS = ("labels", "annotations", "finalizers", "ownerReferences")
 _TRIES = 5
-_MOST = 500  # events in a turn; a turn holds the store
-_LONG_S = 0.02  # a look after which the store is left to others for a while
-_REST = 3  # for how long, in durations of the look
+_MOST = 500  # events in a turn; a turn blocks the store
+_LONG_S = 0.02  # duration of a reading after which the store is left to others for a while
+_REST = 3  # length of the pause, in durations of the reading
 _LONGEST_REST_S = 1.0
 
 
@@ -51,13 +52,15 @@ class ControllerActor:
     _store: ClusterApi
     _clock: Clock
     _watch: ClusterWatch | None = attrs.field(default=None, init=False)
-    _given: Sequence[WatchEvent] = attrs.field(default=(), init=False)  # to a turn that is not over
-    _looked_s: float = attrs.field(default=0.0, init=False)  # in the latest turn, before its first pause
+    _given: Sequence[WatchEvent] = attrs.field(default=(), init=False)  # events of the unfinished turn
+    # duration of reading in the latest turn, before its first pause
+    _looked_s: float = attrs.field(default=0.0, init=False)
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
-    _begun: trio.Event = attrs.field(factory=trio.Event, init=False)  # there is a watch, or it has ended
+    _begun: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the watch began or has ended
     _at_work: bool = attrs.field(default=False, init=False)
-    _handled: int = attrs.field(default=-1, init=False)  # all events up to this version
-    _turns: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)  # wait for the next
+    _handled: int = attrs.field(default=-1, init=False)  # all events up to this version are handled
+    # tasks waiting for the next turn
+    _turns: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
 
     @property
     def name(self) -> str:
@@ -65,12 +68,12 @@ class ControllerActor:
 
     @property
     def controller(self) -> Controller:
-        """To be read between two of its turns."""
+        """The controller, to be read between two of its turns."""
         return self._controller
 
     @property
     def faults(self) -> Sequence[ObjectFault]:
-        """The objects that it cannot handle now."""
+        """The objects that it currently cannot handle."""
         return self._controller.faults.faults()
 
     async def until_handled(self, version: int) -> None:
@@ -81,7 +84,7 @@ class ControllerActor:
             await self._turns.park()
 
     def state(self, store: ClusterWriter) -> Generator[None, None, ControllerState]:
-        """A copy of the controller, and how far it is: made in steps, between which nobody may write."""
+        """Return a copy of the controller and its progress, made in steps; there must be no writes between them."""
         watch = self._watch
         if watch is None:
             first, version = listed(store, self._controller.kinds), store.version
@@ -101,7 +104,7 @@ class ControllerActor:
             self._store.close()
 
     async def _work(self) -> bool:
-        """True when the store is ending, False when something was not kept."""
+        """Run turns. Returns True when the store is shutting down, False if writes could not be persisted."""
         try:
             kinds = self._controller.kinds
             bell = self._bell = Doorbell()
@@ -140,8 +143,11 @@ class ControllerActor:
         yield from steps
 
     async def _turn_aside(self, events: Sequence[WatchEvent]) -> bool:
-        """A turn on a fork of the store, in a thread, as what it writes takes long to check. False if nothing came of
-        it: somebody else was quicker each time, or there were faults, whose retries are bound to the store itself."""
+        """Run a turn on a fork of the store in a thread, for writes that take long to validate.
+
+        Returns False without a result: other clients wrote first each time, or there were faults, whose retries need
+        the store itself.
+        """
         for _ in range(_TRIES):
             if self.faults:
                 return False
@@ -162,7 +168,7 @@ class ControllerActor:
         return False
 
     async def _woken(self, watch: ClusterWatch) -> bool:
-        """Wait for something to do; False when the store is ending."""
+        """Wait for something to do; return False when the store is shutting down."""
         if watch.behind:
             await trio.lowlevel.checkpoint()
             return not watch.ended
@@ -176,10 +182,10 @@ class ControllerActor:
 
 
 def _of_large_object(event: WatchEvent) -> bool:
-    """Return whether a turn with this event may take tens of milliseconds to read and to check.
+    """Return whether a turn with this event may take tens of milliseconds to read and validate.
 
-    A workload's pods have its labels, so what is written of either is large if the event's object is. Of pods and
-    nodes, of which there are many, only the sizes of their collections are looked at.
+    A workload's pods have its labels, so writes to either are large if the event's object is. For pods and nodes, of
+    which there are many, only the sizes of their collections are checked.
     """
     obj = event.new
     meta = obj.metadata

@@ -1,10 +1,10 @@
-"""Courtesy of those who have much to do on the event loop towards those who ask for little.
+"""Courtesy: yields of busy tasks on the event loop in favor of small requests.
 
-A request takes several rounds of the loop: it is read, handed to the owner of what it asks about, answered, sent. While
-the scheduler has work for all of the loop, each round would take one of its slices. So after a slice it lets several
-rounds pass if somebody has asked for something a moment ago; that costs a fraction of a slice.
+A request takes several rounds of the loop: it is read, passed to the owner of the state, answered, sent. While the
+scheduler has work for the whole loop, each round would wait for one of its slices. So after a slice it lets several
+rounds pass if a request began a moment ago, which costs a fraction of a slice.
 
-Shared by the sessions, which note that a request has begun, and the actors that work in slices.
+Shared by the sessions, which record the begin of requests, and the actors that work in slices.
 """
 
 import time
@@ -23,12 +23,14 @@ class Courtesy:
     _until: float = attrs.field(default=0.0, init=False)
 
     def asked(self) -> None:
-        """A request has begun."""
+        """Record that a request has begun."""
         self._until = self._now() + _MOMENT_S
 
     async def pause(self, meanwhile: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Between two slices: let the others run, several times over if somebody waits for an answer. `meanwhile` is
-        what the caller does for them in between."""
+        """Let other tasks run between two slices, for several rounds if a request waits for an answer.
+
+        `meanwhile` is called between these rounds.
+        """
         await trio.lowlevel.checkpoint()
         if self._now() < self._until:
             for _ in range(_ROUNDS - 1):

@@ -1,4 +1,4 @@
-"""The task that has the garbage collector look at everything when that is due."""
+"""The task that runs full garbage collections when they are due."""
 
 import trio
 
@@ -6,7 +6,7 @@ from kschedd.garbage_collection import LOOK_S, FullCollections
 
 
 async def look_now_and_then(collections: FullCollections) -> None:
-    """Never returns."""
+    """Check periodically whether a full collection is due; never returns."""
     while True:
         await trio.sleep(LOOK_S)
         collections.look()

@@ -1,8 +1,8 @@
-"""Queries to several owners in turn, of which each answer sends the next query.
+"""Queries to several owners in turn, where each answer sends the next query.
 
-Whoever asks is woken once, at the end: while the event loop has much to do, to be woken between two answers costs
-an iteration of it each time. Each owner is asked after the one before has answered, so that no answer is older than the
-one before it: a pod that the queue has let go of is in what the scheduler and its records say after that.
+The caller is woken once, at the end: while the event loop is busy, waking it between two answers would cost an
+iteration each time. Each owner is queried after the previous one has answered, so no answer is older than the one
+before it. For example, a pod that the queue has released is visible in the scheduler or its records afterwards.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,12 +47,12 @@ class _Questions:
 
 
 async def ask_in_turn(*asked: Asked) -> list[Any]:
-    """The answers, in the same order. Raises what `ActorRef.query` does."""
+    """Query the owners in turn and return the answers in the same order. Raises what `ActorRef.query` raises."""
     questions = _Questions(asked)
     questions.send_next()
     await questions.over.wait()
-    answers, questions.answers = questions.answers, []  # which know it: nothing is left that forms a cycle
+    answers, questions.answers = questions.answers, []  # break the reference cycle
     told = [await answer.value() for answer in answers if answer.is_there]
-    for whom, question in asked[len(told) :]:  # there was no room for a message, or its receiver has ended
+    for whom, question in asked[len(told) :]:  # the channel was full, or its receiver has ended
         told.append(await whom.query(question))
     return told

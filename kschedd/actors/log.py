@@ -1,8 +1,8 @@
-"""LogActor: owns the log of what happened, and rings for those who follow the scheduler's Events.
+"""LogActor: owns the log of events and moves, and notifies subscribers of the scheduler's Events.
 
 Receives: batches of entries from the scheduling actor and the queue; `OwnerQuery` over the log.  Sends: rings to the
-doorbells of those who follow Events; where a real cluster is scheduled, its Events to whoever writes them there.
-Owns: the Log.  Ends: when its last sender closes.
+doorbells of subscribers; if a real cluster is scheduled, its Events to the task that writes them there. Owns: the Log.
+Ends: when its last sender closes.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class LogActor:
             else:
                 log.extend(message)
                 if self._onward is not None and (events := _events(message)):
-                    await self._onward.send(events)  # who receives them never waits
+                    await self._onward.send(events)  # the receiver never waits
         if log.subscribers:
             log.ring()
 

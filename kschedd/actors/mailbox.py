@@ -22,12 +22,12 @@ S = TypeVar("S")
 
 @attrs.define(eq=False)
 class Ending(KscheddError, rpc_code="shutting_down"):
-    """The actor that was queried is ending, or has ended."""
+    """The queried actor is shutting down or has ended."""
 
     whom: str
 
     def __str__(self) -> str:
-        return f"the daemon is ending: its {self.whom} takes no more requests"
+        return f"the daemon is shutting down: its {self.whom} accepts no more requests"
 
 
 class Reply(Generic[T]):
@@ -60,11 +60,11 @@ class Reply(Generic[T]):
         self.publish()
 
     async def value(self) -> T:
-        """To be awaited once. No checkpoint if it is there already."""
+        """Return the result, once; no checkpoint if it is already set."""
         if not self._event.is_set():
             await self._event.wait()
         if (failure := self._failure) is not None:
-            self._failure = None  # its traceback refers to frames that refer to this
+            self._failure = None  # its traceback refers to frames that refer to this object
             try:
                 raise failure
             finally:
@@ -73,7 +73,7 @@ class Reply(Generic[T]):
 
 
 class Doorbell:
-    """See the module. Closing it tells its actor to end."""
+    """A doorbell of an actor; see the module. Closing it makes its actor end."""
 
     __slots__ = ("_rung", "_wake", "closed")
 
@@ -93,7 +93,7 @@ class Doorbell:
         self._wake.set()
 
     async def wait(self) -> bool:
-        """Wait for a ring; False once the bell is closed."""
+        """Wait for a ring; return False once the bell is closed."""
         await self._wake.wait()
         rung, self._rung = self._rung, False
         if not self.closed:
@@ -102,7 +102,7 @@ class Doorbell:
 
 
 def rung_from_threads(bell: Doorbell) -> Callable[[], None]:
-    """Rings it from any thread; does nothing once this Trio run is over."""
+    """Return a function that rings the bell from any thread, and does nothing once this Trio run is over."""
     token = trio.lowlevel.current_trio_token()
 
     def ring() -> None:
@@ -117,7 +117,7 @@ class OwnerQuery(Generic[S, T]):
     query: Callable[[S], T]
     reply: Reply[T]
     once: bool = False  # must not be run a second time to recompute its result
-    long: bool = False  # may take long: the owner awaits it in a thread
+    long: bool = False  # may take long: the owner runs it in a thread
 
     def evaluate(self, owned: S) -> None:
         """Run the function and set the reply, without waking the caller. Exceptions go to the caller, not the owner."""
@@ -129,21 +129,21 @@ class OwnerQuery(Generic[S, T]):
 
 @attrs.frozen(eq=False)
 class ActorRef(Generic[S]):
-    """Reference to the actor that owns an S. Closing it tells the owner that this holder sends no more queries."""
+    """A reference to the actor that owns an S. Closing it means that this holder sends no more queries."""
 
     whom: str
     _send: "trio.MemorySendChannel[Any]"
     _bell: Doorbell | None = None
 
     async def query(self, question: Callable[[S], T], *, once: bool = False, long: bool = False) -> T:
-        """Have the owner run `question` over its state; returns its result, raises its exception, or Ending.
+        """Run `question` in the owner over its state; return its result, or raise its exception or Ending.
 
-        One that is `long` does not hold up the loop if the owner is the scheduling actor.
+        A `long` question does not block the loop if the owner is the scheduling actor.
         """
         return await (await self.ask(question, once=once, long=long)).value()
 
     async def ask(self, question: Callable[[S], T], *, once: bool = False, long: bool = False) -> Reply[T]:
-        """The same, for who does not wait for the result yet. Questions are answered in the order they are asked."""
+        """Send a question without waiting for the result. Questions are answered in the order they are sent."""
         reply: Reply[T] = Reply()
         await post(self._send, OwnerQuery(question, reply, once, long), self.whom)
         if self._bell is not None:
@@ -151,7 +151,7 @@ class ActorRef(Generic[S]):
         return reply
 
     def pass_on(self, query: OwnerQuery[S, Any]) -> bool:
-        """Send a query without waiting; False if there is no room for it, or the owner has ended."""
+        """Send a query without waiting; return False if the channel is full or the owner has ended."""
         try:
             self._send.send_nowait(query)
         except (trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):
@@ -181,7 +181,7 @@ async def post(channel: "trio.MemorySendChannel[M]", message: M, whom: str) -> N
 
 
 def waiting_in(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
-    """Up to `most` messages that are in the channel now, without waiting."""
+    """Return up to `most` messages that are in the channel now, without waiting."""
     taken: list[M] = []
     try:
         while len(taken) < most:
@@ -192,6 +192,6 @@ def waiting_in(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
 
 
 async def batch_from(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
-    """Wait for a message; returns it with all others that wait, up to `most`. Raises trio.EndOfChannel."""
+    """Wait for a message; return it with all other waiting ones, up to `most`. Raises trio.EndOfChannel."""
     first = await channel.receive()
     return [first, *waiting_in(channel, most - 1)]

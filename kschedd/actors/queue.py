@@ -1,15 +1,14 @@
 """QueueActor: owns the scheduling queue. Pops pods, takes failed ones back, and requeues pods on cluster events.
 
 Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and the number of pods
-requested), and `OwnerQuery` over this actor.  Sends: `Popped`: one for each request for pods, as soon as a pod is
-active; and, unrequested, pods that sort before some that were popped and may not have been tried yet, and nominations;
-to the log the moves of pods, before anybody is answered.
-Owns: the SchedulingQueue.  Ends: when its last sender closes.
-Fails: a plugin's fault in PreEnqueue or in a queueing hint is contained in the queue and logged.
+requested), and `OwnerQuery` over this actor.  Sends: `Popped`, one for each request for pods, as soon as a pod is
+active. It also sends, unrequested, pods that sort before popped ones that may not have been tried yet, and nominations.
+The moves of pods go to the log before any answer is sent. Owns: the SchedulingQueue.  Ends: when its last sender
+closes. Fails: a plugin's fault in PreEnqueue or in a queueing hint is contained in the queue and logged.
 
-A thin shell: `kschedd.queue.operations` implements the operations, and the scheduling driver decides which to apply.
-An event reaches the queue only after the scheduler cache, so a pod it requeues is tried against the updated cache.
-Several pods are popped in one message while many are active, or back off, since a message costs more than a pop.
+A thin shell: `kschedd.queue.operations` implements the operations, and the scheduling driver decides which to apply. An
+event reaches the queue only after the scheduler cache, so a pod it requeues is tried against the updated cache. While
+many pods are active or in backoff, several are popped in one message, because a message costs more than a pop.
 """
 
 import math
@@ -52,7 +51,7 @@ from kschedd.queue.times import QueueTimes
 log = structlog.get_logger("kschedd.queue")
 
 _MOST_EARLY = 32  # pods popped from the backoff queue at a time
-_FLUSHED = 500  # pods whose backoff has expired that are moved at a time: 1 to 2 ms
+_FLUSHED = 500  # pods with expired backoff moved at a time: 1 to 2 ms
 ANSWERS = 4  # capacity of the channel to the scheduling actor
 _SLICE_S = 0.004
 _EVENTS = 50  # events applied between two yields to other tasks
@@ -61,8 +60,11 @@ _MOST = 64  # messages in a batch
 
 @attrs.frozen(eq=False)
 class QueueUpdate:
-    """`released`: uids no longer in flight, applied first; then the operations in order. `max_pods`: the maximum number
-    of pods requested; None requests none."""
+    """An update from the scheduling actor.
+
+    `released`: uids no longer in flight, applied first; then the operations in order. `max_pods`: the maximum number
+    of pods requested; None requests none.
+    """
 
     released: Sequence[str]
     operations: Sequence[QueueOperation]
@@ -73,12 +75,15 @@ class QueueUpdate:
 class Popped:
     entries: Sequence[QueuedPod]
     nominated: Sequence[Pod]  # pods that became active with a nominatedNodeName since the last message
-    asked: bool  # whether it answers a request: an unrequested one leaves an outstanding request open
+    asked: bool  # True if it answers a request: an unrequested message leaves an outstanding request open
 
 
 @attrs.define(eq=False)
 class QueueActor:
-    """See the module. `run_by` is the queue's configuration, from the scheduling driver, which knows the plugins."""
+    """The queue's actor; see the module.
+
+    `run_by` is the queue's configuration, from the scheduling driver, which has the plugins.
+    """
 
     run_by: Reconfigured
     _inbox: "trio.MemoryReceiveChannel[QueueUpdate | OwnerQuery[QueueActor, Any]]"
@@ -89,11 +94,11 @@ class QueueActor:
     _lock: SchedulerLock = attrs.field(factory=SchedulerLock)
     _log_moves: bool = False
     courtesy: Courtesy = attrs.field(factory=Courtesy)
-    held: bool = False  # no pod is handed out
-    idle: bool = False  # nor will one be until told otherwise: another scheduler has them
+    held: bool = False  # True while no pod is popped
+    idle: bool = False  # no pod will be popped at all: another scheduler is in charge
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
-    _moves: list[Move] = attrs.field(factory=list, init=False)  # in this turn
+    _moves: list[Move] = attrs.field(factory=list, init=False)  # moves in this turn
     _times: QueueTimes = attrs.field(factory=lambda: QueueTimes(time.perf_counter), init=False)
     _out_of_tree: bool = attrs.field(init=False)
     _wanted: int | None = attrs.field(default=None, init=False)
@@ -114,7 +119,7 @@ class QueueActor:
         self._next_leftover = now + _LEFTOVER_S
 
     def metrics(self) -> list[MetricFamily]:
-        """What is in the queue now, and what its steps took."""
+        """Return the metrics of the queue's content and of its steps."""
         return [*queue_metrics(self.queue), *self._times.families()]
 
     @property
@@ -124,7 +129,7 @@ class QueueActor:
 
     @property
     def next_leftover_s(self) -> float:
-        """When unschedulable pods are flushed next."""
+        """The time of the next flush of unschedulable pods."""
         return self._next_leftover
 
     async def run(self) -> None:
@@ -161,9 +166,9 @@ class QueueActor:
             await self._to_log.send(moves)
 
     async def _messages(self) -> "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]":
-        """What has been sent; nothing, when a flush is due."""
+        """Return the waiting messages; none when a flush is due."""
         deadline = self._next_deadline()
-        if deadline is None:  # most often; a scope costs as much as some ten pods
+        if deadline is None:  # the most frequent case; a scope costs as much as about ten pods
             return await batch_from(self._inbox, _MOST)
         messages: Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]] = ()
         with self._clock.move_on_at(deadline):
@@ -171,7 +176,7 @@ class QueueActor:
         return messages
 
     def _next_deadline(self) -> float | None:
-        """When a flush moves a pod; None if none would."""
+        """Return the time at which a flush moves a pod; None if none would."""
         moments = []
         flush, leftover = self.queue.next_flush(), self.queue.next_leftover()
         if flush is not None:
@@ -190,7 +195,10 @@ class QueueActor:
     def _turn(
         self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", room: int, now: int
     ) -> list[Popped]:
-        """All steps that may call plugins, including sort key comparisons. `room`: free slots for Popped messages."""
+        """Run all steps that may call plugins, sort key comparisons included.
+
+        `room`: free slots for Popped messages.
+        """
         for _ in self._take(messages, now):
             pass
         return list(self._hand_out(room, now))
@@ -203,7 +211,7 @@ class QueueActor:
                 pause = time.perf_counter() + _SLICE_S
 
     def _take(self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", now: int) -> Iterator[None]:
-        """Process due flushes and all messages; yields where other tasks may run."""
+        """Process due flushes and all messages; yield where other tasks may run."""
         if now >= self._next_flush * SECOND:
             self._next_flush = float(now // SECOND + 1)
             while self.queue.backoff_expired(now // SECOND * SECOND):
@@ -213,7 +221,8 @@ class QueueActor:
             latest = self._next_leftover + (now / SECOND - self._next_leftover) // _LEFTOVER_S * _LEFTOVER_S
             self._next_leftover = latest + _LEFTOVER_S
             leftover = self.queue.next_leftover()
-            if leftover is not None and leftover <= latest * SECOND:  # pods that are due since then wait for the next
+            # pods that became due later wait for the next flush
+            if leftover is not None and leftover <= latest * SECOND:
                 self.operations.step(FlushLeftover(), now)
         for message in messages:
             if isinstance(message, OwnerQuery):
@@ -233,8 +242,10 @@ class QueueActor:
                 self._wanted = message.max_pods
 
     def _hand_out(self, room: int, now: int) -> Iterator[Popped]:
-        """The pods that are popped, and nominations that no message with pods tells of: they count from now on, for
-        attempts of pods popped earlier as well."""
+        """Yield popped pods and new nominations.
+
+        Nominations count from now on, also for attempts of pods popped earlier.
+        """
         if self.held or self.idle:
             return
         for popped in self._pops(room, now):
@@ -244,11 +255,14 @@ class QueueActor:
             yield Popped((), self._nominated(now), asked=False)
 
     def _pops(self, room: int, now: int) -> Iterator[Popped]:
-        """Pop the requested pods, or pods that sort before some already popped. Without room, pods stay in the queue
-        until the next turn."""
+        """Yield the requested pods, or pods that sort before some already popped.
+
+        Without room, pods stay in the queue until the next turn.
+        """
         if self._wanted is not None:
             if self.queue.ready and room:
-                # Not beside active ones: they come after any that becomes active meanwhile.
+                # Pods in backoff are not popped along with active ones: they come after any that becomes active
+                # meanwhile.
                 most = min(self.queue.counts()[SubQueue.ACTIVE] or _MOST_EARLY, self._wanted)
                 popped = self._pop(most, now, asked=True)
                 if popped is not None:
@@ -281,7 +295,7 @@ class QueueActor:
     def _send(self, answers: Sequence[Popped]) -> None:
         for popped in answers:
             try:
-                self._popped.send_nowait(popped)  # there is room: this actor is the only sender
+                self._popped.send_nowait(popped)  # the channel has room: this actor is its only sender
             except trio.BrokenResourceError:
                 return  # the scheduling actor has ended
             self._bell.ring()
@@ -293,7 +307,7 @@ _LEFTOVER_S = LEFTOVER_FLUSH / SECOND
 
 
 def _parts(operation: QueueOperation) -> Iterator[QueueOperation]:
-    """The operation, split into parts of a few milliseconds each."""
+    """Yield the operation, split into parts of a few milliseconds each."""
     if not isinstance(operation, EventsObserved) or len(operation.events) <= _EVENTS:
         yield operation
         return

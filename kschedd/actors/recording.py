@@ -1,12 +1,12 @@
-"""RunRecording: the recording of a run. It begins with the run, or later, on a daemon that has been running.
+"""RunRecording: the recording of a run, started with the run or later, on a running daemon.
 
-A recording that begins later needs a moment at which no pod is being scheduled or bound. So the queue hands out none
-until that moment has come, which takes as long as the bindings that are under way, or not longer than who asks will
-wait. There the driver is copied and notes its calls from then on; so does the queue, when it has applied what the
-driver had told it up to there. Then the copies are written, and pods are handed out again.
+A recording that starts later needs a moment at which no pod is being scheduled or bound. So the queue pops no pods
+until that moment, which takes as long as the bindings in progress, at most as long as the caller will wait. Then the
+driver is copied and records its calls from then on. The queue does the same, when it has applied the driver's
+operations up to that point. Then the copies are written, and pods are popped again.
 
-Owns: the recorder, if there is one.  Ends: with `end`, or with the run (`close`).
-Fails: RecordingError. Whatever goes wrong, the run goes on as before, unrecorded.
+Owns: the recorder, if there is one.  Ends: with `end`, or with the run (`close`). Fails: RecordingError. After any
+failure the run continues as before, unrecorded.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,13 +32,13 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.cluster_api import ClusterApi
 from kschedd.store.errors import Gone
 
-_LOOK_S: Final = 0.01  # between two looks whether the moment has come
-_NAMED: Final = 5  # pods that a refusal names
+_LOOK_S: Final = 0.01  # between two checks whether no pod is in flight
+_NAMED: Final = 5  # pods listed in an error
 
 
 @attrs.frozen(eq=False)
 class RecordedActors:
-    """What is recorded, and its surroundings. `now`: the cluster's time."""
+    """The recorded actors, and their surroundings. `now`: the cluster's time."""
 
     scheduler: ActorRef[SchedulingDriver]
     queue: ActorRef[QueueActor]
@@ -49,8 +49,11 @@ class RecordedActors:
 
 
 class RunRecording:
-    """See the module. `options` are those of a recording that begins with the run, if one does; else its file is not
-    used. `actors` is set when they are there."""
+    """The recording of a run; see the module.
+
+    `options` are those of a recording that starts with the run, if there is one; otherwise its file is not used.
+    `actors` is set when they exist.
+    """
 
     actors: RecordedActors
 
@@ -64,20 +67,20 @@ class RunRecording:
 
     @property
     def behind(self) -> bool:
-        """Whether the disk does not keep up: who makes more notes should wait."""
+        """True if the disk is too slow: code that records more should wait."""
         return self._recorder is not None and self._recorder.behind
 
     def own(self, first: int, last: int) -> None:
-        """The cluster's own controllers, or the scheduler, made these writes."""
+        """Record that the cluster's own controllers, or the scheduler, made these writes."""
         if self._recorder is not None:
             self._recorder.own(first, last)
 
     def close(self) -> None:
-        """The run is over."""
+        """Close the recording at the end of the run."""
         if self._recorder is not None:
             self._recorder.close()
 
-    # -- on a daemon that runs --------------------------------------------------------------------------------------
+    # -- on a running daemon ------------------------------------------------------------------------------------------
 
     async def start(self, file: Path, wait_s: float) -> RecordingState:
         """Record into this new file from now on. Raises RecordingError."""
@@ -88,7 +91,7 @@ class RunRecording:
                 await self._give_back()
             try:
                 is_there = await trio.Path(file).exists()
-            except OSError as fault:  # such as a name that is too long
+            except OSError as fault:  # for example a name that is too long
                 raise RecordingError(str(file), f"cannot be written: {fault.strerror}") from fault
             if is_there:
                 raise RecordingError(str(file), "is there already; a recording needs a new file")
@@ -105,7 +108,7 @@ class RunRecording:
             return recorder.state()
 
     async def end(self) -> RecordingState:
-        """End the recording, with all that has been noted. Raises RecordingError."""
+        """End the recording and write the pending records. Raises RecordingError."""
         async with self._turn:
             recorder = self._recorder
             if recorder is None:
@@ -115,9 +118,9 @@ class RunRecording:
             return recorder.state()
 
     async def _taken_over(self, recorder: RunRecorder, found: list[QueuePart], wait_s: float) -> DriverPart:
-        """The driver as it was when it began to note its calls. `found` is given the queue, as it was when it did.
+        """Return the driver's state when it began to record its calls; append the queue's to `found`.
 
-        Raises RecordingError where that cannot be.
+        Raises RecordingError if no such moment comes.
         """
         actors = self.actors
 
@@ -140,7 +143,7 @@ class RunRecording:
         raise RecordingError(str(recorder.path), f"{why}; waited {wait_s:g} s for them")
 
     async def _begin(self, recorder: RunRecorder, driver: DriverPart, found: Sequence[QueuePart]) -> None:
-        """Write what it begins with."""
+        """Write the initial state."""
         actors = self.actors
         self._recorder = actors.registry.recorder = recorder
         try:
@@ -175,7 +178,7 @@ class RunRecording:
 
 
 def _hold(owner: QueueActor) -> Callable[[], None]:
-    """Have no pods handed out until what this returns is called."""
+    """Stop popping pods until the returned function is called."""
     owner.held = True
 
     def go_on() -> None:

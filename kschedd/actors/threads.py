@@ -1,7 +1,7 @@
 """The threads in which actors work, apart from those of clients and of plugins that may hang.
 
-They are counted by a limiter of their own, one for each Trio run, so that it can be told whether any actor is at work
-where the event loop does not see it: in a thread, or in another process that it waits for.
+They are counted by a separate limiter, one for each Trio run, to find out whether any actor is at work outside the
+event loop: in a thread, or in another process that it waits for.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,15 +15,15 @@ from kschedd.threads import in_thread
 
 T = TypeVar("T")
 
-_MOST: Final = 40  # as Trio's default
+_MOST: Final = 40  # Trio's default
 
 
 @attrs.define(eq=False)
 class _Elsewhere:
-    """What actors of one Trio run have under way outside the event loop."""
+    """The work of actors of one Trio run outside the event loop."""
 
     threads: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_MOST))
-    waiting: int = 0  # for other processes
+    waiting: int = 0  # number of waits for other processes
 
 
 _ELSEWHERE: Final = trio.lowlevel.RunVar[_Elsewhere]("work of actors outside the event loop")
@@ -39,19 +39,19 @@ def _elsewhere() -> _Elsewhere:
 
 
 def any_at_work() -> bool:
-    """Whether an actor waits for a thread or another process."""
+    """Return whether an actor waits for a thread or another process."""
     ours = _elsewhere()
     return bool(ours.threads.borrowed_tokens or ours.waiting)
 
 
 async def in_actor_thread(work: Callable[[], T], *, abandon_on_cancel: bool = False) -> T:
-    """Do this in a thread that counts as an actor's work."""
+    """Run work in a thread that counts as an actor's work."""
     return await in_thread(work, abandon_on_cancel=abandon_on_cancel, limiter=_elsewhere().threads)
 
 
 @contextmanager
 def at_work() -> Iterator[None]:
-    """While another process works for an actor that waits for it."""
+    """Count an actor as busy while it waits for another process."""
     ours = _elsewhere()
     ours.waiting += 1
     try:

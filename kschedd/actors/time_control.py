@@ -1,11 +1,11 @@
-"""Time control: moves the cluster's time where it is virtual, from one thing that is due to the next.
+"""Time control: moves virtual cluster time from one due event to the next.
 
-Time stands still while anything is going on, and then is what the next of all waits of the cluster is for: a backoff
-that ends, a pod that completes, a Permit timeout. So nothing is late, and all that a time causes happens at that time.
+Time stands still while any actor is at work, and then moves to the earliest time that a task of the cluster waits for:
+a backoff that ends, a pod that completes, a Permit timeout. So no timer is late, and every timer fires at its exact
+time.
 
-Owns: nothing but the order of those who move time at once: one after the other. Talks to: the clock, and the actors, by
-asking whether something is going on. Ends: with each call; one that is cancelled leaves time as far as it got.
-Errors: NotVirtual.
+Owns: only the order of concurrent callers, which run one after the other. Uses: the clock, and the actors, which report
+whether they are at work. Ends: with each call; a cancelled call leaves time where it is. Errors: NotVirtual.
 """
 
 import math
@@ -19,46 +19,49 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.threads import any_at_work
 from kschedd.errors import KscheddError
 
-_BUSY_S = 0.001  # between two looks while threads are at work
+_BUSY_S = 0.001  # between two checks while threads are at work
 
 
 @attrs.define(eq=False)
 class NotVirtual(KscheddError, rpc_code="conflict"):
-    """Time passes by itself, so that nobody may move it."""
+    """Time is not virtual, so it cannot be moved."""
 
     speed: float
 
     def __str__(self) -> str:
-        return f"time passes by itself, at {self.speed:g}x: make it virtual first, by `time virtual`"
+        return f"time runs by itself at {self.speed:g}x: make it virtual first with `time virtual`"
 
 
 class Moved(Enum):
-    """Why time was moved no further."""
+    """The reason why time was moved no further."""
 
-    REACHED = "reached"  # it is the time that was asked for
+    REACHED = "reached"  # it is the requested time
     STOPPED = "stopped"  # the debugger has stopped scheduling
-    NOTHING_DUE = "nothing due"  # nobody waits for any time
+    NOTHING_DUE = "nothing due"  # no task waits for any time
 
 
 @attrs.define(eq=False)
 class TimeControl:
-    """See the module. `going_on`: whether actors are at work; `stops`: number of the debugger's stops up to now."""
+    """The control of a cluster's time; see the module.
+
+    `going_on`: returns whether actors are at work. `stops`: returns the number of the debugger's stops so far.
+    """
 
     clock: Clock
     going_on: Callable[[], Awaitable[bool]]
     stops: Callable[[], Awaitable[int]]
-    moved: Callable[[], None]  # called after each move, before anybody acts on it
+    moved: Callable[[], None]  # called after each move, before any task acts on it
     _turn: trio.Lock = attrs.field(factory=trio.Lock)
 
     async def set_speed(self, speed: float) -> None:
-        """Let time pass at this speed from now on; 0: let it stand still."""
+        """Set the speed at which time passes from now on; 0: it stands still."""
         self.clock.set_speed(speed)
         self.moved()
 
     async def advance(self, until_s: float | None, told: Callable[[], Awaitable[None]]) -> Moved:
-        """Move time to `until_s`, or without end (None), unless the debugger stops scheduling; `told` after each move.
+        """Move time to `until_s`, or without end (None), until the debugger stops scheduling.
 
-        Raises NotVirtual.
+        Calls `told` after each move. Raises NotVirtual.
         """
         end = math.inf if until_s is None else until_s
         async with self._turn:
@@ -85,8 +88,8 @@ class TimeControl:
             raise NotVirtual(self.clock.speed)
 
     async def until_idle(self) -> None:
-        """Wait until nobody has anything left to do at this time."""
-        from trio.testing import wait_all_tasks_blocked  # a part of Trio's scheduler, not of its test doubles
+        """Wait until no task has anything left to do at the current time."""
+        from trio.testing import wait_all_tasks_blocked  # part of Trio's scheduler, not of its test doubles
 
         while True:
             busy = await self.going_on()

@@ -18,7 +18,7 @@ from kschedd.verbs.command_line.grammar import UsageError, suggest
 from kschedd.verbs.command_line.session import DaemonClient, VerbSession
 from kschedd.verbs.table import FAILED, WRONG_USE, find_verb, run_words
 
-READING: Final = ("get", "describe", "explain", "events", "queue", "decisions", "top", "count", "expect", "weights")
+READING: Final = ("get", "describe", "explain", "events", "queue", "decisions", "top", "spread", "expect", "weights")
 WRITING: Final = (
     *("apply", "create", "delete", "patch", "replace", "scale", "label", "annotate", "taint", "cordon", "uncordon"),
     *("drain", "evict", "rollout", "set", "node", "expose", "run", "activate", "allow", "reject", "queue", "undo"),

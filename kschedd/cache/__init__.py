@@ -1,1 +1,1 @@
-"""The scheduler's cache of the cluster: node columns, counts of pods, change versions."""
+"""The scheduler's cache of the cluster: node columns, pod counts, change versions."""

@@ -1,9 +1,9 @@
-"""AddedPods: what pods that are not on the nodes would add to the rows of a node table, summed row by row.
+"""AddedPods: sums, row by row, of what pods that are not on the nodes would add to a node table.
 
-Whoever knows of such pods (nominated ones) keeps the sums, so that a what-if copy gets the pods of any number of rows
-in a few array operations, and loses them again.
+An owner of such pods (nominated ones) keeps the sums, so that the pods of any number of rows are added to a what-if
+copy in a few array operations, and removed again.
 
-Shapes: as the columns of the table that bear the same names. Sums wrap as int64, as the table's do.
+Shapes: like the table's columns of the same names. Sums wrap as int64, as the table's do.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ class AddedPods:
     _requested: dict[str, Ints] = attrs.field(factory=dict, init=False)  # by resource
     _nonzero: Ints = attrs.field(init=False)
     _pod_count: Ints = attrs.field(init=False)
-    _ports: dict[int, list[PodSpec]] = attrs.field(factory=dict, init=False)  # by row: the specs with host ports
+    _ports: dict[int, list[PodSpec]] = attrs.field(factory=dict, init=False)  # by row: specs with host ports
 
     def __attrs_post_init__(self) -> None:
         self._nonzero = np.zeros((2, self.size), dtype=np.int64)
         self._pod_count = np.zeros(self.size, dtype=np.int64)
 
     def put(self, table: NodeTable, row: int, pods: Sequence[Pod]) -> None:
-        """The pods of the row are these from now on."""
+        """Set the pods of the row."""
         sums: dict[str, int] = {}
         cpu = memory = 0
         for pod in map(table.counted, pods):
@@ -53,9 +53,9 @@ class AddedPods:
             self._ports[row] = specs
 
     def count(self, copy: TableCopy, rows: Rows, of: Rows, sign: int) -> None:
-        """Count on these distinct rows of a copy the pods of the rows `of` (1), or no longer (-1)."""
+        """Add (1) or subtract (-1) the pods of the rows `of` on these distinct rows of a copy."""
         for name, column in self._requested.items():
-            number = copy.resource(name)  # which may replace the columns by more of them
+            number = copy.resource(name)  # may replace the columns by an array with more of them
             copy.requested[number][rows] += sign * column[of]
         for number in (0, 1):
             copy.nonzero[number][rows] += sign * self._nonzero[number][of]

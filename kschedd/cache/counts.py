@@ -1,15 +1,15 @@
 """Counts of pods by node and by topology domain, updated as pods are added and removed.
 
-PodTopologySpread and InterPodAffinity both ask how many pods that match some selector run in a domain. Counting afresh
-walks over every pod; here every selector requested once has a counter, and adding or removing a pod updates only the
-counters it matches. There are two sorts:
+PodTopologySpread and InterPodAffinity both need the number of pods in a domain that match some selector. Counting from
+scratch walks over every pod. Here every selector requested once has a counter, and adding or removing a pod updates
+only the counters it matches. There are two kinds:
 
 * `PodMatcher`: pods that match all of some terms (namespaces and selector), as an incoming pod's own terms require.
-* `ExistingTerm`: pods that have a given affinity or anti-affinity term themselves: decides whether the existing pods'
+* `ExistingTerm`: pods that have a given affinity or anti-affinity term themselves, to decide whether the existing pods'
   terms match an incoming pod.
 
-Pods are held in groups (same namespace, same labels, terminating or not), because a selector sees nothing else of them:
-a new counter is filled from the groups that share a label with it and never walks over pods. Groups, matchers and
+Pods are held in groups (same namespace, same labels, terminating or not), because a selector reads nothing else of
+them. A new counter is filled from the groups that share a label with it and never walks over pods. Groups, matchers and
 existing terms are indexed by namespace and label (`term_index`), so that many applications do not slow each other down.
 
 Invariant: every counter equals a count made from scratch, after any sequence of changes.
@@ -39,19 +39,22 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 GroupKey = tuple[tuple[str, frozenset[tuple[str, str]]], bool]  # PodSignature.group_key, terminating
 
-# Beyond this many, the least recently used counters are dropped, so that signatures no longer in use cost nothing.
+# Beyond this number the least recently used counters are dropped, so that unused signatures cost nothing.
 _TERMS_MATCHING_LIMIT = 1024
 
 
 @attrs.frozen(cache_hash=True)
 class PodMatcher:
-    """Pods that match every one of `terms`; `live`: without terminating ones. See `pod_matcher`, `spread_matcher`."""
+    """The pods that match every one of `terms`; `live`: without terminating ones.
+
+    See `pod_matcher`, `spread_matcher`.
+    """
 
     terms: tuple[PodAffinityTerm, ...]
     live: bool
 
     def includes(self, namespace: str, labels: Labels, namespaces: Mapping[str, Labels]) -> bool:
-        """Whether a pod with these labels matches. `namespaces` has the labels of existing namespaces."""
+        """Return whether a pod with these labels matches. `namespaces` has the labels of existing namespaces."""
         for term in self.terms:
             if namespace not in term.namespaces and not _selected(term.namespace_selector, namespace, namespaces):
                 return False
@@ -64,19 +67,19 @@ def _selected(selector: LabelSelector | None, namespace: str, namespaces: Mappin
     if selector is None:
         return False
     if selector.empty:
-        return True  # every namespace, whether it is known or not
+        return True  # every namespace, known or not
     labels = namespaces.get(namespace)
     return labels is not None and selector.matches(labels)
 
 
 def pod_matcher(terms: Iterable[PodAffinityTerm]) -> PodMatcher:
-    """Pods that match all these terms; topology keys are ignored."""
+    """Return a matcher for pods that match all these terms; topology keys are ignored."""
     bare = {attrs.evolve(term, topology_key=""): None for term in terms}
     return PodMatcher(tuple(bare), live=False)
 
 
 def spread_matcher(namespace: str, selector: LabelSelector) -> PodMatcher:
-    """What a spread constraint counts: pods of its own namespace that match and are not being deleted."""
+    """Return a spread constraint's matcher: pods of its own namespace that match and are not being deleted."""
     return PodMatcher((PodAffinityTerm(selector, "", frozenset((namespace,)), None),), live=True)
 
 
@@ -91,14 +94,14 @@ class Group:
     counters: list[DomainCounter] = attrs.field(factory=list)
 
     def join(self, counter: DomainCounter) -> None:
-        """Update this counter too from now on; dropped counters are removed from the list."""
+        """Update this counter as well from now on; remove dropped counters from the list."""
         self.counters = [known for known in self.counters if not known.dropped]
         self.counters.append(counter)
 
 
 @attrs.define(eq=False)
 class ExistingTerm:
-    """A term of existing pods: how many have it, by row, and the sum of their weights if it is a preferred one."""
+    """A term of existing pods: the number of pods with it by row, and the sum of weights if it is preferred."""
 
     kind: TermKind
     term: PodAffinityTerm
@@ -124,7 +127,7 @@ class PodCounts:
     _groups_at: dict[str, dict[tuple[str, str], dict[GroupKey, Group]]] = attrs.field(factory=dict)
     _matching: OrderedDict[PodMatcher, DomainCounter] = attrs.field(factory=OrderedDict)
     _matching_at: dict[TermKey, dict[PodMatcher, DomainCounter]] = attrs.field(factory=dict)
-    _indexed_for: Counter[str] = attrs.field(factory=Counter)  # by label key: how many matchers are looked up by it
+    _indexed_for: Counter[str] = attrs.field(factory=Counter)  # by label key: number of matchers looked up by it
     # By namespace and labels (`PodSignature.group_key`): stamp, terms.
     _terms_matching: dict[tuple[str, frozenset[tuple[str, str]]], tuple[int, _TermsMatching]] = attrs.field(
         factory=dict
@@ -133,16 +136,16 @@ class PodCounts:
 
     @property
     def counters(self) -> int:
-        """How many kinds of pods are counted by node."""
+        """The number of pod matchers counted by node."""
         return len(self._matching)
 
     @property
     def carries_terms(self) -> bool:
-        """Whether any pod of the table has terms of affinity or anti-affinity."""
+        """True if any pod of the table has terms of affinity or anti-affinity."""
         return bool(self.existing_terms)
 
     def add(self, row: int, pod: Pod, amount: int) -> None:
-        """`amount` is 1 when the pod is added to the row, -1 when it is removed."""
+        """Count a pod: `amount` is 1 when the pod is added to the row, -1 when it is removed."""
         signature = pod.signature
         key = (signature.group_key, bool(pod.deletion_timestamp))
         group = self._groups.get(key)
@@ -162,13 +165,13 @@ class PodCounts:
             self._carry(row, signature, amount)
 
     def prepare(self, pod: Pod) -> None:
-        """Find out what counts a pod like this one, which raises what is wrong with it."""
+        """Prepare the counters for a pod like this one; raises an exception if the pod is invalid."""
         key = (pod.signature.group_key, bool(pod.deletion_timestamp))
         if key not in self._groups:
             self._found(key, pod.signature)
 
     def add_each(self, rows: Sequence[int], pod: Pod) -> None:
-        """As `add` of a pod like this one to each of these rows; of one that has no terms itself."""
+        """Count a pod like this one, without affinity terms, on each of these rows."""
         signature = pod.signature
         assert not signature.spec.has_pod_affinity, "pods with terms are counted one by one"
         key = (signature.group_key, bool(pod.deletion_timestamp))
@@ -182,7 +185,7 @@ class PodCounts:
                     counter.add(row, 1)
 
     def matching(self, kind: PodMatcher) -> DomainCounter:
-        """The counter of the matching pods: an existing one, or a new one filled from the groups."""
+        """Return the counter of the matching pods: an existing one, or a new one filled from the groups."""
         counter = self._matching.get(kind)
         if counter is not None:
             self._matching.move_to_end(kind)
@@ -203,7 +206,7 @@ class PodCounts:
         return counter
 
     def existing_terms_matching(self, kind: TermKind, signature: PodSignature) -> list[ExistingTerm]:
-        """Existing pods' terms of this kind that match a pod of this signature."""
+        """Return existing pods' terms of this kind that match a pod of this signature."""
         known = self._terms_matching.get(signature.group_key)
         versions = self.table.versions
         if known is None or versions.at[TERMS] > known[0]:
@@ -219,7 +222,7 @@ class PodCounts:
         return known[1][kind]
 
     def set_namespace(self, name: str, labels: Labels | None) -> None:
-        """A namespace has these labels now (None: deleted). Counters whose terms may select it are rebuilt."""
+        """Set a namespace's labels (None: deleted). Counters whose terms may select it are rebuilt."""
         if self.namespaces.get(name) == labels:
             return
         if labels is None:
@@ -231,7 +234,10 @@ class PodCounts:
             self._drop(kind)
 
     def row_set(self, included: Bools) -> RowSet:
-        """The set of these rows, the same for equal ones; for `DomainCounter.by_domain`; the mask must not change."""
+        """Return the set of these rows, the same object for equal masks; the mask must not change.
+
+        Used for `DomainCounter.by_domain`.
+        """
         key = included.tobytes()
         known = self._sets.get(key)
         if known is None:
@@ -295,7 +301,7 @@ class PodCounts:
         _take_out(self._matching_at, place, kind)
         label = place[1]
         self._indexed_for[label] -= 1
-        if not self._indexed_for[label]:  # label keys may come and go, too, and every new group looks at each
+        if not self._indexed_for[label]:  # label keys may come and go, too, and every new group checks each of them
             del self._indexed_for[label]
             self._groups_at.pop(label, None)
 

@@ -14,9 +14,9 @@ import numpy as np
 from kschedd.cache.table import Bools, Ints, LabelColumn, NodeTable
 from kschedd.cache.versions import LABELS
 
-FEW_DOMAINS = 64  # so few that what is counted by them takes no time to compare
+FEW_DOMAINS = 64  # with so few domains, comparing counts takes no time
 _DOMAINS_LIMIT = 64
-_DENSE = 16  # one row in so many
+_DENSE = 16  # one row in this many
 
 
 @attrs.frozen(eq=False)
@@ -42,7 +42,7 @@ class TopologyPairCounts:
     _having_least: int = 0
 
     def add(self, row: int, amount: int) -> None:
-        # Most often a row is left out by the former.
+        # Usually the first condition skips the row.
         if (self.included is not None and not self.included.item(row)) or (number := self.column.ids.item(row)) < 0:
             return
         before = self.counts.item(number)
@@ -52,7 +52,7 @@ class TopologyPairCounts:
         self.total += amount
 
     def least(self, values: Ints | None) -> int:
-        """The minimum sum among these values (None: all of the column), which must be those that the rows have."""
+        """Return the minimum sum among these values, which must be all those of the rows (None: the whole column)."""
         if self._least is None:
             sums = self.counts[:-1] if values is None else self.counts[values]
             self._least = int(sums.min())
@@ -74,7 +74,7 @@ class TopologyPairCounts:
 class DomainCounter:
     table: NodeTable
     by_row: dict[int, int] = attrs.field(factory=dict)
-    dropped: bool = False  # whether its owner has stopped updating it
+    dropped: bool = False  # True if its owner has stopped updating it
     _stamp: int = 0  # versions stamp of `_domains`
     _domains: dict[tuple[str, int], TopologyPairCounts] = attrs.field(factory=dict)
     _column: Ints | None = None
@@ -98,7 +98,7 @@ class DomainCounter:
                 self._column = None
 
     def rows(self) -> Ints:
-        """The amounts as a column."""
+        """Return the amounts as a column."""
         column = self._column
         if column is None or len(column) < self.table.capacity:
             column = self._column = np.zeros(self.table.capacity, dtype=np.int64)
@@ -107,7 +107,7 @@ class DomainCounter:
         return column
 
     def by_domain(self, key: str, among: RowSet | None = None) -> TopologyPairCounts:
-        """Sums by value id of `key` over the rows of `among` (None: every row)."""
+        """Return sums by value id of `key` over the rows of `among` (None: every row)."""
         table = self.table
         if table.versions.at[LABELS] > self._stamp:
             self._domains.clear()
@@ -135,10 +135,10 @@ class DomainCounter:
         return counts
 
     def _arrays(self) -> tuple[Ints, Ints]:
-        """The rows with a nonzero amount, and their amounts."""
+        """Return the rows with a nonzero amount, and their amounts."""
         if len(self.by_row) * _DENSE < self.table.capacity:
             return self._listed()
-        # Then a column takes no more memory than the sparse form, and reading it is several times faster.
+        # A column then takes no more memory than the sparse form, and reading it is several times faster.
         column = self.rows()
         there = column.nonzero()[0]
         return there, column[there]

@@ -1,8 +1,7 @@
-"""The counts of a fork: worked out from its pods when they are asked for.
+"""The counts of a fork, computed from its pods on request.
 
-A fork is asked few questions and then forgotten, so that groups of pods, which make many questions cheap, would cost it
-more than they save: a walk over all pods for each kind that is asked about is all it does. The terms that pods carry
-are taken in once, by `recount`.
+A fork gets few queries and is then discarded, so groups of pods, which make many queries cheap, would cost more than
+they save. It only walks over all pods for each requested matcher. `recount` collects the terms of the pods once.
 
 Invariant: every answer equals that of `PodCounts` over the same pods.
 Owned by the fork's cluster; plugins read it.
@@ -19,16 +18,16 @@ from kschedd.cache.domain_counter import DomainCounter
 
 @attrs.define(eq=False)
 class ForkedCounts(PodCounts):
-    """See the module. Empty until `recount`."""
+    """The counts of a fork; see the module. Empty until `recount`."""
 
-    any_terms: bool = True  # whether any pod that was there at the beginning carries terms
+    any_terms: bool = True  # True if any initial pod has terms
 
     @property
     def carries_terms(self) -> bool:
         return self.any_terms or bool(self.existing_terms)
 
     def recount(self) -> None:
-        """Take in the terms that the pods of the table carry."""
+        """Collect the terms of the table's pods."""
         for row in self.table if self.any_terms else ():
             for pod in self.table.pods[row]:
                 if pod.signature.spec.has_pod_affinity:

@@ -1,9 +1,9 @@
 """PodBatch: pods that are added to or removed from rows of a what-if copy, many in a few array operations.
 
-Pods of one kind have the signature and the requests in common: what they count for is worked out once.
+Pods of one kind have the same signature and requests, so their amounts are computed once.
 
-Shapes: `requested` is R resources by kinds, `nonzero` 2 by kinds; amounts that int64 cannot hold are wrapped, and the
-copy is marked as one that wraps.
+Shapes: `requested` is R resources by kinds, `nonzero` 2 by kinds. Amounts beyond int64 are wrapped, and the copy is
+marked as one that wraps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,8 +18,8 @@ from kschedd.cache.table import Ints, Rows, TableCopy
 
 
 def kind_of_pod(pod: Pod) -> object:
-    """The same for pods of one kind."""
-    # During an in-place resize the requests are the pod's own.
+    """Return a key that is equal for pods of one kind."""
+    # During an in-place resize, each pod has its own requests.
     return (pod.signature.id, pod.uid) if pod.reports_resources else pod.signature.id
 
 
@@ -31,7 +31,7 @@ class PodKinds:
 
     @classmethod
     def among(cls, pods: Sequence[Pod], kinds_of: Iterable[object] | None = None) -> "PodKinds":
-        """`kinds_of`: `kind_of_pod` of each, if that is known."""
+        """Group pods by kind. `kinds_of`: `kind_of_pod` of each, if already computed."""
         numbers: dict[object, int] = {}
         of: list[Pod] = []
         kinds = []
@@ -48,12 +48,12 @@ class PodKinds:
 class PodBatch(PodKinds):
     _requested: Ints
     _nonzero: Ints
-    _resources: list[int]  # those that any of them requests
+    _resources: list[int]  # resources that any pod requests
     _ports: frozenset[int]  # the kinds with host ports
 
     @classmethod
     def made(cls, pods: Sequence[Pod], table: TableCopy, kinds_of: Iterable[object] | None = None) -> Self:
-        """`kinds_of`: `kind_of_pod` of each, if that is known."""
+        """Create a batch. `kinds_of`: `kind_of_pod` of each, if already computed."""
         among = PodKinds.among(pods, kinds_of)
         of = among.of
         amounts: dict[int, int] = {}  # by the identity of the requests, which equal specs share
@@ -85,7 +85,7 @@ class PodBatch(PodKinds):
         )
 
     def count(self, table: TableCopy, rows: Rows, places: Ints, sign: int) -> None:
-        """Add (`sign` 1) or remove (-1) one pod, by its place in the batch, on each of these distinct rows."""
+        """Add (`sign` 1) or remove (-1) one pod, by its index in the batch, on each of these distinct rows."""
         kinds = self.kinds[places]
         for resource in self._resources:
             table.requested[resource][rows] += sign * self._requested[resource][kinds]
@@ -97,8 +97,10 @@ class PodBatch(PodKinds):
         table.versions.touch_each(rows)
 
     def count_all(self, table: TableCopy, rows: Rows, first: Ints, sign: int) -> None:
-        """As `count` for the whole batch, in which the pods of each row follow one another, those of row `rows[n]` from
-        `first[n]` on. No row is without a pod."""
+        """Add or remove the whole batch; the pods of row `rows[n]` are consecutive from `first[n]` on.
+
+        Every row has at least one pod.
+        """
         for resource in self._resources:
             amounts = np.add.reduceat(self._requested[resource][self.kinds], first)
             table.requested[resource][rows] += sign * amounts

@@ -1,11 +1,11 @@
-"""PodGroups: the pods of each PodGroup that the scheduler knows, wherever each is on its way.
+"""PodGroups: the pods of each PodGroup that the scheduler knows, in whatever state.
 
-A pod is of a group from its creation until it is deleted or has finished, whether it waits, is assumed on a node, or
-runs there. Which of these it is, is not kept here: the scheduler cache knows (`scheduled`, `waiting_for_node`).
-A group may have pods before its PodGroup object is there, and the other way round.
+A pod belongs to its group from its creation until it is deleted or has finished, whether it waits, is assumed on a
+node, or runs there. That state is not stored here; it is looked up in the scheduler cache (`scheduled`,
+`waiting_for_node`). A group may have pods before its PodGroup object exists, and an object may exist without pods.
 
-Owned by the scheduling machine, which has it follow the watch; plugins read it (`Handle.shared`).
-Source: Kubernetes v1.36, scheduler/backend/cache/podgroupstate.go.
+Owned by the scheduling machine, which updates it from the watch; plugins read it (`Handle.shared`). Source: Kubernetes
+v1.36, scheduler/backend/cache/podgroupstate.go.
 """
 
 from typing import Final, Self
@@ -20,7 +20,7 @@ KIND: Final = "PodGroup.scheduling.k8s.io"
 
 
 def min_count(group: Object) -> int:
-    """How many pods the group needs to be placed at once; 0 where its policy is not gang."""
+    """Return how many pods the group needs to be placed at once; 0 if its policy is not gang."""
     gang = (group.spec.get("schedulingPolicy") or {}).get("gang")
     return 0 if gang is None else int(gang.get("minCount") or 0)
 
@@ -37,10 +37,10 @@ def disrupted_as_a_whole(group: Object) -> bool:
 
 @attrs.define(eq=False)
 class PodGroups:
-    """See the module. `cluster`: the cache that knows which pods are assumed."""
+    """The PodGroups of a cluster; see the module. `cluster`: the cache that has the assumed pods."""
 
     cluster: SchedulerCache
-    _pods: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # by the group's key, then by uid
+    _pods: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # by group key, then by uid
 
     def fork(self, cluster: SchedulerCache) -> Self:
         forked = type(self)(cluster)
@@ -48,7 +48,7 @@ class PodGroups:
         return forked
 
     def put(self, pod: Pod) -> None:
-        """The pod is there, or has changed."""
+        """Add or update a pod."""
         if pod.finished:
             self.remove(pod)
         else:
@@ -61,37 +61,37 @@ class PodGroups:
             del self._pods[key]
 
     def object(self, key: str) -> Object | None:
-        """The PodGroup itself, if there is one."""
+        """Return the PodGroup object, if there is one."""
         return self.cluster.get(KIND, key)
 
     def of(self, pod: Pod) -> Object | None:
-        """The PodGroup of a pod; None if it is of none, or of one that does not exist."""
+        """Return the PodGroup of a pod; None if it has none, or one that does not exist."""
         return self.object(pod.pod_group) if pod.signature.spec.pod_group_name else None
 
     def priority(self, pod: Pod) -> int:
-        """The priority of the pod's PodGroup, its own if there is none."""
+        """Return the priority of the pod's PodGroup; the pod's own if there is none."""
         group = self.of(pod)
         return pod.priority if group is None else priority_of(group)
 
     def pods(self, key: str) -> list[Pod]:
-        """All pods of the group, in the order in which they came."""
+        """Return all pods of the group, in the order of their addition."""
         return list(self._pods.get(key, {}).values())
 
     def keys(self) -> list[str]:
-        """The groups that have pods."""
+        """Return the keys of the groups that have pods."""
         return list(self._pods)
 
     def scheduled(self, key: str) -> list[Pod]:
-        """Those that are assumed or bound."""
+        """Return the group's pods that are assumed or bound."""
         return [pod for pod in self.pods(key) if self._has_node(pod)]
 
     def placed(self, key: str) -> list[Pod]:
-        """Those that are assumed or bound, as they are on their nodes."""
+        """Return the group's pods that are assumed or bound, with their nodes."""
         known = ((pod, self.cluster.pod(pod.uid)) for pod in self.scheduled(key))
         return [pod if on_node is None else on_node for pod, on_node in known]
 
     def waiting_for_node(self, key: str) -> list[Pod]:
-        """Those that are not."""
+        """Return the group's pods that are neither assumed nor bound."""
         return [pod for pod in self.pods(key) if not self._has_node(pod)]
 
     def _has_node(self, pod: Pod) -> bool:

@@ -1,6 +1,6 @@
-"""RecentlyUsed: a bounded cache, from which goes what was used longest ago.
+"""RecentlyUsed: a bounded cache that drops the least recently used value.
 
-It is an OrderedDict, the latest use at the end: whoever takes a value from it calls `move_to_end`.
+It is an OrderedDict with the latest use at the end: a caller that reads a value calls `move_to_end`.
 """
 
 from collections import OrderedDict
@@ -13,9 +13,9 @@ V = TypeVar("V")
 
 class RecentlyUsed(OrderedDict[K, V]):
     def keep(self, key: K, value: V, most: int) -> V:
-        """Keep the value, as the one used last, and `most` (1 or more) values in all; returns it.
+        """Store the value as the most recently used, and keep at most `most` (1 or more) values; return it.
 
-        The bound may be lower than it was when the others came, and the value may take the place of an old one.
+        The bound may be lower than at earlier calls, and the value may replace an old one.
         """
         self[key] = value
         self.move_to_end(key)
@@ -24,7 +24,7 @@ class RecentlyUsed(OrderedDict[K, V]):
         return value
 
     def keep_new(self, key: K, value: V, most: int) -> bool:
-        """Keep the value if the key has none; whether it had none."""
+        """Store the value if the key has none; return whether it had none."""
         if key in self:
             return False
         self.keep(key, value, most)

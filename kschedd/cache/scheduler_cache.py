@@ -1,8 +1,8 @@
 """The scheduler cache: nodes and pods in columns, every other object by kind and name.
 
-It applies watch events between two cycles, and the scheduler's own decisions at once (`assume`), before the API
-server has confirmed them. An assumed pod counts like any other; the watch event with its node confirms it, `forget`
-removes it. Pods whose node is not known (yet) are kept under the node's name and count once the node is added.
+It applies watch events between two cycles, and the scheduler's own decisions at once (`assume`), before the API server
+has confirmed them. An assumed pod counts like any other; the watch event with its node confirms it, `forget` removes
+it. Pods whose node is unknown are stored under the node's name and count once the node is added.
 
 Owned by the scheduling actor; plugins read it.
 Source: Kubernetes v1.34, scheduler/backend/cache/cache.go.
@@ -25,14 +25,14 @@ _EMPTY: Mapping[str, Object] = {}
 
 @attrs.define(eq=False)
 class _Known:
-    """Replaced, never changed: forks share it."""
+    """A pod and whether it is assumed; replaced, never changed, because forks share it."""
 
     pod: Pod
     assumed: bool
 
 
 def counted_as(signature: PodSignature) -> Hashable:
-    """What is counted of such a pod on its node; pods of which it is the same may be assumed together."""
+    """Return a key of what counts for such a pod on its node; pods with equal keys may be assumed together."""
     spec = signature.spec
     more_than_requests = bool(spec.has_pod_affinity or spec.host_ports or spec.volumes)
     return signature.group_key, spec.resource_requests, more_than_requests
@@ -58,10 +58,10 @@ class SchedulerCache:
     # -- forks ------------------------------------------------------------------------------------------------
 
     def fork(self) -> "SchedulerCache":
-        """A cluster of its own, equal to this one but for its counts, which await a `recount`.
+        """Return a separate cluster, equal to this one except for its counts, which need a `recount`.
 
-        The owner of this one makes it (a few milliseconds at 5,000 nodes); all the rest, on the fork, can be done
-        anywhere, while this one goes on.
+        The owner of this cluster makes it (a few milliseconds at 5,000 nodes). All further work on the fork can run
+        anywhere, while the original continues.
         """
         forked = SchedulerCache(
             self.table.fork(),
@@ -74,7 +74,7 @@ class SchedulerCache:
         return forked
 
     def recount(self) -> None:
-        """Count all pods again: then this fork is like one that has seen each of them come."""
+        """Count all pods again, so that the counts equal those of a cache that received each pod as an event."""
         self.counts = PodCounts(self.table, self.counts.namespaces)
         for row in self.table:
             for pod in self.table.pods[row]:
@@ -83,7 +83,7 @@ class SchedulerCache:
     # -- objects ----------------------------------------------------------------------------------------------
 
     def of_kind(self, kind: str) -> Mapping[str, Object]:
-        """All objects of a kind by key (`namespace/name`, or the name of a cluster-scoped one)."""
+        """Return all objects of a kind by key (`namespace/name`, or the name of a cluster-scoped one)."""
         return self.objects.get(kind, _EMPTY)
 
     def get(self, kind: str, key: str) -> Object | None:
@@ -92,7 +92,7 @@ class SchedulerCache:
     def put(self, obj: Object) -> None:
         """Add or update an object of any kind; a pod only if it has a node.
 
-        An object that cannot be read is left out entirely, never stored in part; the exception is passed on.
+        An unreadable object is left out entirely, never stored in part; the exception is raised.
         """
         try:
             if isinstance(obj, Pod):
@@ -176,7 +176,7 @@ class SchedulerCache:
             self._take_off_node(known.pod)
 
     def assume(self, pod: Pod, node_name: str) -> Pod:
-        """Count the pod on the node from now on; returns the pod with its node set."""
+        """Count the pod on the node from now on; return the pod with its node set."""
         assert pod.uid not in self._pods, f"pod {pod.key} is expected not to be on a node yet"
         placed = pod.on_node(node_name)
         self._pods[pod.uid] = _Known(placed, assumed=True)
@@ -184,14 +184,15 @@ class SchedulerCache:
         return placed
 
     def assume_each(self, pods: Sequence[Pod], node_names: Sequence[str]) -> list[Pod] | None:
-        """As `assume` of each of these pods, which are counted alike (`counted_as`), on nodes of which no two are the
-        same. None, and nothing has changed, where they have to be assumed one by one.
+        """Assume each of these pods, which count alike (`counted_as`), on distinct nodes.
+
+        Returns None, with nothing changed, if they have to be assumed one by one.
         """
         rows = [self.table.row_of[name] for name in node_names]
         placed = [pod.on_node(name) for pod, name in zip(pods, node_names, strict=True)]
         if placed[0].signature.spec.has_pod_affinity:
             return None
-        self.counts.prepare(placed[0])  # what fails on a pod fails before anything has changed
+        self.counts.prepare(placed[0])  # a fault of a pod must raise before anything has changed
         if not self.table.add_each(rows, placed):
             return None
         known = self._pods
@@ -201,7 +202,7 @@ class SchedulerCache:
         return placed
 
     def forget(self, pod: Pod) -> bool:
-        """Remove an assumed pod; False if it has been confirmed or removed."""
+        """Remove an assumed pod; return False if it has been confirmed or removed."""
         known = self._pods.get(pod.uid)
         if known is None or not known.assumed:
             return False
@@ -211,7 +212,7 @@ class SchedulerCache:
         return True
 
     def take_out(self, pod: Pod) -> Callable[[], None] | None:
-        """Have the pod off its node for a while; returns what puts it back, as it was. None if it is on no node."""
+        """Take the pod off its node temporarily; return a function that restores it. None if it is on no node."""
         known = self._pods.pop(pod.uid, None)
         if known is None:
             return None
@@ -224,7 +225,7 @@ class SchedulerCache:
         return put_back
 
     def mark_deleted(self, pod: Pod) -> None:
-        """An assumed pod was deleted. It counts until it is forgotten: in 1.34 when its binding has failed."""
+        """Mark an assumed pod as deleted. It counts until it is forgotten: in 1.34 when its binding has failed."""
         assert self.is_assumed(pod), f"pod {pod.key} is expected to be assumed"
         self._marked_deleted.add(pod.uid)
 
@@ -236,11 +237,11 @@ class SchedulerCache:
         return known is not None and known.assumed
 
     def assumed_pods(self) -> list[Pod]:
-        """The pods whose binding is not confirmed yet, with their node set."""
+        """Return the pods whose binding is not confirmed yet, with their node set."""
         return [known.pod for known in self._pods.values() if known.assumed]
 
     def pod(self, uid: str) -> Pod | None:
-        """The pod with this uid if it has a node, assumed or confirmed."""
+        """Return the pod with this uid if it has a node, assumed or confirmed."""
         known = self._pods.get(uid)
         return None if known is None else known.pod
 

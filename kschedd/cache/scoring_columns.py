@@ -15,20 +15,20 @@ from kschedd.api.selecting.resource_names import is_scalar
 from kschedd.cache.table import CPU, MEMORY, Ints, NodeTable, Rows
 from kschedd.values import fast_frozen
 
-_ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")  # count whether or not the pod requests them
+_ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")  # always included, even if the pod does not request them
 _CPU_AND_MEMORY: Final = [CPU, MEMORY]
 
 
 @fast_frozen(eq=False)
 class Fractions:
-    """Of each resource that counts: requested with the pod, and allocatable.
+    """The requested amount, including the pod, and the allocatable amount of each resource that counts.
 
     `wraps`: amounts may be negative, and results may overflow int64: they must wrap around as upstream's do.
     """
 
-    places: tuple[int, ...]  # of these resources, in the list that was asked for
+    places: tuple[int, ...]  # indices of these resources in the requested list
     used: Ints  # resources by rows
-    capacity: Ints  # likewise
+    capacity: Ints  # the same shape
     wraps: bool
 
     @property
@@ -38,22 +38,22 @@ class Fractions:
 
     @property
     def columns(self) -> list[tuple[int, Ints, Ints]]:
-        """Place, requested and allocatable of each resource."""
+        """The index, requested and allocatable amounts of each resource."""
         return list(zip(self.places, self.used, self.capacity, strict=True))
 
     @property
     def complete(self) -> bool:
-        """Whether every node has some of each resource."""
+        """True if every node has some of each resource."""
         return bool(np.count_nonzero(self.capacity) == self.capacity.size)
 
 
 def scoring_resources(
     requests: Resources, table: NodeTable, rows: Rows, names: Sequence[str], *, nonzero: bool
 ) -> Fractions:
-    """`requests` is what the pod requests; with `nonzero`, existing pods without a cpu or memory request count with
-    upstream's default request.
+    """Return the utilization of these rows by resource, with the pod's `requests` added.
 
-    Extended resources that the pod does not request are left out, and so are names of no resource.
+    With `nonzero`, existing pods without a cpu or memory request count with upstream's default request. Extended
+    resources that the pod does not request are left out, and so are unknown names.
     """
     places, numbers, amounts = [], [], []
     wraps = table.wraps
@@ -64,7 +64,7 @@ def scoring_resources(
             places.append(place)
             numbers.append(table.resource(name))
             amounts.append(asked)
-    if numbers == _CPU_AND_MEMORY:  # what is scored unless the profile says otherwise
+    if numbers == _CPU_AND_MEMORY:  # the default resources of a profile
         used = (table.nonzero if nonzero else table.requested[:2]).take(rows, axis=1)
         capacity = table.cpu_and_memory(rows)
     else:
@@ -78,14 +78,14 @@ def scoring_resources(
 
 @lru_cache(4096)
 def _column(amounts: tuple[int, ...]) -> Ints:
-    """One amount a line, to be read only."""
+    """Return the amounts as a read-only column vector."""
     return np.array(amounts, dtype=np.int64)[:, np.newaxis]
 
 
 def truncated(dividend: Ints, divisor: Ints) -> Ints:
-    """Division towards zero, as Go divides; by zero it is 0."""
+    """Return the quotient rounded towards zero, as in Go; division by zero gives 0."""
     by = np.where(divisor == 0, 1, divisor)
-    with np.errstate(over="ignore"):  # the least int64 divided by -1
+    with np.errstate(over="ignore"):  # the lowest int64 divided by -1
         quotient = dividend // by
         inexact = (quotient * by != dividend) & ((dividend < 0) != (by < 0))
     towards_zero: Ints = np.where(divisor == 0, 0, quotient + inexact)

@@ -1,18 +1,17 @@
 """Nodes as numpy columns with stable row numbers, and the pods on each of them.
 
-A row belongs to one node from its addition to its removal; then the row is free for another node. All
-columns have the same length (`capacity`); rows without a node are not `alive`. Anyone may read the columns, only
-the owner of the table changes them, between two cycles or on a copy of its own (`copy_rows`), never within a cycle.
+A row belongs to one node from its addition to its removal; then the row is free for another node. All columns have the
+same length (`capacity`); rows without a node are not `alive`. Any code may read the columns. Only the owner of the
+table changes them, between two cycles or on a separate copy (`copy_rows`), never within a cycle.
 
-`versions` records what changed, so that cached evaluations recompute only these rows. Ids of a
-label value or a taint set are reused once no node has it any more, and `trim` drops columns of label keys and of
-resources where there are too many, so churn does not grow them without bound.
+`versions` records what changed, so that cached evaluations recompute only these rows. Ids of a label value or a taint
+set are reused once no node has it any more. `trim` drops columns of label keys and resources if there are too many, so
+churn does not grow them without bound.
 
-Units: int64 throughout; CPU in millicores, other resources in whole units. Sums overflow as upstream's do; `wraps`
-is set once an amount was seen with which some arithmetic may overflow.
-Shapes: `allocatable` and `requested` are R resources by `capacity` rows (a resource is one contiguous column);
-`nonzero` is 2 (cpu, memory) by rows; all others have one value a row.
-Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache/node_tree.go (order of nodes).
+Units: int64 throughout; CPU in millicores, other resources in whole units. Sums overflow as upstream's do; `wraps` is
+set once an amount occurred with which arithmetic may overflow. Shapes: `allocatable` and `requested` are R resources by
+`capacity` rows (a resource is one contiguous column); `nonzero` is 2 (cpu, memory) by rows; all others have one value a
+row. Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache/node_tree.go (order of nodes).
 """
 
 import copy
@@ -39,24 +38,24 @@ CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
 _PLAIN_OF_POD = 1 << 46  # sums of smaller requests cannot overflow, however many pods a node runs
 _FEWEST_IN_A_SLICE = 256  # rows
-_LONG = 256  # pods on a row from which on their places are noted
-_JUST_COME = 16  # pods at the end of a list among which is looked first
+_LONG = 256  # from this many pods on a row, their places are recorded
+_JUST_COME = 16  # the latest pods in a list, which are searched first
 _FEWEST_IN_A_SPAN = 1024  # rows
-_SPARSEST = 4  # one row in so many
-_MOST_LABELS, _MOST_RESOURCES = 256, 128  # columns, if no other bounds are given
-_EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # always needed sooner or later, so these columns exist from the start
+_SPARSEST = 4  # one row in this many
+_MOST_LABELS, _MOST_RESOURCES = 256, 128  # maximum numbers of columns by default
+_EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # columns that exist from the start, because they are always needed
 
 
 @attrs.define(eq=False)
 class LabelColumn:
-    """One label key over all rows: `ids[row]` is the id of the row's value, -1 where the node lacks the key.
+    """One label key over all rows: `ids[row]` is the id of the row's value, -1 if the node lacks the key.
 
     An id keeps its value as long as some row has it; then it is free for another value. While free, its entry in
     `values` is "", which no row has. `renumbered` is incremented whenever an id is reused for another value.
     """
 
     key: str
-    ids: Ints  # which numpy takes as an index at once; of other widths it makes an int64 first
+    ids: Ints  # int64, because numpy converts indices of other widths first
     numbers: dict[str, int]
     values: list[str]
     renumbered: int = 0
@@ -65,7 +64,7 @@ class LabelColumn:
 
     @classmethod
     def of(cls, key: str, values: Sequence[str | None]) -> Self:
-        """The column with these values, in row order."""
+        """Return the column with these values, in row order."""
         column = cls(key, np.full(len(values), -1, dtype=np.int64), {}, [])
         column.ids[:] = [-1 if value is None else column._taken(value) for value in values]
         return column
@@ -82,7 +81,7 @@ class LabelColumn:
                 self._free.append(old)
 
     def _taken(self, value: str) -> int:
-        """The value's id, with its row count incremented."""
+        """Return the value's id, with its row count incremented."""
         number = self.numbers.get(value)
         if number is None:
             if self._free:
@@ -123,7 +122,7 @@ def _grown(array: npt.NDArray[Any], capacity: int, fill: int | bool = 0) -> npt.
 
 
 def _with_column(columns: Ints) -> Ints:
-    """The columns with a zero column appended. The spare capacity doubles each time it is used up."""
+    """Return the columns with a zero column appended. The spare capacity doubles each time it is used up."""
     count, capacity = columns.shape
     room = columns.base
     if not isinstance(room, np.ndarray) or room.shape[1:] != (capacity,) or len(room) <= count:
@@ -133,18 +132,18 @@ def _with_column(columns: Ints) -> Ints:
 
 
 def _attracting(node: Node) -> tuple[tuple[str, int], ...]:
-    """The node's images that ImageLocality sees: those of known size, which may be 0.
+    """Return the node's images that count for ImageLocality: those of known size, which may be 0.
 
-    Kubelets of ours list images of which nobody knows the size; those of a real cluster know it.
+    Our own kubelets list images of unknown size; those of a real cluster report the size.
     """
     return tuple([(name, size) for name, size in node.images if size is not None])
 
 
 class NodeTable:
-    """The columns. Rows are int64 index arrays wherever a method takes several."""
+    """The nodes of a cluster as columns; see the module. Rows are int64 index arrays in methods that take several."""
 
-    # How much is kept beside it that is made again when it is asked for, at most: what the scheduler finds of nodes, by
-    # kind of pod, and in trials of preemption, of each profile; and counters of pods by node.
+    # Limits for derived data that is computed again on demand: evaluations of nodes by kind of pod, trials of
+    # preemption (both per profile), and counters of pods by node.
     most_evaluation_bytes: int = 192 << 20
     most_preemption_bytes: int = 128 << 20
     most_counters: int = 1024
@@ -154,16 +153,16 @@ class NodeTable:
         self.names: list[str] = [""] * capacity
         self.nodes: list[Node | None] = [None] * capacity
         self.pods: list[list[Pod]] = [[] for _ in range(capacity)]
-        self._shared = bytearray(capacity)  # rows whose list of pods a fork has, too: copied before it is changed
-        # Where in the list of its row a pod probably is, by uid, where that list is long: see `_place`.
+        self._shared = bytearray(capacity)  # rows whose pod list is shared with a fork: copied before a change
+        # For long lists, the probable index of a pod in its row's list, by uid: see `_place`.
         self._places: dict[str, int] = {}
         self.row_of: dict[str, int] = {}
         self._free: list[int] = list(range(capacity - 1, -1, -1))
-        self._rows_kept: dict[str, int] = {}  # rows of nodes that are still to be added: see `lay_out`
+        self._rows_kept: dict[str, int] = {}  # rows reserved for nodes that are still to be added: see `lay_out`
         self.resources: dict[str, int] = {name: number for number, name in enumerate(_KNOWN)}
-        self.numbering = 0  # incremented when columns of resources get other indexes
+        self.numbering = 0  # incremented when resource columns get other indices
         self.most_labels, self.most_resources = _MOST_LABELS, _MOST_RESOURCES
-        self._full_at = 0  # the columns of resources that were all in use when they were last looked through
+        self._full_at = 0  # number of resource columns that were all in use at the last check
         self.alive: Bools = np.zeros(capacity, dtype=np.bool_)
         self.allocatable: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
         self.requested: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
@@ -178,11 +177,11 @@ class NodeTable:
         self._free_taint_numbers: list[int] = []
         self._labels = {key: LabelColumn.of(key, [None] * capacity) for key in _EXPECTED}
         self.ports: dict[int, set[tuple[str, str, int]]] = {}
-        self.images: dict[str, ImageState] = {}  # by the names that nodes report, as they report them
+        self.images: dict[str, ImageState] = {}  # by image name, as reported by nodes
         self.claims: dict[str, dict[int, int]] = {}  # "namespace/claim" -> row -> pods using it there
         self.versions = Versions(np.zeros(capacity, dtype=np.int64))
         self.resize_rules = ResizeRules(pod_level=False)
-        self.wraps = False  # whether some amount is negative, or so large that sums or products may overflow int64
+        self.wraps = False  # True if some amount is negative, or so large that sums or products may overflow int64
         self._zones: dict[str, dict[int, None]] = {}
         self._order: Rows | None = None
         self._ascends = True
@@ -196,7 +195,7 @@ class NodeTable:
 
     @property
     def order(self) -> Rows:
-        """The rows in the order nodes are visited: round robin over the zones."""
+        """The rows in the order in which nodes are visited: round robin over the zones."""
         if self._order is None:
             queues = [list(rows) for rows in self._zones.values()]
             longest = max(map(len, queues), default=0)
@@ -209,10 +208,13 @@ class NodeTable:
         return self._order
 
     def places(self, rows: Rows) -> Rows | slice:
-        """The rows to read columns at: as a slice where they follow one another, several times faster in large
-        clusters, where thousands are looked up for a pod. What is read by it must be copied before it is changed."""
+        """Return the rows at which to read columns, as a slice if they are consecutive.
+
+        A slice is several times faster in large clusters, where thousands of rows are read for a pod. Values read
+        through it must be copied before they are changed.
+        """
         count, order = len(rows), self._order
-        # A part of the order, and not any rows, which may be in any order: an extender answers as it likes.
+        # Only a part of the order: other rows may be in any order, for example those from an extender.
         if count >= _FEWEST_IN_A_SLICE and order is not None and rows.base is order and self._ascends:
             first = rows.item(0)
             if rows.item(-1) - first == count - 1:
@@ -220,10 +222,10 @@ class NodeTable:
         return rows
 
     def span(self, rows: Rows) -> tuple[Rows | slice, Rows | None]:
-        """Where to read columns for these rows, and the places of the rows in what is read; None: they are all of it.
+        """Return where to read columns for these rows, and the rows' indices in the result (None: all of it).
 
-        Of thousands of rows that lie close together, in whatever order, a slice is read, which has others between them:
-        it takes half the time where little is worked out for a row.
+        For thousands of rows that lie close together, in any order, a slice is read that includes other rows. It takes
+        half the time if little is computed for a row.
         """
         count = len(rows)
         if count < _FEWEST_IN_A_SLICE:
@@ -237,7 +239,7 @@ class NodeTable:
         return slice(first, last + 1), rows - first
 
     def cpu_and_memory(self, rows: Rows) -> Ints:
-        """What these rows have allocatable of both, to be read only; several plugins ask one after the other."""
+        """Return the allocatable cpu and memory of these rows, read-only; cached for plugins that read it in turn."""
         known, at = self._cpu_and_memory, self.versions.nodes.at
         if known is not None and known[0] is rows and known[1] == at:
             return known[2]
@@ -246,7 +248,7 @@ class NodeTable:
         return found
 
     def label(self, key: str) -> LabelColumn:
-        """The column of a label key, created on first use and kept up to date from then on."""
+        """Return the column of a label key, created on first use and kept up to date from then on."""
         column = self._labels.get(key)
         if column is None:
             values = [None if node is None else node.labels.get(key) for node in self.nodes]
@@ -254,7 +256,7 @@ class NodeTable:
         return column
 
     def resource(self, name: str) -> int:
-        """The index of a resource's column, created on first use and kept up to date from then on."""
+        """Return the index of a resource's column, created on first use and kept up to date from then on."""
         number = self.resources.get(name)
         if number is None:
             self.allocatable = _with_column(self.allocatable)
@@ -273,18 +275,18 @@ class NodeTable:
 
     @property
     def columns(self) -> tuple[int, int]:
-        """How many columns there are of label keys and of resources."""
+        """The numbers of label columns and of resource columns."""
         return len(self._labels), len(self.resources)
 
     def trim(self) -> None:
-        """To be called between two cycles: drop columns, which are made again when they are asked for.
+        """Drop columns, which are created again on demand; call this between two cycles.
 
-        More label columns than `most_labels` are dropped all at once; of more resources than `most_resources` those
-        that no pod on a node requests.
+        If there are more label columns than `most_labels`, all are dropped. If there are more resources than
+        `most_resources`, those that no pod on a node requests are dropped.
         """
         if len(self._labels) > self.most_labels:
             self._labels = {key: column for key, column in self._labels.items() if key in _EXPECTED}
-            self.versions.touch(LABELS)  # ids of the columns to come are others
+            self.versions.touch(LABELS)  # new columns will have different ids
         if len(self.resources) > self.most_resources and len(self.resources) > 2 * self._full_at:
             self._trim_resources()
 
@@ -292,7 +294,7 @@ class NodeTable:
         used: Bools = (self.requested != 0).any(axis=1)
         used[: len(_KNOWN)] = True
         kept = np.flatnonzero(used)
-        # Looked through again once there are twice as many, so that many in use cost little.
+        # Checked again once there are twice as many, so that many used columns cost little.
         self._full_at = len(kept)
         if len(kept) == len(self.resources):
             return
@@ -303,11 +305,11 @@ class NodeTable:
 
     @property
     def layout(self) -> tuple[list[str], list[int]]:
-        """The node of each row, "" where it is free, and the free rows, the next one last."""
+        """The node of each row, "" if it is free, and the free rows, the next one last."""
         return self.names.copy(), self._free.copy()
 
     def lay_out(self, names: Sequence[str], free: Sequence[int]) -> None:
-        """Have a new table's rows as another one's, whose `layout` this is: the nodes are added one by one after it."""
+        """Give a new table the row layout of another one, from its `layout`; then the nodes are added one by one."""
         assert not self.row_of, "a new table is expected"
         while self.capacity < len(names):
             self._grow()
@@ -316,12 +318,12 @@ class NodeTable:
 
     @property
     def nodes_by_zone(self) -> list[Node]:
-        """The nodes zone by zone, in the order in which both came: added like that, they are visited in this order."""
+        """The nodes zone by zone, both in order of addition; added in this order, they get the same visiting order."""
         rows = [row for queue in self._zones.values() for row in queue]
         return [node for row in rows if (node := self.nodes[row]) is not None]
 
     def put_node(self, node: Node) -> int:
-        """Add or update a node. Returns its row."""
+        """Add or update a node; return its row."""
         row = self.row_of.get(node.name)
         if row is None:
             row = self._new_row(node.name)
@@ -349,7 +351,7 @@ class NodeTable:
         return row
 
     def remove_node(self, name: str) -> int | None:
-        """Remove a node; pods still on it stay in its row's list until they are removed. Returns the row it had."""
+        """Remove a node; return its row. Pods still on it stay in the row's list until they are removed."""
         row = self.row_of.pop(name, None)
         if row is None:
             return None
@@ -425,7 +427,7 @@ class NodeTable:
             if name == "pods":
                 continue
             number = self.resources.get(name)
-            if number is not None:  # else no pod has requested it yet
+            if number is not None:  # otherwise no pod has requested it yet
                 self.allocatable[number, row] = amount
             if not 0 <= amount <= PLAIN_AMOUNT:
                 self.wraps = True
@@ -489,8 +491,10 @@ class NodeTable:
         self.versions.touch_pods(row)
 
     def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> bool:
-        """Add each of these pods to its row, of which no two are the same; they are counted alike. False, and nothing
-        has changed, where their requests are not all that is to be counted, or sums may overflow."""
+        """Add each of these pods to its row; the rows are distinct, and the pods count alike.
+
+        Returns False, with nothing changed, if more than their requests counts, or sums may overflow.
+        """
         spec = pods[0].signature.spec
         if spec.host_ports or spec.volumes or any([pod.reports_resources for pod in pods]):
             return False
@@ -533,7 +537,7 @@ class NodeTable:
         self.versions.touch_pods(row)
 
     def replace_pod(self, row: int, old: Pod, new: Pod) -> None:
-        """A new version of a pod on the same row; with equal requests no column changes."""
+        """Replace a pod on the same row by a new version; with equal requests no column changes."""
         if old.signature is new.signature and (
             not (old.reports_resources or new.reports_resources)
             or self.counted(old).requests == self.counted(new).requests
@@ -556,13 +560,16 @@ class NodeTable:
         self._shared[row] = 0
 
     def _move_last(self, pods: list[Pod], place: int) -> None:
-        """The last pod of the list there as well."""
+        """Copy the last pod of the list to this index."""
         last = pods[place] = pods[-1]
         if len(pods) > _LONG:
             self._places[last.uid] = place
 
     def _place(self, row: int, pod: Pod) -> int:
-        """Most pods that are looked for have just come, and are confirmed. A node may have 100,000."""
+        """Return the index of a pod in its row's list.
+
+        Most pods to be found were added recently and are being confirmed. A node may have 100,000 pods.
+        """
         pods, uid = self.pods[row], pod.uid
         for back, candidate in enumerate(islice(reversed(pods), _JUST_COME), 1):
             if candidate is pod or candidate.uid == uid:
@@ -576,7 +583,7 @@ class NodeTable:
         raise AssertionError(f"pod {pod.key} is expected on row {row} ({self.names[row]})")
 
     def set_resize_rules(self, rules: ResizeRules) -> None:
-        """Count by these rules what pods' statuses report, those that are on the rows already, too."""
+        """Count reported pod resources by these rules, also for the pods already on the rows."""
         if rules == self.resize_rules:
             return
         resized = [(row, pod) for row in self for pod in self.pods[row] if pod.reports_resources]
@@ -588,7 +595,7 @@ class NodeTable:
             self.versions.touch_pods(row)
 
     def counted(self, pod: Pod) -> Counted:
-        """Return the pod's requests as they count here."""
+        """Return the pod's requests by this table's rules."""
         return pod.counted(self.resize_rules)
 
     def _count(self, row: int, pod: Pod, sign: int) -> None:
@@ -619,7 +626,7 @@ class NodeTable:
                         del self.claims[claim]
 
     def count_ports(self, row: int, spec: PodSpec, sign: int) -> None:
-        """The host ports of a pod that comes (1) or goes (-1)."""
+        """Count the host ports of a pod that is added (1) or removed (-1)."""
         used = self.ports.setdefault(row, set())
         if sign > 0:
             used.update(spec.host_ports)
@@ -629,20 +636,23 @@ class NodeTable:
                 del self.ports[row]
 
     def _wrapped(self, total: int) -> int:
-        """The sum wrapped to int64, for amounts that may overflow."""
+        """Return the sum wrapped to int64, for amounts that may overflow."""
         self.wraps = True
         return wrapped(total)
 
     # -- copies for what-if ------------------------------------------------------------------------------------
 
     def copy_rows(self, rows: Iterable[int]) -> "TableCopy":
-        """A table with copies of these rows, numbered from 0, to try changes on. Label values keep their ids."""
+        """Return a table with copies of these rows, numbered from 0, to try changes on. Label values keep their ids."""
         chosen = np.fromiter(rows, dtype=np.int64)
         return TableCopy(self, chosen)
 
     def fork(self) -> "NodeTable":
-        """A table of its own, equal to this one, with new change logs. Nodes and pods are shared, being values, and
-        the rows' lists of pods until one of the two changes them."""
+        """Return a separate table, equal to this one, with new change logs.
+
+        Nodes and pods are shared, because they are values. The rows' lists of pods are shared until one of the tables
+        changes them.
+        """
         forked = copy.copy(self)
         for name, held in vars(self).items():
             if isinstance(held, np.ndarray | list | dict):
@@ -665,7 +675,7 @@ class TableCopy(NodeTable):
     """Some rows of another table. Label columns are copied on demand; images stay those of the whole table.
 
     `joined`: the rows to which pods were added that are not on them in the whole table, whether or not they were
-    removed again. Who changes `pods` adds no such pod.
+    removed again. Code that changes `pods` directly must not add such pods.
     """
 
     def __init__(self, whole: NodeTable, rows: Rows) -> None:
@@ -726,12 +736,12 @@ class TableCopy(NodeTable):
         return self.resources[name]
 
     def plain(self, amount: int) -> int:
-        """The amount of one pod, wrapped to int64 if sums may overflow with it."""
+        """Return the amount of one pod, wrapped to int64 if sums may overflow with it."""
         return amount if -_PLAIN_OF_POD <= amount <= _PLAIN_OF_POD else self._wrapped(amount)
 
 
 def claim_keys(pod: Pod) -> list[str]:
-    """`namespace/name` of every PersistentVolumeClaim the pod uses, including those of ephemeral volumes."""
+    """Return `namespace/name` of every PersistentVolumeClaim of the pod, including those of ephemeral volumes."""
     keys = []
     for volume in pod.signature.spec.volumes:
         source = volume.get("persistentVolumeClaim")

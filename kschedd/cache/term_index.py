@@ -1,8 +1,8 @@
 """Index of affinity terms by namespace and label, so that a pod is compared only with terms that may match it.
 
-A term is stored under one key: its namespace, if it names just one, and the first label for which it requires one
-exact value. A pod looks under its own namespace and under none, and under each of its labels and none. So a pod is
-compared only with terms that share a label with it; the index gives candidates, the match itself is still to be
+A term is stored under one key: its namespace, if it names just one, and the first label for which it requires one exact
+value. A pod is looked up under its own namespace and under none, and under each of its labels and none. So it is
+compared only with terms that share a label with it. The index returns candidates; the match itself must still be
 checked.
 """
 
@@ -25,7 +25,7 @@ def term_key(term: PodAffinityTerm) -> TermKey:
 
 
 def keys_matching(namespace: str, labels: Mapping[str, str]) -> Iterator[TermKey]:
-    """Every key under which a term that matches such a pod may be stored."""
+    """Yield every key under which a term that matches such a pod may be stored."""
     yield namespace, "", ""
     yield None, "", ""
     for key, value in labels.items():

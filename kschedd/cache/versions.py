@@ -1,8 +1,8 @@
-"""What changed in the cluster, and when: the one place where changes are counted and logged.
+"""Versions of the cluster: the counts and logs of all changes.
 
 Time here is the number of changes so far (`now`). Every mutation of the cache calls a `touch` method, which stamps the
-parts that it changed. Every value derived from the cluster is stored with one stamp: `now` as it was
-when computed. The value is valid as long as no part it was computed from changed after its stamp.
+parts that it changed. Every value derived from the cluster is stored with one stamp: `now` at the time of the
+computation. The value is valid as long as no part it was computed from changed after its stamp.
 
 The parts, and their readers (through `changed`, or the stamp itself):
 
@@ -12,15 +12,15 @@ The parts, and their readers (through `changed`, or the stamp itself):
     IMAGES      which node has which image, or how many nodes there are                 ImageLocality
     TAINT_SETS  an id was reused for another set of taints                               TaintToleration
     TERMS       an affinity term's first pod came or its last one went; a namespace's labels    existing pods' terms
-    a kind      some object of that kind ("Service", "ResourceClaim", ...); of a kind that somebody follows each change
-                by itself (`follow`)                                                     plugins that read such objects
+    a kind      some object of that kind ("Service", "ResourceClaim", ...); a followed kind also has a log of its
+                changes (`follow`)                                                       plugins that read such objects
 
     POD_UPDATES a pod on a row has a new version with the same requests: other annotations or status, or it is being
                 deleted; row by row (`pod_updates`)                                     plugins that read the pods
 
 `row_pods_at` is the time of the last change of a row's pods: PODS or POD_UPDATES.
 
-Owned by the node table; written by the cache, read by anyone.
+Owned by the node table; written by the cache, read by any code.
 Shapes: `row_pods_at` has one int64 for each row of the table.
 """
 
@@ -38,26 +38,26 @@ TAINT_SETS: Final = "taint sets"
 TERMS: Final = "terms"
 
 _LOG_LIMIT = 1 << 14
-_OBJECT_LOG_LIMIT = 1 << 12  # fewer: a log keeps objects that are gone
+_OBJECT_LOG_LIMIT = 1 << 12  # smaller, because the log keeps deleted objects alive
 
 Entry = TypeVar("Entry")
 
 ObjectChange = tuple[str, Any]
-"""An object's key, and the object as it is from then on; None: it is gone."""
+"""An object's key, and its new version; None: it was deleted."""
 
 
 @attrs.define(eq=False)
 class ChangeLog(Generic[Entry]):
-    """Rows, or changes of objects, in the order they changed, each with its stamp.
+    """Rows, or changes of objects, in the order of change, each with its stamp.
 
     A query from before the log's start gets None: anything may have changed.
     """
 
     limit: int = _LOG_LIMIT
-    at: int = 0  # of the last change
+    at: int = 0  # stamp of the last change
     rows: list[Entry] = attrs.field(factory=list)
     dates: list[int] = attrs.field(factory=list)
-    _forgotten: int = 0  # the stamp up to which changes are no longer in the log
+    _forgotten: int = 0  # stamp up to which changes are no longer in the log
 
     def add(self, row: Entry, date: int) -> None:
         self.at = date
@@ -73,7 +73,7 @@ class ChangeLog(Generic[Entry]):
         del self.rows[:half], self.dates[:half]
 
     def since(self, stamp: int) -> list[Entry] | None:
-        """What changed after the stamp, with repetitions; None if the log does not reach back that far."""
+        """Return the changes after the stamp, with repetitions; None if the log does not reach back that far."""
         if stamp < self._forgotten:
             return None
         return self.rows[bisect_right(self.dates, stamp) :]
@@ -87,12 +87,12 @@ class Versions:
     pods: ChangeLog[int] = attrs.field(factory=ChangeLog)
     pod_updates: ChangeLog[int] = attrs.field(factory=ChangeLog)
     at: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys((LABELS, IMAGES, TAINT_SETS, TERMS), 0))
-    objects_at: int = 0  # of the last change of an object of any kind but pods and nodes
-    parts_at: int = 0  # of the last change of any part in `at`
+    objects_at: int = 0  # time of the last change of an object other than a pod or a node
+    parts_at: int = 0  # time of the last change of any part in `at`
     _followed: dict[str, ChangeLog[ObjectChange]] = attrs.field(factory=dict)  # by kind
 
     def fork(self) -> "Versions":
-        """As this one is now, for a copy of what it dates; its logs know nothing of what was before."""
+        """Return the current versions for a copy of the cluster; its logs have no earlier changes."""
         nodes, pods, updates = (
             ChangeLog[int](log.limit, log.at, forgotten=self.now) for log in (self.nodes, self.pods, self.pod_updates)
         )
@@ -100,17 +100,17 @@ class Versions:
             self.row_pods_at.copy(), self.now, nodes, pods, updates, self.at.copy(), self.objects_at, self.parts_at
         )
 
-    # -- what changed -------------------------------------------------------------------------------------------
+    # -- recording changes --------------------------------------------------------------------------------------
 
     def touch_node(self, row: int, *parts: str) -> None:
-        """The row's Node object was replaced or removed; `parts`: what of it differs."""
+        """Record that the row's Node object was replaced or removed; `parts`: the parts that differ."""
         self.now += 1
         self.nodes.add(row, self.now)
         for part in parts:
             self.at[part] = self.parts_at = self.now
 
     def touch_pods(self, row: int) -> None:
-        """A pod was added to the row or removed from it."""
+        """Record that a pod was added to the row or removed from it."""
         # Hot path, once per scheduled pod: `ChangeLog.add` inlined.
         log = self.pods
         self.now = self.row_pods_at[row] = log.at = now = self.now + 1
@@ -120,7 +120,7 @@ class Versions:
             log.forget_half()
 
     def touch_pods_of(self, rows: Sequence[int]) -> None:
-        """As `touch_pods` of each of these rows, one after the other."""
+        """Record `touch_pods` for each of these rows in turn."""
         log, before = self.pods, self.now
         self.now = log.at = now = before + len(rows)
         dates, row_pods_at = range(before + 1, now + 1), self.row_pods_at
@@ -132,23 +132,23 @@ class Versions:
             log.forget_half()
 
     def touch_pod(self, row: int) -> None:
-        """A pod on the row has a new version with the same requests."""
+        """Record that a pod on the row has a new version with the same requests."""
         self.now = now = self.now + 1
         self.row_pods_at[row] = now
         self.pod_updates.add(row, now)
 
     def touch_each(self, rows: npt.NDArray[np.int64]) -> None:
-        """Pods were added to or removed from these rows of a what-if copy, whose logs are never read."""
+        """Record that pods were added to or removed from these rows of a what-if copy, whose logs are never read."""
         self.now += 1
         self.row_pods_at[rows] = self.now
 
     def touch(self, part: str) -> None:
-        """A part that belongs to no single row changed."""
+        """Record a change of a part that belongs to no single row."""
         self.now += 1
         self.at[part] = self.parts_at = self.now
 
     def touch_object(self, kind: str, change: ObjectChange | None = None) -> None:
-        """An object of this kind was added, updated or deleted."""
+        """Record that an object of this kind was added, updated or deleted."""
         self.touch(kind)
         self.objects_at = self.now
         log = self._followed.get(kind)
@@ -156,35 +156,35 @@ class Versions:
             log.add(change, self.now)
 
     def follow(self, kind: str) -> ChangeLog[ObjectChange]:
-        """The log of this kind's objects; what was before the first who asks for it is not in it."""
+        """Return the log of this kind's objects, which begins with the first call for the kind."""
         log = self._followed.get(kind)
         if log is None:
             log = self._followed[kind] = ChangeLog(_OBJECT_LOG_LIMIT, forgotten=self.now)
         return log
 
     def grow(self, capacity: int) -> None:
-        """The table's capacity has grown to this many rows."""
+        """Extend the stamps to a grown capacity of the table."""
         dates = np.zeros(capacity, dtype=np.int64)
         dates[: len(self.row_pods_at)] = self.row_pods_at
         self.row_pods_at = dates
 
-    # -- what is valid ------------------------------------------------------------------------------------------
+    # -- validity ---------------------------------------------------------------------------------------------------
 
     def latest(self, *parts: str) -> int:
-        """The time of the last change of any of these parts; 0 if none ever changed."""
+        """Return the time of the last change of any of these parts; 0 if none ever changed."""
         at, newest = self.at, 0
-        for part in parts:  # asked for every pod: a loop over a few names costs less than `max` over a list
+        for part in parts:  # called for every pod: a loop over a few names costs less than `max` over a list
             time = at.get(part, 0)
             if time > newest:
                 newest = time
         return newest
 
     def changed(self, stamp: int, *parts: str) -> bool:
-        """Whether one of these parts changed after the stamp."""
+        """Return whether one of these parts changed after the stamp."""
         return self.latest(*parts) > stamp
 
     def rows_changed(self, stamp: int) -> bool:
-        """Whether the Node object or the pods of any row changed after the stamp."""
+        """Return whether the Node object or the pods of any row changed after the stamp."""
         return self.nodes.at > stamp or self.pods.at > stamp
 
     @property

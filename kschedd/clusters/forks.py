@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 def _not_found(name: str, names: Iterable[str]) -> RpcError:
     similar = similar_names(name, names)
-    hint = f'; did you mean "{similar[0]}"?' if similar else "; `forks` lists those there are"
+    hint = f'; did you mean "{similar[0]}"?' if similar else "; `fork list` lists the forks"
     return RpcError("not_found", f'there is no fork "{name}"{hint}', {"name": name, "similar": similar})
 
 
@@ -177,7 +177,7 @@ class Forks:
         if len(self._forks) + len(self._making) >= self._most:
             idle = min(self._forks.values(), key=lambda fork: fork.used_s, default=None)
             oldest, idle_s = ("", 0.0) if idle is None else (idle.name, now - idle.used_s)
-            why = f'discard one (`forks` lists them; "{oldest}" has not been used for {idle_s:.0f} s)'
+            why = f'discard one (`fork list` lists them; "{oldest}" has not been used for {idle_s:.0f} s)'
             data = {"most": self._most, "oldest": oldest, "idle_s": idle_s}
             raise RpcError("too_many", f"there are {self._most} forks, which is the limit: {why}", data)
         if owner:

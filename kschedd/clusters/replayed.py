@@ -50,7 +50,7 @@ class PastError(KscheddError, rpc_code="conflict"):
     what: str
 
     def __str__(self) -> str:
-        return f"{self.what}: this is a replay, and the past cannot be changed; `fork NAME` goes on from here"
+        return f"{self.what}: this is a replay, and the past cannot be changed; `fork create NAME` continues from here"
 
 
 def readable(methods: Iterable[Method]) -> list[Method]:
@@ -90,7 +90,7 @@ class _ReplayStore:
         return PastError("write")
 
     async def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Never:
-        raise RpcError("invalid", "a replay has no watches: look again after `advance`, `until` or `step`")
+        raise RpcError("invalid", "a replay has no watches: read again after `advance`, `debug until` or `debug step`")
 
 
 @attrs.frozen(eq=False)

@@ -1,6 +1,6 @@
-"""`kschedd check`: would these manifests fit into that cluster? For pull requests and CI.
+"""`kschedd check`: a check whether manifests fit into a cluster, for pull requests and CI.
 
-Exit status: 0 all fits, 1 something does not, 2 some input cannot be used.
+Exit status: 0 all fits, 1 something does not, 2 an input is unusable.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from kschedd.commands.dumped_cluster import dumped_cluster
 from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.observe import Observed, add_report_flags, checked_of
 from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
-from kschedd.verbs.command_line.parsing import path_text, path_value
+from kschedd.verbs.command_line.parsing import duration, path_text, path_value
 
 FITS, DOES_NOT_FIT, BAD_INPUT = 0, 1, 2
 _FORMS: Final = ("text", "markdown", "json", "junit")
@@ -21,20 +21,23 @@ _WITHIN_S: Final = 3600.0
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "check",
-        help="would these manifests fit into that cluster",
-        description="Take a cluster's dump, apply manifests to a copy, and say what would not fit and what would do; "
-        "who would be preempted, evicted or moved; what the nodes have left. Without --cluster the manifests have to "
-        "bring the nodes. Exit status: 0 all fits, 1 something does not, 2 some input cannot be used.",
+        help="check whether manifests fit into a cluster",
+        description="Apply manifests to the cluster of a dump, and report pods that do not fit, with changes that "
+        "would place them; pods that would be preempted, evicted or moved; and the free resources of nodes. Without "
+        "--from the manifests must include nodes. Exit status: 0 all fits, 1 not, 2 an input is unusable.",
     )
+    parser.renamed["--cluster"] = "--from"
     parser.add_argument(
-        "-f", "--filename", type=path_text, action="append", default=[], metavar="PATH", help="what is to fit"
+        "-f", "--filename", type=path_text, action="append", default=[], metavar="PATH", help="the manifests to check"
     )
-    add_dump_flags(parser, name="--cluster")
+    add_dump_flags(parser)
     add_scheduler_flags(parser)
-    parser.add_argument("--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="yours")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="decides ties (0)")
     parser.add_argument(
-        "--within", type=float, default=_WITHIN_S, metavar="SECONDS", help="of virtual time, at most (3600)"
+        "--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="a Python file with plugins"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of tie-breaking (0)")
+    parser.add_argument(
+        "--within", type=duration, default=_WITHIN_S, metavar="DURATION", help="limit of virtual time (1h)"
     )
     add_report_flags(parser)
     parser.add_argument("-o", "--output", choices=_FORMS, default="text")
@@ -54,10 +57,7 @@ def main(options: argparse.Namespace) -> int:
     if wants_gates(options):
         return FITS
     if not options.filename:
-        print("error: check what? -f FILE", file=sys.stderr)
-        return BAD_INPUT
-    if not 0 <= options.within < 1e9:
-        print(f"error: --within {options.within}: must be seconds, 0 or more", file=sys.stderr)
+        print("error: -f/--filename is required", file=sys.stderr)
         return BAD_INPUT
     try:
         observed = Observed.of(options)
@@ -70,7 +70,7 @@ def main(options: argparse.Namespace) -> int:
         for text in dumped.errors:
             print(safe(f"warning: {text}"), file=sys.stderr)
         given = ", ".join(options.origin)
-        print(safe(f"error: {given}: there is no object of Kubernetes in it"), file=sys.stderr)
+        print(safe(f"error: {given}: no Kubernetes objects found"), file=sys.stderr)
         return BAD_INPUT
     readings = [
         read_bytes(sys.stdin.buffer.read(), "<stdin>") if path == STDIN else read_paths([path])

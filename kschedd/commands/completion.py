@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kschedd.verbs.command_line.parsing import Flag, NotingParser
 from kschedd.verbs.completing import CompletionCandidate, candidates, flags_of, split
+from kschedd.verbs.table import GROUPS
 
 _BASH: Final = r"""# bash completion for kschedd.  To have it in every session: kschedd completion bash > \
 #   ${XDG_DATA_HOME:-~/.local/share}/bash-completion/completions/kschedd
@@ -100,13 +101,14 @@ def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callabl
         if not equals and words:
             value = words.pop(0)
         socket = value
+    found: list[CompletionCandidate] = []
     if words and words[0] in modules:
         found = _of_command(words[1:], last, parser_of(words[0], modules).noted)
-    else:
-        others = {name: what for name, (_, what) in modules.items()} | {"help": "what can be typed here"}
+    if not words or words[0] not in modules or words[0] in GROUPS:
+        others = {name: what for name, (_, what) in modules.items()} | {"help": "List the commands, or describe one."}
         namespace = _value_of(words, ("-n", "--namespace")) or "default"
         text = " ".join([*map(_quoted, words), last])
-        found = candidates(text, ShellNames(lambda: connect(socket)), namespace, others)
+        found += candidates(text, ShellNames(lambda: connect(socket)), namespace, others, short=False)
     for candidate in found:
         print(f"{candidate.text}\t{candidate.meaning}" if candidate.meaning else candidate.text)
     return 0

@@ -27,7 +27,7 @@ def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) 
     for text in dumped.errors:
         print(safe(f"warning: {text}"), file=sys.stderr)
     if not dumped.count:
-        print(safe(f"error: {', '.join(options.origin)}: there is no object of Kubernetes in it"), file=sys.stderr)
+        print(safe(f"error: {', '.join(options.origin)}: no Kubernetes objects found"), file=sys.stderr)
         return FAILED
     cluster = dumped.cluster
     cluster.engine.run_until_idle()

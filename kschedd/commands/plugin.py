@@ -99,7 +99,8 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.testing import PluginCluster, judge, node, pod
+from kschedd import Cluster, node, pod
+from kschedd.testing.judging import judge
 from kschedd.testing.rules import RULES, check
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -115,13 +116,13 @@ def test_a_full_node_is_rejected_and_the_other_preferred():
 
 
 def test_in_a_cluster():
-    cluster = PluginCluster($name, args={"most": 1})
+    cluster = Cluster(plugins=[$name], plugin_args={"$name": {"most": 1}})
     cluster.apply(node("n1"), pod("a"), pod("b"))
-    assert cluster.placements == {"a": "n1", "b": ""}
+    assert cluster.placements() == {"a": "n1", "b": None}
     assert "1 node(s) had as many pods as allowed" in cluster.message("b")
-    cluster.delete("Pod", "a")
+    cluster.delete("Pod", "a", grace_period_s=0)
     cluster.advance(30)
-    assert cluster.placements == {"b": "n1"}
+    assert cluster.placements() == {"b": "n1"}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)

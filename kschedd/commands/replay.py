@@ -64,7 +64,7 @@ def add_parser(subparsers: Any) -> None:
         "--attach",
         action="store_true",
         help="the REPL on the replay, stopped at that moment (without one: at the start, before the scheduler has seen "
-        "anything): look, `step`, `next`, `until`, `break`, `fork`",
+        "anything): look, `debug step`, `debug until`, `fork create`",
     )
     live.add_argument("--serve", action="store_true", help="serve it on --socket for other clients, until Ctrl-C")
     live.add_argument("--socket", metavar="PATH", help="where to serve it")

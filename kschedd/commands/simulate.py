@@ -262,7 +262,7 @@ def _simulate(options: argparse.Namespace) -> int:
         print(safe(f"warning: {warning}"), file=sys.stderr)
     errors = [*summary.errors]
     if dump is not None and not dump.count:
-        errors.append(f"{', '.join(options.origin)}: there is no object of Kubernetes in it")
+        errors.append(f"{', '.join(options.origin)}: no Kubernetes objects found")
     for error in errors:
         print(safe(f"error: {error}"), file=sys.stderr)
     print(exact(summary.json_text()) if options.output == "json" else safe(summary.text()))

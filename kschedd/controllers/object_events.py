@@ -13,7 +13,7 @@ from kschedd.store.writes import Create, Write
 def object_event(
     about: Object, reason: str, message: str, component: str, now: float, *, warning: bool = False
 ) -> Create:
-    """The write that creates an Event object about the object."""
+    """Return the write that creates an Event about the object."""
     at = stamp(now)
     involved = {
         "apiVersion": about.raw.get("apiVersion") or "v1",

@@ -1,7 +1,7 @@
-"""CallCosts: what calls of out-of-tree plugins and of extenders take: how many, how long, how many came too late.
+"""CallCosts: costs of calls of out-of-tree plugins and extenders: number, duration, timeouts.
 
-Shown by `kschedd costs` and `daemon.info`. Quantiles are of the last calls of each kind; the rest counts from the
-start of the daemon, and outlives instances of plugins. Written from several threads.
+Shown by `kschedd plugin costs` and `daemon.info`. Quantiles cover the last calls of each kind. All other values count
+from the start of the daemon, and outlive plugin instances. Written from several threads.
 """
 
 from collections import deque
@@ -10,12 +10,12 @@ from typing import Final
 
 import attrs
 
-_RECENT: Final = 1000  # calls of one kind that quantiles are of
+_RECENT: Final = 1000  # calls of one kind that quantiles cover
 
 
 @attrs.frozen
 class CallCost:
-    """Of one method of a plugin, or one verb of an extender. Seconds are None before the first call that returned."""
+    """The cost of one method of a plugin, or one verb of an extender. Seconds are None before the first return."""
 
     name: str
     method: str
@@ -24,7 +24,7 @@ class CallCost:
     p99_s: float | None
     longest_s: float | None
     timeouts: int
-    failures: int  # calls that raised, or answered what may not be; time-outs are not among them
+    failures: int  # calls that raised or returned an invalid value, timeouts excluded
 
 
 @attrs.define(eq=False)
@@ -37,14 +37,14 @@ class _Kind:
 
 
 class CallCosts:
-    """See the module."""
+    """The costs of calls; see the module."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._kinds: dict[tuple[str, str], _Kind] = {}
 
     def returned(self, name: str, method: str, seconds: float, *, failed: bool) -> None:
-        """A call came back, in order or not."""
+        """Record a call that returned, successfully or not."""
         with self._lock:
             kind = self._kinds.setdefault((name, method), _Kind())
             kind.calls += 1
@@ -53,14 +53,14 @@ class CallCosts:
             kind.recent_s.append(seconds)
 
     def timed_out(self, name: str, method: str) -> None:
-        """A call was given up."""
+        """Record a call that was abandoned."""
         with self._lock:
             kind = self._kinds.setdefault((name, method), _Kind())
             kind.calls += 1
             kind.timeouts += 1
 
     def all(self) -> list[CallCost]:
-        """By name and method."""
+        """Return all costs, by name and method."""
         with self._lock:
             return [_cost(name, method, kind) for (name, method), kind in sorted(self._kinds.items())]
 

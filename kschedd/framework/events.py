@@ -28,7 +28,7 @@ Raw = Mapping[str, Any]
 
 
 class ActionType(IntFlag):
-    """What happened to an object. The order of the bits counts: `matches` compares actions as numbers."""
+    """The change of an object. The order of the bits matters: `matches` compares actions as numbers."""
 
     NONE = 0
     ADD = 1 << 0
@@ -51,7 +51,7 @@ class ActionType(IntFlag):
 
     @property
     def label(self) -> str:
-        """The name as Kubernetes writes it: `UpdateNodeLabel`; "" for a combination that has none."""
+        """The name in Kubernetes: `UpdateNodeLabel`; "" for a combination without a name."""
         return _ACTION_LABELS.get(self, "")
 
 
@@ -77,7 +77,7 @@ _ACTION_LABELS = {
 
 
 class EventResource(StrEnum):
-    """The kind an event is about. Plugins register POD; ASSIGNED_POD and UNSCHEDULED_POD occur in events only."""
+    """The kind of an event's object. Plugins register POD; ASSIGNED_POD and UNSCHEDULED_POD occur in events only."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -99,13 +99,13 @@ class EventResource(StrEnum):
 
 @attrs.frozen
 class CustomResource:
-    """A kind that is not built in, by its name in `SchedulerCache.of_kind`: ElasticQuota."""
+    """A kind that is not built in, by its name in `SchedulerCache.of_kind`, for example ElasticQuota."""
 
     value: str
 
     @property
     def label(self) -> str:
-        """As upstream writes kinds: with the group in front, if there is one."""
+        """The name in upstream's format: prefixed with the group, if there is one."""
         name, _, group = self.value.partition(".")
         return f"{group}/{name}" if group else name
 
@@ -118,7 +118,7 @@ class ClusterEvent:
     action: ActionType
     custom_label: str = ""
 
-    @cached_property  # asked for with each call of a hint
+    @cached_property  # read for each call of a hint
     def label(self) -> str:
         """The name in logs, metrics and the queue's history: `NodeAdd`, `ForceActivate`."""
         resource = self.resource.label if isinstance(self.resource, CustomResource) else self.resource.value
@@ -126,7 +126,7 @@ class ClusterEvent:
 
     @property
     def wildcard(self) -> bool:
-        """Whether the event requeues every pod, whichever plugins rejected it."""
+        """True if the event requeues every pod, whichever plugins rejected it."""
         return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
 
     def __str__(self) -> str:
@@ -134,7 +134,7 @@ class ClusterEvent:
 
 
 def matches(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
-    """Whether `incoming` is the same as `registered` or a narrower event.
+    """Return whether `incoming` is the same as `registered` or a narrower event.
 
     A general update that fits no narrower event matches only registrations of general updates.
     """
@@ -160,23 +160,23 @@ QUEUE = QueueingHint.QUEUE
 QUEUE_SKIP = QueueingHint.QUEUE_SKIP
 
 Hint = Callable[[Pod, Any, Any], QueueingHint]
-"""`hint(pod, old, new)`, of typed objects: `old` is None if the object came new, `new` is None if it went."""
+"""`hint(pod, old, new)` gets typed objects: `old` is None for a created object, `new` is None for a deleted one."""
 
 
 Concerns = Callable[[PodSignature, Any, Any], Collection[str] | None]
-"""`concerns(signature, old, new)`: keys of pods; None: all pods of the signature."""
+"""`concerns(signature, old, new)` returns keys of pods; None: all pods of the signature."""
 
 
 @attrs.frozen
 class ClusterEventWithHint:
     """An event a plugin registers. Without a hint every such event requeues the pods the plugin rejected.
 
-    `by_signature` promises that the hint reads nothing of the pod but its signature (spec, namespace, labels);
-    only if the event's object is that very pod (same uid) may it read more. The queue then calls the hint once
-    for all other pods of a signature.
+    `by_signature` promises that the hint reads only the pod's signature (spec, namespace, labels). It may read more
+    only if the event's object is that same pod (same uid). The queue then calls the hint once for all other pods of a
+    signature.
 
-    `concerns` names the pods that an event may be about, so that the queue need not call the hint for each. Rule: for
-    all other pods of the signature the hint says QueueSkip. Of in-tree plugins only.
+    `concerns` lists the pods that an event may concern, so that the queue need not call the hint for each pod. Rule:
+    for all other pods of the signature the hint returns QueueSkip. In-tree plugins only.
     """
 
     event: ClusterEvent
@@ -193,7 +193,7 @@ def on(
     by_signature: bool = False,
     concerns: Concerns | None = None,
 ) -> ClusterEventWithHint:
-    """Short for a registration: `on(EventResource.NODE, ActionType.ADD, self._hint, by_signature=True)`."""
+    """Return a registration: `on(EventResource.NODE, ActionType.ADD, self._hint, by_signature=True)`."""
     return ClusterEventWithHint(ClusterEvent(resource, action), hint, by_signature, concerns)
 
 
@@ -223,7 +223,10 @@ RESOURCE_OF_KIND = {
 
 
 def object_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
-    """The event of a change of anything but a Pod or a Node; None for a kind no plugin can register for."""
+    """Return the event for a change of an object other than a Pod or a Node.
+
+    Returns None for a kind that no plugin can register for.
+    """
     subject = new or old
     assert subject is not None, "a change has an old or a new object"
     resource: EventResource | CustomResource | None = RESOURCE_OF_KIND.get(subject.kind)
@@ -237,7 +240,7 @@ def object_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
 
 
 def node_events(old: Node, new: Node) -> list[ClusterEvent]:
-    """The events of a node update, in upstream's order; empty if nothing relevant to scheduling changed.
+    """Return the events of a node update, in upstream's order; empty if nothing relevant to scheduling changed.
 
     Making a node schedulable again is a change of taints, so that event may occur twice.
     """
@@ -262,10 +265,10 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
 
 
 def pod_events(old: Pod, new: Pod, resizing: ResizeRules | None = None) -> list[ClusterEvent]:
-    """The events of a pod update, in upstream's order; a general update if no narrower one fits.
+    """Return the events of a pod update, in upstream's order; a general update if no narrower one fits.
 
-    `resizing`: how requests of running pods count, where pods that are being resized are queued; None: they are not,
-    and it is no event of its own that a request became larger.
+    `resizing`: the rules for counting requests of running pods, if resized pods are queued. None: they are not queued,
+    and an increased request is no separate event.
     """
     found = []
     if old.signature is not new.signature and old.labels != new.labels:
@@ -290,7 +293,7 @@ def pod_events(old: Pod, new: Pod, resizing: ResizeRules | None = None) -> list[
 
 
 def _quantities_differ(old: Raw | None, new: Raw | None) -> bool:
-    """Whether two ResourceLists differ in amount; "1" and "1000m" do not."""
+    """Return whether two ResourceLists differ in amount; "1" and "1000m" do not."""
     if old is new or (old or {}) == (new or {}):
         return False
     if not old or not new or old.keys() != new.keys():
@@ -328,7 +331,7 @@ def _generated_claims(status: Raw) -> tuple[list[tuple[Any, Any]], Any] | None:
 # Extenders register nothing; a pod rejected by one has this name in its unschedulable plugins.
 EXTENDER_NAME = "Extender"
 
-# A plugin without registrations of its own is treated as registered for every event.
+# A plugin without registrations is treated as registered for every event.
 EVERY_EVENT: tuple[ClusterEventWithHint, ...] = tuple(
     on(resource, ActionType.ALL)
     for resource in (
@@ -349,7 +352,7 @@ EVERY_EVENT: tuple[ClusterEventWithHint, ...] = tuple(
 def hints_of(
     registered: Iterable[ClusterEventWithHint] | None, *, taints_for_all: bool = True
 ) -> tuple[ClusterEventWithHint, ...]:
-    """Return one plugin's registrations as the queue uses them. `registered` None: it has no `events_to_register`.
+    """Return one plugin's registrations in the queue's form. `registered` None: it has no `events_to_register`.
 
     `taints_for_all`: a plugin registered for node additions but not for taint changes also gets every taint change, as
     in releases without the rule taints_wake_their_own.

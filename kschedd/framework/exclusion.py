@@ -1,13 +1,13 @@
-"""SchedulerLock: who works on the scheduler's state, where out-of-tree plugins make that more than one thread.
+"""SchedulerLock: exclusive access to the scheduler's state, for configurations with out-of-tree plugins.
 
-Without out-of-tree plugins one thread does everything, and nobody takes the lock. With them, each step of the
-scheduling actor runs in a thread that holds it. A step of an attempt passes it on (`passed_on`) while it waits for a
-plugin, so that questions are answered and bindings go on meanwhile; whatever is called by a plugin and would change the
-state takes it first (`GuardedCall`).
+Without out-of-tree plugins one thread does everything, and the lock is not taken. With them, each step of the
+scheduling actor runs in a thread that holds it. A step of an attempt releases it (`passed_on`) while it waits for a
+plugin, so that queries are answered and bindings continue meanwhile. A function that a plugin calls and that would
+change the state takes the lock first (`GuardedCall`).
 
-A thread knows by `current` which lock it holds or, if it holds none, which one is to be taken.
+A thread-local variable records which lock the thread holds or, if it holds none, which one must be taken.
 
-Invariant: a thread that holds the lock and passes it on holds it once, so that passing on lets others in.
+Invariant: a thread that holds the lock and may release it holds it once, so that other threads can take it.
 """
 
 import threading
@@ -18,20 +18,20 @@ _this_thread = threading.local()
 
 
 class SchedulerLock:
-    """Exclusive use of the state of one scheduler."""
+    """Exclusive access to the state of one scheduler."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
 
     @contextmanager
     def held(self, *, passes_on: bool = False) -> Iterator[None]:
-        """Hold it; with `passes_on` except while waiting for a plugin."""
+        """Hold the lock; with `passes_on` release it while waiting for a plugin."""
         with self._lock, _known(self, holds=True, passes_on=passes_on):
             yield
 
     @contextmanager
     def known(self) -> Iterator[None]:
-        """Plugins that this thread calls run beside the scheduler, and take the lock where they need it."""
+        """Mark that plugins called by this thread run concurrently with the scheduler and take the lock if needed."""
         with _known(self, holds=False, passes_on=False):
             yield
 
@@ -60,8 +60,10 @@ def _known(lock: SchedulerLock, *, holds: bool, passes_on: bool) -> Iterator[Non
 
 
 def to_be_taken() -> SchedulerLock | None:
-    """The lock that a plugin called from this thread must take to change anything; None: this thread holds it for it,
-    or there is none."""
+    """Return the lock that a plugin called from this thread must take before a change.
+
+    None: this thread holds the lock on the plugin's behalf, or there is no lock.
+    """
     known: tuple[SchedulerLock, bool, bool] | None = getattr(_this_thread, "lock", None)
     if known is None:
         return None
@@ -71,7 +73,7 @@ def to_be_taken() -> SchedulerLock | None:
 
 @contextmanager
 def passed_on() -> Iterator[None]:
-    """While this thread waits for a plugin: let others in, if it is a step that may."""
+    """Release the lock while this thread waits for a plugin, if its step may do so."""
     known: tuple[SchedulerLock, bool, bool] | None = getattr(_this_thread, "lock", None)
     if known is None or not known[2]:
         yield

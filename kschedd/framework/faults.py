@@ -17,7 +17,7 @@ _LONGEST_SHOWN: Final = 200
 
 @attrs.define(eq=False)
 class PluginError(KscheddError, rpc_code="plugin"):
-    """An out-of-tree plugin raised, returned an invalid value, or did not return."""
+    """A failure of an out-of-tree plugin: it raised, returned an invalid value, or did not return."""
 
     plugin: str
     method: str
@@ -29,21 +29,21 @@ class PluginError(KscheddError, rpc_code="plugin"):
 
 @attrs.define(eq=False)
 class PluginTimeout(PluginError, rpc_code="timeout"):
-    """A call was abandoned at the time limit, or not made because an abandoned one still runs."""
+    """A call that was abandoned at the time limit, or not made because an abandoned one still runs."""
 
 
 class BadAnswer(Exception):
-    """A plugin returned an invalid value; the message has the actual and the required value."""
+    """An invalid value returned by a plugin; the message has the actual and the required value."""
 
 
 def plain_text(text: str) -> str:
-    """The text as an exact `str` of bounded length that is valid UTF-8."""
+    """Return the text as an exact `str` of bounded length that is valid UTF-8."""
     whole = str.encode(text, "utf-8", "backslashreplace").decode()
     return whole if len(whole) <= _LONGEST_TEXT else f"{whole[:_LONGEST_TEXT]}..."
 
 
 def shown(value: object) -> str:
-    """A value for a message: its repr if that works, truncated if long."""
+    """Return a value's repr for a message, truncated if long; its type if the repr fails."""
     try:
         # Memory addresses differ from run to run; messages must not.
         text = re.sub(r" at 0x[0-9a-f]+", "", plain_text(repr(value)))

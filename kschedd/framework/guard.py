@@ -1,28 +1,29 @@
-"""PluginGuard: calls an out-of-tree plugin with a time limit and turns every failure into an error with its name.
+"""PluginGuard: calls of an out-of-tree plugin with a time limit; every failure becomes an error that names the plugin.
 
-A call runs in a thread of the plugin's own while its caller waits, at most for the limit. A call that has not
-returned by then is abandoned (a thread cannot be stopped) and its thread replaced. Until it returns, further calls of
-that plugin for the same pod fail at once, so that one pod costs one wait; those for other pods are made. Once
-MOST_HUNG calls are abandoned the plugin is refused: every call fails at once until one of them returns. Callers are
-in worker threads themselves where the daemon's loop must not block; a step of an attempt lets others work on the
-scheduler's state while it waits (`exclusion`).
+A call runs in one of the plugin's threads while its caller waits, at most for the limit. A call that has not returned
+by then is abandoned (a thread cannot be stopped) and its thread replaced. Until it returns, further calls of that
+plugin for the same pod fail at once, so that one pod costs one wait; calls for other pods are made. Once MOST_HUNG
+calls are abandoned, every call of the plugin fails at once until one of them returns. If the daemon's loop must not
+block, the callers are themselves in worker threads. A step of an attempt lets other threads use the scheduler's state
+while it waits (`exclusion`).
 
-`filter` and `score`, which see one node at a time, are called thousands of times for one pod: there the limit is
-on a whole shard of nodes (`GuardedCall`), enforced by the filter workers, or by `PluginGuard.batch` where they are not
-used. PreBind, Bind and PostBind are called in a thread for each pod that is being bound, likewise (`GuardedCall`).
+`filter` and `score`, which judge one node at a time, are called thousands of times for one pod. For them the limit
+applies to a whole shard of nodes (`GuardedCall`). It is enforced by the filter workers, or by `PluginGuard.batch`
+without them. PreBind, Bind and PostBind are called in a thread for each pod that is being bound, in the same way
+(`GuardedCall`).
 
-`OWNERS_METHODS` are called by the scheduling queue and the store, which do nothing else meanwhile: their limit is
-short, and after a call that took too long the method is refused for all objects until it has returned, and for a pause
-that doubles each time. So the first call of `validate` that hangs stops the daemon's loop for one second. It is called
-in the middle of a write, which nobody else's may come into, so a thread would hold up all other writes as long. A
-shorter limit would refuse objects whose plugin is merely slow to be scheduled: on a machine with other work a thread
-may wait for hundreds of milliseconds.
+`OWNERS_METHODS` are called by the scheduling queue and the store, which do nothing else meanwhile. Their limit is
+short. After a call that took too long the method is rejected for all objects until it has returned, and then for a
+pause that doubles each time. So the first call of `validate` that hangs stops the daemon's loop for one second. It is
+called in the middle of a write, which no other write may interrupt, so a thread would delay all other writes just as
+long. A shorter limit would reject objects whose plugin is merely waiting for the CPU: on a busy machine a thread may
+wait for hundreds of milliseconds.
 
-Whatever a plugin raises, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError, whose text
-was formatted in the plugin's thread: an exception's `__str__` is plugin code, too.
+Any exception of a plugin, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError. Its text was
+formatted in the plugin's thread, because an exception's `__str__` is plugin code, too.
 
-What cannot be contained within one process: a crash of the interpreter (`os._exit`, a fault in C code), C code that
-never releases the interpreter's lock, and memory.
+Not contained within one process: a crash of the interpreter (`os._exit`, a fault in C code), C code that never releases
+the interpreter's lock, and memory use.
 
 Source: none upstream; a plugin that hangs blocks kube-scheduler.
 """
@@ -45,13 +46,13 @@ from kschedd.framework.status import fault_text
 
 T = TypeVar("T")
 
-PLUGIN_LIMIT_S: Final = 5.0  # how long a call of an out-of-tree plugin may take
-OWNERS_LIMIT_S: Final = 1.0  # the same of a method that the scheduling queue or the store calls
+PLUGIN_LIMIT_S: Final = 5.0  # time limit for a call of an out-of-tree plugin
+OWNERS_LIMIT_S: Final = 1.0  # time limit for a method that the scheduling queue or the store calls
 OWNERS_METHODS: Final = frozenset(("pre_enqueue", "hint", "sort_key", "validate"))
-_LONGEST_PAUSE: Final = 6  # 2 ** 6 seconds
-START_LIMIT_S: Final = 30.0  # limit on importing its module, or constructing it
-SLOW_START_S: Final = 3.0  # after which whoever waits for that is told which plugin it is
-MOST_HUNG: Final = 32  # abandoned calls of one plugin, a thread each; those for the nodes of one pod may be several
+_LONGEST_PAUSE: Final = 6  # exponent: 2 ** 6 seconds
+START_LIMIT_S: Final = 30.0  # time limit for importing the module, or constructing the plugin
+SLOW_START_S: Final = 3.0  # after this time, standard error names the plugin that is being waited for
+MOST_HUNG: Final = 32  # abandoned calls of one plugin, with one thread each; several may be for the nodes of one pod
 
 
 @attrs.define(eq=False)
@@ -64,16 +65,16 @@ class GuardedCall:
     args: tuple[Any, ...] = ()
     given_up: bool = False
     begun: bool = False
-    # Held while a plugin's call changes a cache of ours (a label column requested for the first time).
+    # Held while a plugin's call changes one of the scheduler's caches (a label column requested for the first time).
     lock: threading.Lock = attrs.field(factory=threading.Lock)
-    scheduler: SchedulerLock | None = None  # to be taken for the same, unless who waits for the call holds it
-    limited: bool = True  # False: nobody waits, and Ctrl-C is the user's, not a fault of the plugin
+    scheduler: SchedulerLock | None = None  # taken for the same purpose, unless the waiting caller holds it
+    limited: bool = True  # False: no caller waits, and Ctrl-C is the user's, not a fault of the plugin
 
     def run(self, work: Callable[[], T]) -> T:
-        """Do the work; called in the worker thread. Raises PluginTimeout where the thread comes too late."""
+        """Run the work in the worker thread. Raises PluginTimeout if the thread begins too late."""
         with self.lock:
             if self.given_up:
-                raise PluginTimeout("", "", "it was given up before it began")
+                raise PluginTimeout("", "", "it was abandoned before it began")
             self.begun = True
         _this_thread.call = self
         try:
@@ -83,7 +84,10 @@ class GuardedCall:
             self.done.set()
 
     def give_up(self, limit_s: float) -> PluginTimeout:
-        """The limit has passed: the error names the running plugin, which is not called again until it returns."""
+        """Abandon the call at the limit; return an error that names the running plugin.
+
+        That plugin is not called again for the same pod until it returns.
+        """
         with self.lock:
             self.given_up = True
             hangs = self.begun
@@ -101,13 +105,13 @@ class GuardedCall:
 class HungCall:
     """A call that was abandoned."""
 
-    pod: str  # uid; "" if it was about none
+    pod: str  # uid; "" if it concerned none
     returned: threading.Event
     method: str = ""
 
 
 def _pod_of(args: tuple[Any, ...]) -> str:
-    """The uid of the pod that a call with these arguments is about."""
+    """Return the uid of the pod that a call with these arguments concerns; "" if none."""
     return next((arg.uid for arg in args if isinstance(arg, Pod)), "")
 
 
@@ -116,7 +120,7 @@ _this_thread = threading.local()
 
 @contextmanager
 def without_limits() -> Iterator[None]:
-    """In this context plugins are called in this very thread: several times faster, and one that hangs hangs it."""
+    """Call plugins in this thread within the context: several times faster, but one that hangs blocks it."""
     _this_thread.call = GuardedCall(limited=False)
     try:
         yield
@@ -126,7 +130,7 @@ def without_limits() -> Iterator[None]:
 
 @contextmanager
 def waited_for() -> Iterator[None]:
-    """In this context nobody but this thread's plugin call changes the scheduler's state.
+    """Make this thread's plugin call the only code that changes the scheduler's state.
 
     Raises RuntimeError in an abandoned call, and in a thread that a plugin started.
     """
@@ -141,13 +145,14 @@ def waited_for() -> Iterator[None]:
 
 @contextmanager
 def alone(scheduler: SchedulerLock | None) -> Iterator[None]:
-    """As `waited_for`, for what a plugin may call from any thread, its own and abandoned calls included.
+    """Make the caller the only code that changes the scheduler's state, from any thread.
 
-    `scheduler`: the lock that such a thread takes; None where one thread does everything.
+    Unlike `waited_for`, it also works in a plugin's own threads and abandoned calls. `scheduler`: the lock that such a
+    thread takes; None if one thread does everything.
     """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
     if call is not None and call.scheduler is None:
-        with call.lock:  # it is not given up meanwhile, so its caller holds the lock for it
+        with call.lock:  # not abandoned meanwhile, so its caller holds the lock on its behalf
             if not call.given_up:
                 yield
                 return
@@ -167,12 +172,13 @@ class PluginGuard:
     ) -> None:
         self.plugin = plugin
         self.limit_s = limit_s
-        self.limits: Mapping[str, float] = {}  # by method, where they differ from `limit_s`
+        self.limits: Mapping[str, float] = {}  # by method, if they differ from `limit_s`
         self.costs = CallCosts() if costs is None else costs
         self.hanging: list[HungCall] = []
-        self._paused: dict[str, tuple[float, int]] = {}  # by method: until when, and how often it took too long
+        # by method: end of the pause, and number of calls that took too long
+        self._paused: dict[str, tuple[float, int]] = {}
         self._on_fault = on_fault
-        self._idle: list[SimpleQueue[_Call | None]] = []  # the queues of threads that have nothing to do
+        self._idle: list[SimpleQueue[_Call | None]] = []  # the queues of idle threads
 
     def call(
         self,
@@ -183,9 +189,9 @@ class PluginGuard:
         noted: bool = True,
         source: str = "",
     ) -> T:
-        """Call the plugin's method `name`; what it takes is `noted`. Raises PluginError, and nothing else.
+        """Call the plugin's method `name`; record its duration if `noted`. Raises only PluginError.
 
-        `source`: where the plugin comes from, for a call at the start; one that takes long is named on standard error.
+        `source`: the plugin's origin, for a call at the start; if it takes long, it is named on standard error.
         """
         if self.hanging:
             self._refuse_hung(name, args)
@@ -201,7 +207,7 @@ class PluginGuard:
             thread = self._thread()
             thread.put(call)
             if not _waited(call.guarded, name, limit_s, source):
-                thread.put(None)  # it ends when it is back
+                thread.put(None)  # the thread ends when the call returns
                 raise call.guarded.give_up(limit_s)
             self._idle.append(thread)
         if noted:
@@ -216,7 +222,7 @@ class PluginGuard:
     def _refuse_hung(self, name: str, args: tuple[Any, ...]) -> None:
         self.hanging = [hung for hung in self.hanging if not hung.returned.is_set()]
         if len(self.hanging) >= MOST_HUNG:
-            why = f"{len(self.hanging)} earlier calls have not returned, and no more threads are spent on it"
+            why = f"{len(self.hanging)} earlier calls have not returned, and no more threads are started for it"
         elif (pod := _pod_of(args)) in [hung.pod for hung in self.hanging]:
             why = f"an earlier call{' for this pod' if pod else ''} has not returned yet"
         elif name in OWNERS_METHODS and name in [hung.method for hung in self.hanging]:
@@ -226,7 +232,7 @@ class PluginGuard:
         raise PluginTimeout(self.plugin, name, f"{name} was not called: {why}")
 
     def pause(self, name: str) -> None:
-        """Note that a call took too long: one of an owner's is not made again for a while."""
+        """Record that a call took too long: a method of `OWNERS_METHODS` is not called again for a while."""
         if name in OWNERS_METHODS:
             times = self._paused.get(name, (0.0, 0))[1] + 1
             self._paused[name] = perf_counter() + 2.0 ** min(times, _LONGEST_PAUSE), times
@@ -238,11 +244,11 @@ class PluginGuard:
             raise PluginTimeout(self.plugin, name, f"{name} was not called: {why}")
 
     def batch(self, name: str, work: Callable[[], T], pod: Pod) -> T:
-        """Run work that makes many calls of this plugin, all about one pod, as one call with one limit."""
+        """Run work that makes many calls of this plugin, all for one pod, as one call with one limit."""
         return self.call(name, lambda pod: work(), pod, noted=False)
 
     def limit_of(self, name: str) -> float:
-        """How long a call of this method may take."""
+        """Return the time limit for a call of this method."""
         return self.limits.get(name, min(self.limit_s, OWNERS_LIMIT_S) if name in OWNERS_METHODS else self.limit_s)
 
     def _note(self, name: str, started: float, failed: bool) -> None:
@@ -277,7 +283,7 @@ class PluginGuard:
                 self._note(name, started, failed)
 
     def error(self, name: str, fault: BaseException) -> PluginError:
-        """The plugin's exception as a PluginError. To be called in the plugin's thread."""
+        """Return the plugin's exception as a PluginError; call this in the plugin's thread."""
         if isinstance(fault, PluginError):
             return fault
         if isinstance(fault, BadAnswer):
@@ -289,7 +295,7 @@ class PluginGuard:
             calls.put(None)
 
     def _thread(self) -> "SimpleQueue[_Call | None]":
-        """The queue of a thread that has nothing to do: several where the queue and the scheduler call at once."""
+        """Return the queue of an idle thread; there may be several if queue and scheduler call concurrently."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -299,7 +305,7 @@ class PluginGuard:
 
 
 def _waited(call: GuardedCall, name: str, limit_s: float, source: str) -> bool:
-    """Wait for a call, at most for the limit; returns whether it is done."""
+    """Wait for a call, at most for the limit; return whether it is done."""
     if not source or limit_s <= SLOW_START_S:
         return call.done.wait(limit_s)
     if call.done.wait(SLOW_START_S):
@@ -331,6 +337,6 @@ class _Call:
 
 def _serve(calls: "SimpleQueue[_Call | None]") -> None:
     while (call := calls.get()) is not None:
-        with suppress(PluginTimeout):  # what it raises by itself is kept in the call
+        with suppress(PluginTimeout):  # its exception is stored in the call
             call.guarded.run(call.run)
         del call  # it references the guard, whose garbage collection ends the thread

@@ -1,4 +1,4 @@
-"""The extension points, each a Protocol: a plugin takes part by having its methods; there is no second registration.
+"""The extension points, each a Protocol. A plugin takes part by having the methods, without a separate registration.
 
 `POINTS` lists them. The catalogue of plugins, the guarded methods of out-of-tree plugins, and the checks on
 their return values are all derived from these Protocols. Optional attributes, for speed only, are in
@@ -8,14 +8,14 @@ A plugin comes in one of two styles, or both at once for different points: **one
 (`FilterPlugin`, `ScorePlugin`), or **all nodes at once**, as columns (`VectorFilterPlugin`, `VectorScorePlugin`).
 
 `from_args(args, handle)`, a class method, constructs a plugin: `args` is an instance of its `args_type`
-(`kschedd.config.args`), or without one the mapping as it was written, as `RawArgs`; `handle` is a
+(`kschedd.config.args`), or without one the original mapping as `RawArgs`; `handle` is a
 `kschedd.framework.handle.Handle`.
 
 State computed by `pre_filter` or `pre_score` is stored in `state.data[name]` (any object; with a `clone` method if
 add_pod/remove_pod change it).
 
-Source: Kubernetes v1.34, kube-scheduler/framework/interface.go.
-Units: times are seconds, scores int64. Shapes: `rows` are rows of the table (int64), answers are parallel to them.
+Source: Kubernetes v1.34, kube-scheduler/framework/interface.go. Units: times are seconds, scores int64. Shapes: `rows`
+are rows of the table (int64), results are parallel to them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,24 +42,24 @@ P_co = TypeVar("P_co", bound="Plugin", covariant=True)
 
 
 class Plugin(Protocol):
-    """Anything with a name; its other methods decide at which points it takes part."""
+    """An object with a name; its other methods decide at which points it takes part."""
 
     name: ClassVar[str]
 
 
 class MadeFromArgs(Plugin, Protocol):
-    """Constructor of in-tree plugins. An out-of-tree one without `from_args` is constructed without arguments."""
+    """The constructor of in-tree plugins. An out-of-tree one without `from_args` is constructed without arguments."""
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle, /) -> Self: ...
 
 
-# -- answers -------------------------------------------------------------------------------------------------------
+# -- results -------------------------------------------------------------------------------------------------------
 
 
 @attrs.frozen
 class PreFilterResult:
-    """Restricts the search to these nodes; they need not exist.
+    """A restriction of the search to these nodes; they need not exist.
 
     `already_filtered`: the plugin's own filter passes on each of them and can be skipped.
     """
@@ -74,31 +74,31 @@ class PostFilterResult:
 
     status: Status
     nominated_node: str | None = None
-    victims: tuple[Any, ...] = ()  # most important first; includes pods already terminating
-    writes: tuple[Any, ...] = ()  # writes it requires, in order
-    rejected: tuple[Any, ...] = ()  # victims waiting at Permit: rejected ("preempted"), not deleted
-    cancelled: tuple[Any, ...] = ()  # victims in PreBind: their binding is cancelled, they are not deleted
+    victims: tuple[Any, ...] = ()  # most important first, including pods already terminating
+    writes: tuple[Any, ...] = ()  # required writes, in order
+    rejected: tuple[Any, ...] = ()  # victims waiting at Permit, which are rejected ("preempted"), not deleted
+    cancelled: tuple[Any, ...] = ()  # victims in PreBind, whose binding is cancelled; they are not deleted
     details: Any = None  # for `explain` and `verify`
 
 
 Verdict = Status | None
-"""None, or a Status of Success: nothing to object. Every other code is a rejection or an error."""
+"""None, or a Status of Success: no objection. Every other code is a rejection or an error."""
 
 VerdictOrSkip = Annotated[Status | None, Code.SKIP]
-"""Skip besides: the plugin has nothing to say to this pod, and is not asked at the point this one prepares for."""
+"""A verdict or Skip: the plugin ignores this pod, and is not called at the point that this one prepares."""
 
 
 # -- the queue -----------------------------------------------------------------------------------------------------
 
 
 class QueuedEntry(Protocol):
-    """A queued pod as QueueSort plugins see it."""
+    """A queued pod as passed to QueueSort plugins."""
 
     @property
     def pod(self) -> Pod: ...
     @property
     def timestamp(self) -> int:
-        """Nanoseconds: when it was added, or when its last failed attempt ended."""
+        """The time it was added, or its last failed attempt ended, in nanoseconds."""
 
     @property
     def attempts(self) -> int: ...
@@ -106,17 +106,20 @@ class QueuedEntry(Protocol):
 
 class PreEnqueuePlugin(Plugin, Protocol):
     def pre_enqueue(self, pod: Pod, /) -> Verdict:
-        """A rejection keeps the pod out of the active queue."""
+        """Return a verdict; a rejection keeps the pod out of the active queue."""
 
 
 class QueueSortPlugin(Plugin, Protocol):
     def sort_key(self, entry: QueuedEntry, /) -> Any:
-        """The lowest key is popped first. A profile has one such plugin, and all profiles the same."""
+        """Return the sort key; the lowest is popped first. A profile has one such plugin, the same in all profiles."""
 
 
 class EnqueueExtensions(Plugin, Protocol):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Events that may make a pod schedulable that this plugin rejected. Without this method: every event."""
+        """Return the events that may make a pod schedulable that this plugin rejected.
+
+        Without this method: every event.
+        """
 
 
 # -- finding nodes -------------------------------------------------------------------------------------------------
@@ -126,11 +129,11 @@ class PreFilterPlugin(Plugin, Protocol):
     def pre_filter(
         self, state: CycleState, pod: Pod, cluster: SchedulerCache, /
     ) -> Annotated[Status | PreFilterResult | None, Code.SKIP]:
-        """Called once per attempt, before any filter. Skip: the plugin's filter is not run."""
+        """Prepare an attempt; called once, before any filter. Skip: the plugin's filter is not run."""
 
 
 class PreFilterExtensions(Plugin, Protocol):
-    """Update the state of `pre_filter` for pods that a what-if adds to or removes from a node."""
+    """Updates of `pre_filter`'s state for pods that a what-if adds to or removes from a node."""
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, /) -> None: ...
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, /) -> None: ...
@@ -138,22 +141,22 @@ class PreFilterExtensions(Plugin, Protocol):
 
 class FilterPlugin(Plugin, Protocol):
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo, /) -> Verdict:
-        """Whether the pod may run on this node; `node` is a view of one row."""
+        """Return whether the pod may run on this node; `node` is a view of one row."""
 
 
 class VectorFilterPlugin(Plugin, Protocol):
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, /) -> Ints | None:
-        """A code for each row: 0 passes, any other number (positive) is the plugin's own. None: all pass."""
+        """Return a code for each row: 0 passes, any other number (positive) is the plugin's own. None: all pass."""
 
     def code_status(self, state: CycleState, pod: Pod, code: int, /) -> Status:
-        """The status of a code; called only when the status is read."""
+        """Return the status of a code; called only when the status is read."""
 
 
 class PostFilterPlugin(Plugin, Protocol):
     def post_filter(
         self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: PostFilterView, /
     ) -> PostFilterResult:
-        """Called when no node is feasible: make the pod schedulable, or explain why that is impossible."""
+        """Make the pod schedulable, or explain why that is impossible; called if no node is feasible."""
 
 
 # -- choosing one --------------------------------------------------------------------------------------------------
@@ -161,22 +164,22 @@ class PostFilterPlugin(Plugin, Protocol):
 
 class PreScorePlugin(Plugin, Protocol):
     def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Rows, /) -> VerdictOrSkip:
-        """Called once per attempt, with the feasible rows. Skip: the plugin's score is not run."""
+        """Prepare scoring; called once per attempt, with the feasible rows. Skip: the plugin's score is not run."""
 
 
 class ScorePlugin(Plugin, Protocol):
     def score(self, state: CycleState, pod: Pod, node: NodeInfo, /) -> int | Status:
-        """From 0 to 100; any int64 if the plugin normalizes. A Status is an error."""
+        """Return a score from 0 to 100; any int64 if the plugin normalizes. A Status is an error."""
 
 
 class VectorScorePlugin(Plugin, Protocol):
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, /) -> Ints:
-        """As `score`, one for each row."""
+        """Return a score for each row; see `ScorePlugin.score`."""
 
 
 class ScoreExtensions(Plugin, Protocol):
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, /) -> Ints:
-        """The scores of all feasible nodes, from 0 to 100 each."""
+        """Return the scores of all feasible nodes, from 0 to 100 each."""
 
 
 # -- reserving and binding -----------------------------------------------------------------------------------------
@@ -188,24 +191,27 @@ class ReservePlugin(Plugin, Protocol):
 
 class UnreservePlugin(Plugin, Protocol):
     def unreserve(self, state: CycleState, pod: Pod, node_name: str, /) -> Plan | None:
-        """The pod lost its node, for any reason. Must not fail; called even if this plugin's `reserve` was not."""
+        """Undo `reserve`, because the pod lost its node.
+
+        Must not fail; called even if this plugin's `reserve` was not.
+        """
 
 
 class PermitPlugin(Plugin, Protocol):
     def permit(
         self, state: CycleState, pod: Pod, node_name: str, /
     ) -> Annotated[tuple[Status | None, float] | Status | None, Code.WAIT]:
-        """With Wait, the second value is the timeout in seconds; the pod waits for `handle.allow` until then."""
+        """Return a verdict or Wait, with a timeout in seconds; until then the pod waits for `handle.allow`."""
 
 
 class PreBindPreFlight(Plugin, Protocol):
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str, /) -> VerdictOrSkip:
-        """Skip: its `pre_bind` has nothing to do for this pod."""
+        """Return Skip if `pre_bind` has no work for this pod."""
 
 
 class PreBindPlugin(Plugin, Protocol):
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str, /) -> Annotated[Plan | Status | None, Code.SKIP]:
-        """The writes to do, and the condition to wait for, before the pod is bound."""
+        """Return the writes to execute, and the condition to wait for, before the pod is bound."""
 
 
 class BindPlugin(Plugin, Protocol):
@@ -215,7 +221,7 @@ class BindPlugin(Plugin, Protocol):
 
 class PostBindPlugin(Plugin, Protocol):
     def post_bind(self, state: CycleState, pod: Pod, node_name: str, /) -> None:
-        """Called after the pod is bound."""
+        """Run work after the pod is bound."""
 
 
 # -- the points ----------------------------------------------------------------------------------------------------
@@ -230,13 +236,13 @@ class ExtensionPoint(Generic[P_co]):
     extensions: tuple[type[Plugin], ...] = ()  # optional methods of plugins that take part
 
     def has(self, plugin: object) -> bool:
-        """Whether the plugin (or plugin class) takes part."""
+        """Return whether the plugin (or plugin class) takes part."""
         return any(all(callable(getattr(plugin, m, None)) for m in methods_of(one)) for one in self.any_of)
 
 
 @cache
 def methods_of(protocol: type[Plugin]) -> tuple[str, ...]:
-    """The methods that a Protocol of this module requires, besides those of `Plugin`."""
+    """Return the methods that a Protocol of this module requires, besides those of `Plugin`."""
     return tuple(name for name, member in vars(protocol).items() if callable(member) and not name.startswith("_"))
 
 
@@ -265,7 +271,7 @@ POINTS: Final[Mapping[str, ExtensionPoint[Plugin]]] = {
 
 
 def missing_methods(plugin: object) -> str:
-    """The first incompletely implemented Protocol, as "filter_rows without code_status"; "" if none."""
+    """Return the first incompletely implemented Protocol, as "filter_rows without code_status"; "" if none."""
     for point in POINTS.values():
         for protocol in (*point.any_of, *point.extensions):
             methods = methods_of(protocol)
@@ -276,12 +282,12 @@ def missing_methods(plugin: object) -> str:
 
 
 def extension_points(plugin: object) -> frozenset[str]:
-    """Every extension point the plugin (or plugin class) takes part in."""
+    """Return every extension point that the plugin (or plugin class) takes part in."""
     return frozenset(name for name, point in POINTS.items() if point.has(plugin))
 
 
 def plugin_info(cls: type[Any]) -> PluginInfo:
-    """What configuration has to know of a plugin class."""
+    """Return the information about a plugin class that the configuration needs."""
     args_type = getattr(cls, "args_type", None)
     typed = isinstance(args_type, type) and attrs.has(args_type)
     return PluginInfo(extension_points(cls), args_type if typed else None)

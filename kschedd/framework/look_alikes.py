@@ -1,6 +1,6 @@
-"""Methods of a plugin class that nobody calls, and that are named much like one that the scheduler would call.
+"""Methods of a plugin class that are never called and have nearly the name of one that the scheduler calls.
 
-For words to the plugin's author only: having such a method is no fault.
+They only cause a hint for the plugin's author: such a method is no error.
 """
 
 from difflib import get_close_matches
@@ -9,7 +9,7 @@ from typing import Any, Final
 from kschedd.framework import fast_path
 from kschedd.framework.interface import POINTS, EnqueueExtensions, methods_of
 
-_ALIKE: Final = 0.8  # of difflib's ratio
+_ALIKE: Final = 0.8  # threshold for difflib's ratio
 _PROTOCOLS: Final = (
     *(protocol for point in POINTS.values() for protocol in (*point.any_of, *point.extensions)),
     *(EnqueueExtensions, *fast_path.METHODS),
@@ -21,7 +21,7 @@ _KNOWN: Final = {
 
 
 def look_alikes(cls: type[Any]) -> list[str]:
-    """Such as "fliter (filter?)", for each public method of the class or its bases that is meant for no call."""
+    """Return entries like "fliter (filter?)" for public methods of the class or its bases that are never called."""
     found = []
     for name in dir(cls):
         bare = name.replace("_", "").lower()

@@ -15,7 +15,7 @@ from kschedd.cache.table import NodeTable
 
 @attrs.frozen
 class NodeInfo:
-    """A view: cheap to create, always shows the row's current state."""
+    """A view of one row: cheap to create, always shows the row's current state."""
 
     table: NodeTable
     row: int
@@ -45,10 +45,10 @@ class NodeInfo:
 
     @property
     def requested(self) -> dict[str, int]:
-        """The sum of the requests of the node's pods, assumed ones included."""
+        """The sum of the requests of the node's pods, including assumed ones."""
         return {name: int(self.table.requested[number, self.row]) for name, number in self.table.resources.items()}
 
     @property
     def used_ports(self) -> frozenset[tuple[str, str, int]]:
-        """(host IP, protocol, port)."""
+        """The used ports as (host IP, protocol, port)."""
         return frozenset(self.table.ports.get(self.row, ()))

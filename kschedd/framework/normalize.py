@@ -12,18 +12,21 @@ from kschedd.framework.interface import MAX_NODE_SCORE
 
 
 def lowest(values: npt.NDArray[Any]) -> int:
-    """The least of whole numbers, in a third of the time that `min` takes. There must be some."""
+    """Return the minimum of a non-empty integer array, three times faster than `min`."""
     least: int = values.item(values.argmin())
     return least
 
 
 def highest(values: npt.NDArray[np.int64]) -> int:
-    """The greatest, likewise."""
+    """Return the maximum of a non-empty integer array, as `lowest` does."""
     return values.item(values.argmax())
 
 
 def default_normalize(scores: npt.NDArray[np.int64], reverse: bool) -> npt.NDArray[np.int64]:
-    """Scores from 0 to 100, truncated; with `reverse` the highest raw score becomes 0. Raw scores are not negative."""
+    """Return scores from 0 to 100, truncated; with `reverse` the highest raw score becomes 0.
+
+    Raw scores are not negative.
+    """
     most = highest(scores) if len(scores) else 0
     if most == 0:
         return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64) if reverse else scores

@@ -1,6 +1,6 @@
-"""PluginFile: a plugin's Python file as it was when it was read; PluginRecipe: what makes a plugin in a worker process.
+"""PluginFile: a plugin's Python file as it was read; PluginRecipe: the data to create a plugin in a worker process.
 
-The file's text is kept, so that the same code runs everywhere, even if the file has been changed since.
+The file's text is stored, so that the same code runs everywhere, even if the file has changed since.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class PluginFile:
         return f"kschedd_plugin_{Path(self.path).stem}"
 
     def module(self) -> ModuleType:
-        """Run the file. Raises what it raises."""
+        """Run the file and return its module. Raises the file's exceptions."""
         module = ModuleType(self.module_name)
         module.__file__ = self.path
         exec(compile(self.text, self.path, "exec"), module.__dict__)
@@ -30,17 +30,17 @@ class PluginFile:
 
 
 file_of: WeakKeyDictionary[type, PluginFile] = WeakKeyDictionary()
-"""The files of plugin classes that come from one."""
+"""The files of plugin classes that come from a file."""
 
 
 @attrs.frozen
 class PluginRecipe:
-    """What a worker process needs to make a plugin: its class, by a file or by a module, and its arguments."""
+    """The data from which a worker process creates a plugin: its class, by file or module, and its arguments."""
 
     name: str
     module: str
     qualname: str
     file: PluginFile | None  # None: the module can be imported
-    args: Any  # as in a profile
+    args: Any  # in the form of a profile
     feature_gates: Mapping[str, bool]
     seed: int

@@ -1,4 +1,4 @@
-"""What PostFilter plugins receive: the failed attempt, dry runs of preemption, and their results.
+"""Arguments of PostFilter plugins: the failed attempt, dry runs of preemption, and their results.
 
 The scheduler implements `FailedAttemptView`; plugins only call it. Values otherwise.
 
@@ -18,7 +18,7 @@ from kschedd.framework.status import Code
 
 @attrs.frozen(eq=False)
 class Candidate:
-    """A node where the pod would fit if these pods were evicted; most important first."""
+    """A node where the pod would fit if these victims were evicted; most important first."""
 
     node_name: str
     victims: tuple[Pod, ...]
@@ -27,40 +27,40 @@ class Candidate:
 
 @attrs.frozen(eq=False)
 class DryRun:
-    """Result of a dry run on some nodes. Without a candidate, `message` gives the reasons as a fit error does."""
+    """The result of a dry run on some nodes. Without a candidate, `message` has the reasons in a fit error's form."""
 
     candidates: tuple[Candidate, ...]
     best: Candidate | None
     ties: tuple[str, ...]  # names of all candidates as good as the best by every criterion, sorted
     message: str = ""
-    fault: str = ""  # a filter or an extender failed, and there is no candidate
-    nominated_node: str | None = ""  # without a candidate: None leaves the pod's nomination, "" clears it
+    fault: str = ""  # set if a filter or an extender failed and there is no candidate
+    nominated_node: str | None = ""  # without a candidate: None keeps the pod's nomination, "" clears it
 
 
 @attrs.frozen(eq=False)
 class Preemption:
-    """Details of a successful preemption, for `explain`."""
+    """The details of a successful preemption, for `explain`."""
 
     candidates: tuple[Candidate, ...]
     ties: tuple[str, ...]
     cleared: tuple[Pod, ...]  # pods that lose their nomination to the node
-    deleted: tuple[Pod, ...]  # the victims that a delete call is made for, or that leave their binding cycle
+    deleted: tuple[Pod, ...]  # victims for which a delete call is made, or that leave their binding cycle
 
 
 class PostFilterView(Protocol):
     """One failed attempt: the filters' verdicts, the nominated pods, and dry runs of preemption."""
 
     def code_on(self, node_name: str) -> Code:
-        """The filters' status code for this node; a node that was not checked has a code, too."""
+        """Return the filters' status code for this node; unvisited nodes have one, too."""
 
     def rows_with(self, code: Code) -> Rows:
-        """The rows of the nodes rejected with this code, in visiting order."""
+        """Return the rows of the nodes rejected with this code, in visiting order."""
 
     def nominated_on(self, node_name: str) -> Sequence[Pod]:
-        """The pods nominated to the node, in the order of their nomination."""
+        """Return the pods nominated to the node, in the order of nomination."""
 
     def dry_run(self, state: CycleState, pod: Pod, rows: Rows, offset: int, wanted: int) -> DryRun:
-        """Find which pods of lower priority would have to be evicted, row by row from `rows[offset]`, wrapping around.
+        """Find the pods of lower priority to evict, row by row from `rows[offset]`, wrapping around.
 
         It ends with `wanted` candidates, of which at least one violates no PodDisruptionBudget.
         """

@@ -1,10 +1,10 @@
 """The plugin registry: in-tree plugins by name, and out-of-tree ones from entry points or a file.
 
-An out-of-tree plugin is any class with a `name`;
-without a `from_args` it is constructed without arguments. Its module is imported within a time limit.
+An out-of-tree plugin is any class with a `name`. Without a `from_args` it is constructed without arguments. Its module
+is imported within a time limit.
 
-Entry points: group `kschedd.plugins`, each naming such a class.
-Errors: PluginLoadError says which file or entry point, what is wrong with it, and in which line.
+Entry points: group `kschedd.plugins`, each naming such a class. Errors: PluginLoadError, with the file or entry point,
+the fault and its line.
 """
 
 import inspect
@@ -49,21 +49,21 @@ def name_taken(name: str, source: str, owner: str) -> PluginLoadError:
 
 
 RunAsync = Callable[[Callable[..., Any], Sequence[Any], float], Any]
-"""Runs a coroutine function with these arguments to its end, within so many seconds. Raises TimeoutError."""
+"""Runs a coroutine function with these arguments to its end, within a number of seconds. Raises TimeoutError."""
 
 
 def no_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
-    """For registries whose plugins bind no pods."""
-    raise BadAnswer(f"{method.__name__} is async: there is nothing here that runs it")
+    """Reject an async method, for registries whose plugins bind no pods."""
+    raise BadAnswer(f"{method.__name__} is async, which is not supported here")
 
 
 @attrs.define(eq=False)
 class Registry:
-    """In-tree plugins and the added out-of-tree classes."""
+    """The registry of in-tree plugins and the added out-of-tree classes."""
 
     added: dict[str, type[Any]] = attrs.field(factory=dict)
     sources: dict[str, str] = attrs.field(factory=dict)  # of added plugins: name -> file or entry point
-    start_limit_s: float = START_LIMIT_S  # limit on importing a module, or constructing a plugin
+    start_limit_s: float = START_LIMIT_S  # time limit for importing a module, or constructing a plugin
     run_async: RunAsync = no_async  # for methods that are `async def`
     validating: dict[str, type[Any]] = attrs.field(factory=dict, kw_only=True)  # admission plugins, by name
     validating_sources: dict[str, str] = attrs.field(factory=dict, kw_only=True)
@@ -72,7 +72,7 @@ class Registry:
         return frozenset(IN_TREE) | frozenset(self.added)
 
     def source_of(self, name: str) -> str | None:
-        """Where the added plugin of this name, at extension points or at admission, is from; None: there is none."""
+        """Return the source of the added plugin or admission plugin of this name; None if there is none."""
         return self.sources.get(name) or self.validating_sources.get(name)
 
     def plugin_class(self, name: str) -> type[Any]:
@@ -81,14 +81,14 @@ class Registry:
         return in_tree_class(name)
 
     def catalogue(self) -> Mapping[str, PluginInfo]:
-        """Every added plugin, by name."""
+        """Return every added plugin, by name."""
         return {
             name: attrs.evolve(plugin_info(cls), guard=partial(PluginGuard(name, self.start_limit_s).call, "args_type"))
             for name, cls in self.added.items()
         }
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
-        """An in-tree plugin ready for use; a `GuardedRegistry` also constructs out-of-tree ones."""
+        """Return an in-tree plugin ready for use; a `GuardedRegistry` also constructs out-of-tree ones."""
         return self.plugin_class(name).from_args(args, handle)
 
     def construct(self, name: str, args: Any, handle: Any) -> Any:
@@ -134,7 +134,7 @@ class Registry:
         self.validating_sources[name] = source
 
     def validating_plugins(self) -> dict[str, ValidatingPlugin]:
-        """The admission plugins: on, but for those of installed packages. Raises PluginLoadError."""
+        """Return the admission plugins; those of installed packages are off by default. Raises PluginLoadError."""
         found = {}
         for name, cls in self.validating.items():
             source = self.validating_sources[name]
@@ -146,10 +146,10 @@ class Registry:
         return found
 
     def add_file(self, path: Path) -> list[str]:
-        """Add every plugin class that a Python file defines. Returns their names."""
+        """Add every plugin class that a Python file defines; return their names."""
         try:
             is_there = path.is_file()
-        except OSError as fault:  # such as a folder that may not be read, or a name that is too long
+        except OSError as fault:  # for example an unreadable folder, or a name that is too long
             raise PluginLoadError(str(path), f"cannot be read: {fault.strerror}") from fault
         if not is_there:
             raise PluginLoadError(str(path), "no such file")

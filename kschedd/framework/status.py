@@ -25,7 +25,7 @@ class Code(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name as Kubernetes writes it: `UnschedulableAndUnresolvable`."""
+        """The name in Kubernetes: `UnschedulableAndUnresolvable`."""
         return _LABELS[self]
 
 
@@ -50,7 +50,7 @@ class Status:
 
     @property
     def rejected(self) -> bool:
-        """Whether the status is a rejection: the pod may be retried when the cluster changes."""
+        """True if the status is a rejection: the pod may be retried when the cluster changes."""
         return self.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
     @property
@@ -58,7 +58,7 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> "Status":
-        """The same status with `plugin` as its plugin, unless it already names one."""
+        """Return the same status with `plugin` as its plugin, unless it already has one."""
         return self if self.plugin else Status(self.code, self.reasons, plugin)
 
 
@@ -82,7 +82,7 @@ _LIBRARY: Final = str(PurePath(threading.__file__).parent)
 
 
 def fault_text(fault: BaseException) -> str:
-    """An exception in one line, with the line of the plugin that it came from: `ValueError: boom (my_plugin.py:12)`."""
+    """Return an exception in one line, with the plugin's line that raised it: `ValueError: boom (my_plugin.py:12)`."""
     if isinstance(fault, PluginError):
         return fault.why
     try:

@@ -19,10 +19,10 @@ __all__ = ["Bind", "Create", "Delete", "MergePatch", "Plan", "Update", "Write"]
 
 @fast_frozen
 class Plan:
-    """First the writes are done in order, then the plan waits for `ready`.
+    """Writes executed in order, and then a wait for `ready`.
 
     `ready(cluster)` is called again whenever the cluster changed: None means not yet, a Status (code SUCCESS or not)
-    ends the wait. After `timeout_s` the wait ends with `timed_out`; where the binding is cancelled meanwhile, with
+    ends the wait. After `timeout_s` the wait ends with `timed_out`; if the binding is cancelled meanwhile, with
     `cancelled`.
     """
 

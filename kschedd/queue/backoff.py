@@ -36,7 +36,7 @@ class BackoffQueue:
         return len(self.rejected) + len(self.failed)
 
     def expiration(self, entry: QueuedPod) -> int:
-        """When the pod's backoff expires; 0 if it has no failed attempt."""
+        """Return the time at which the pod's backoff expires; 0 if it has no failed attempt."""
         if entry.backoff_expiration:
             return entry.backoff_expiration
         failures = entry.consecutive_errors or entry.unschedulable_count
@@ -74,11 +74,11 @@ class BackoffQueue:
             self.failed.remove(key)
 
     def expires_later(self, expiration: int, now: int) -> bool:
-        """Whether a pod with this expiration is still backing off."""
+        """Return whether a pod with this expiration is still backing off."""
         return expiration >= self._align(now)
 
     def first_early(self) -> tuple[Any, QueuedPod] | None:
-        """What `pop_early` would return, with its order: by expiration first."""
+        """Return the pod that `pop_early` would return, with its sort order: expiration first."""
         return self.rejected.peek() if self.aligned else None
 
     def pop_early(self) -> QueuedPod | None:
@@ -95,12 +95,12 @@ class BackoffQueue:
         return done
 
     def any_completed(self, now: int) -> bool:
-        """Whether `take_completed` would return a pod."""
+        """Return whether `take_completed` would return a pod."""
         heads = (heap.peek() for heap in (self.rejected, self.failed))
         return any(head is not None and not self.backing_off(head[1], now) for head in heads)
 
     def next_flush(self) -> int | None:
-        """The first whole second at which `take_completed` returns a pod; None if no pod is backing off."""
+        """Return the first whole second at which `take_completed` returns a pod; None if no pod is backing off."""
         heads = [head[1] for heap in (self.rejected, self.failed) if (head := heap.peek()) is not None]
         if not heads:
             return None

@@ -1,9 +1,9 @@
 """The queue's entry for a pod (upstream's QueuedPodInfo), and the record of one move between sub-queues.
 
-An entry is created when the pod is first added and stays the same object in every sub-queue and during attempts,
-until the pod is bound or deleted. Only the queue writes to it, with one exception: after a failed attempt the caller
-sets `unschedulable_plugins`, `pending_plugins` (and a newer `pod`) before requeueing the entry. Where the rule
-`groups_queued` holds, the pods of a PodGroup are members of one entry, which moves and backs off as a whole.
+An entry is created when the pod is first added and stays the same object in every sub-queue and during attempts, until
+the pod is bound or deleted. Only the queue writes to it, with one exception: after a failed attempt the caller sets
+`unschedulable_plugins`, `pending_plugins` (and a newer `pod`) before requeueing the entry. With the rule
+`groups_queued`, the pods of a PodGroup are members of one entry, which moves and backs off as a whole.
 
 Units: all times are integer nanoseconds of the caller's clock; 0 means never.
 """
@@ -21,7 +21,7 @@ SECOND = 1_000_000_000
 
 
 class SubQueue(StrEnum):
-    """The sub-queue a pod is in, exactly one; `unschedulable` and `gated` together are upstream's unschedulablePods."""
+    """The one sub-queue a pod is in; `unschedulable` and `gated` together are upstream's unschedulablePods."""
 
     OUTSIDE = "outside"
     ACTIVE = "active"
@@ -33,7 +33,7 @@ class SubQueue(StrEnum):
     PENDING_GROUP = "pending_group"  # waits for the end of its PodGroup's cycle
     INCOMPLETE_GROUP = "incomplete_group"  # waits for its PodGroup to be created
 
-    __hash__ = str.__hash__  # an enum's own is plain Python, and every move looks something up by its places
+    __hash__ = str.__hash__  # an enum's own hash is slow plain Python, and every move looks up places
 
 
 @attrs.define(eq=False)
@@ -43,16 +43,17 @@ class QueuedPod:
     timestamp: int  # when it was added, or when its last failed attempt ended
     place: SubQueue = SubQueue.OUTSIDE
     attempts: int = 0  # pops, the running one included
-    unschedulable_count: int = 0  # attempts that plugins rejected
-    consecutive_errors: int = 0  # attempts that ended in an error, since the last that did not
+    unschedulable_count: int = 0  # attempts rejected by plugins
+    consecutive_errors: int = 0  # consecutive attempts that ended in an error
     backoff_expiration: int = 0  # computed on first use after an attempt
     initial_attempt: int | None = None  # when it first entered the active queue
     unschedulable_plugins: frozenset[str] = NO_PLUGINS  # plugins that rejected it, gating plugins included
     pending_plugins: frozenset[str] = NO_PLUGINS  # plugins that rejected it as Pending: their Queue hint skips backoff
-    gating_plugin: str = ""  # the PreEnqueue plugin that rejected it
+    gating_plugin: str = ""  # the PreEnqueue plugin that gates it
     gating_status: Status | None = None  # the status that plugin returned
-    since: int = 0  # when it got to its place
-    popped_early: int = 0  # when its backoff would have expired, if it was popped from the backoff queue; else 0
+    since: int = 0  # the time of its move to `place`
+    # the time at which its backoff would have expired, if it was popped from the backoff queue; else 0
+    popped_early: int = 0
 
     @property
     def uid(self) -> str:
@@ -69,10 +70,10 @@ class QueuedPod:
 
 @attrs.define(eq=False)
 class QueuedGroup(QueuedPod):
-    """A PodGroup and its pods that wait for a node, as one entry (upstream's QueuedPodGroupInfo).
+    """A PodGroup and its waiting pods as one entry (upstream's QueuedPodGroupInfo).
 
-    `pod` is one of its pods; `attempts`, counts and times are the group's. No plugin rejects a group, so a group that
-    failed backs off as after an error.
+    `pod` is one of its pods; `attempts`, counts and times are the group's. Plugins do not reject groups, so a failed
+    group backs off as after an error.
     """
 
     group: str = ""  # namespace/name
@@ -101,4 +102,4 @@ class Move:
     event: str
     plugin: str = ""
     seen: str = ""
-    stayed: int = attrs.field(default=0, eq=False)  # how long it was at `source`, nanoseconds
+    stayed: int = attrs.field(default=0, eq=False)  # time spent in `source`, in nanoseconds

@@ -1,13 +1,13 @@
 """Event handlers: translate object changes into cluster events and queue operations.
 
 They cover assigned pods, pending pods this scheduler is responsible for, nodes, and every other kind a plugin may have
-registered for. The caller updates the caches first and then calls `changed`, once per change, in watch order. Two
-facts that only the owner of the caches knows are passed in as pod uids: which changed pods are assumed, and which were
-waiting at Permit and got rejected because of the change. Terminated pods are treated as deleted.
-Fails: an exception raised for a change is recorded in `faults` under the changed object.
+registered for. The caller updates the caches first and then calls `changed`, once per change, in watch order. Two facts
+from the owner of the caches are passed in as pod uids: which changed pods are assumed, and which were rejected at
+Permit because of the change. Terminated pods are treated as deleted. Fails: an exception raised for a change is
+recorded in `faults` under the changed object.
 
-Owns nothing but the queue it was given.
-Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer in scheduler/scheduler.go.
+Owns only the queue passed to it. Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer in
+scheduler/scheduler.go.
 """
 
 from collections.abc import Container, Iterable
@@ -40,12 +40,12 @@ class EventHandlers:
     queue: SchedulingQueue
     scheduler_names: Container[str]  # of the profiles: this scheduler is responsible for pods with these
     assumed: Container[str] = frozenset()  # uids of the changed pods that the cache holds as assumed
-    rejected: Container[str] = frozenset()  # uids of changed pods that were waiting at Permit and got rejected for it
+    rejected: Container[str] = frozenset()  # uids of changed pods that were rejected at Permit because of the change
     faults: FaultLedger[None] = attrs.field(factory=lambda: FaultLedger("scheduling queue"))
     times: QueueTimes | None = None
 
     def changed(self, old: Object | None, new: Object | None, now: int) -> None:
-        """An object was added (`old` is None), updated, or deleted (`new` is None)."""
+        """Process an object that was added (`old` is None), updated, or deleted (`new` is None)."""
         now_s = now / SECOND
         if self.faults.by_object:
             self.faults.retry(now_s)
@@ -60,7 +60,7 @@ class EventHandlers:
                 self.faults.strike_off(ObjectRef(subject.kind, subject.namespace, subject.name))
 
     def observed(self, events: Iterable[WatchEvent], now: int) -> None:
-        """As `changed` for each of these."""
+        """Process each of these events as `changed` does."""
         clock = None if self.times is None else self.times.start
         took_s: dict[str, list[float]] = {}  # by label
         began_s = 0.0 if clock is None else clock()
@@ -93,7 +93,7 @@ class EventHandlers:
         self.faults.note(ref, again, fault, now / SECOND)
 
     def _changed(self, old: Object | None, new: Object | None, now: int) -> str:
-        """Handle a change; the label of the event that it comes down to, "" if it is none of the scheduler's."""
+        """Process a change; return the label of its event, "" if it does not concern the scheduler."""
         subject = new or old
         if isinstance(subject, Pod):
             assert old is None or isinstance(old, Pod)
@@ -153,7 +153,7 @@ class EventHandlers:
         return label
 
     def _resize_changed(self, old: Pod | None, new: Pod | None, now: int) -> None:
-        """Queue a running pod as long as its resize is deferred.
+        """Queue a running pod while its resize is deferred.
 
         Source: Kubernetes v1.37, scheduler/eventhandlers.go (addPod, updatePod, deletePod).
         """
@@ -172,7 +172,7 @@ class EventHandlers:
         return pod if pod.resize_deferred else None
 
     def _pending_changed(self, old: Pod | None, new: Pod | None, now: int, bound: bool) -> None:
-        """Tell the queue of a change of a pending pod; `bound`: it is no longer pending because it got a node.
+        """Process a change of a pending pod; `bound`: it is no longer pending because it got a node.
 
         Source: Kubernetes v1.35, scheduler/eventhandlers.go (updatePod, deletePodFromSchedulingQueue).
         """
@@ -200,10 +200,10 @@ class EventHandlers:
 
 
 def same_version(old: Pod, new: Pod) -> bool:
-    """Whether nothing changed: a watch may deliver the same resourceVersion twice."""
+    """Return whether nothing changed: a watch may deliver the same resourceVersion twice."""
     return old.raw is new.raw or bool(old.resource_version and old.resource_version == new.resource_version)
 
 
 def _up_to(priority: int) -> PreCheck:
-    """A pre-check for pods of at most this priority: only for them was the nominated pod counted on its node."""
+    """Return a pre-check for pods of at most this priority: only for them was the nominated pod counted on its node."""
     return lambda pod: pod.priority <= priority

@@ -24,10 +24,10 @@ class Gating:
     on_fault: FaultReport | None = None
 
     def passes(self, entry: QueuedPod) -> bool:
-        """Run the PreEnqueue plugins, the previous gating plugin first; updates the entry's gating fields.
+        """Run the PreEnqueue plugins, the previous gating plugin first, and update the entry's gating fields.
 
-        The caller must put the entry into a sub-queue right afterwards: the index is keyed by the gating plugin.
-        A PodGroup passes if all its pods do; the plugins are called for each of them.
+        The caller must put the entry into a sub-queue right afterwards: the index is keyed by the gating plugin. A
+        PodGroup passes if all its pods do; the plugins are called for each of them.
         """
         if isinstance(entry, QueuedGroup):
             gated = [member for member in entry.members if not self.passes(member)]
@@ -42,7 +42,7 @@ class Gating:
             for name in order:
                 try:
                     status = plugins[name](entry.pod)
-                except Exception as fault:  # a plugin's fault is contained here
+                except Exception as fault:  # a plugin's exception is contained here
                     if self.on_fault is not None:
                         self.on_fault(name, entry.key, fault)
                     status = error(f'running PreEnqueue plugin "{name}": {fault!r}')

@@ -1,11 +1,11 @@
-"""PodGroups in the scheduling queue, where the rule `groups_queued` holds: the pods of a group are one entry.
+"""PodGroups in the scheduling queue with the rule `groups_queued`: the pods of a group are one entry.
 
     PodGroup unknown ──▶ incomplete_group      group in its cycle ──▶ pending_group
     else: a member of the group's entry, which is in one sub-queue as a whole, at its PreEnqueue plugins' mercy as well
 
-The members of a group that is being tried are in flight, one by one. Those that fail, and pods that come meanwhile,
-are pending until `attempted` makes an entry of them again: it backs off after a cycle that placed nobody, and is
-active at once after one that placed somebody.
+The members of a group in its cycle are in flight individually. Those that fail, and pods added meanwhile, are pending
+until `attempted` makes a new entry of them. It backs off after a cycle that placed no pod, and is active at once after
+one that placed a pod.
 
 Owns the entries of groups and the pods that wait for one; calls the queue to move an entry. Called by SchedulingQueue.
 Source: Kubernetes v1.37, scheduler/backend/queue/scheduling_queue.go, pod_group_member_pods.go, workload_forest.go;
@@ -36,12 +36,12 @@ Waiting = dict[str, dict[str, QueuedPod]]
 
 
 def order_in_group(entry: QueuedPod) -> tuple[int, int, int, str]:
-    """Return the order of a PodGroup's pods: by priority, attempts, time and name."""
+    """Return the sort key of a PodGroup's pods: priority, attempts, time and name."""
     return -entry.pod.priority, -entry.attempts, entry.timestamp, entry.pod.name
 
 
 class Entries(Protocol):
-    """The operations of the scheduling queue on entries, of pods and of groups alike."""
+    """The operations of the scheduling queue on entries, both pods and groups."""
 
     @property
     def hints(self) -> HintTable: ...
@@ -64,19 +64,19 @@ class Entries(Protocol):
 
 
 class GroupQueue:
-    """See the module."""
+    """The PodGroups of one queue; see the module."""
 
     def __init__(self, queue: Entries) -> None:
         self._queue = queue
         self.known: dict[str, int] = {}  # PodGroup -> its priority
         self.queued: dict[str, QueuedGroup] = {}
         self.in_cycle: dict[str, QueuedGroup] = {}
-        self.leaving = ""  # the PodGroup that a deleted pod is being taken out of
+        self.leaving = ""  # the PodGroup from which a deleted pod is being removed
         self._pending: Waiting = {}
         self._incomplete: Waiting = {}
 
     def holder(self, entry: QueuedPod) -> QueuedPod:
-        """Return the group's entry that the pod is a member of; the pod's own if there is none."""
+        """Return the group's entry of which the pod is a member; the pod's own if there is none."""
         if not self.queued or entry.place in _WAITING:
             return entry
         return self.queued.get(entry.pod.pod_group, entry)
@@ -84,7 +84,7 @@ class GroupQueue:
     # -- pods -------------------------------------------------------------------------------------------------
 
     def add(self, entry: QueuedPod, label: str, now: int) -> SubQueue:
-        """Put a pod to the others of its group. Returns its sub-queue."""
+        """Add a pod to its group; return its sub-queue."""
         queue, key = self._queue, entry.pod.pod_group
         queue.nominate(entry, label)
         group = self.queued.get(key)
@@ -110,7 +110,7 @@ class GroupQueue:
         self._queue.lodge(entry, place, label, now)
 
     def update(self, entry: QueuedPod, old: Pod, new: Pod, now: int) -> SubQueue:
-        """Take over the pod's new version, which may free its group."""
+        """Replace the pod's version, which may ungate its group; return its sub-queue."""
         queue, group = self._queue, self.holder(entry)
         if not isinstance(group, QueuedGroup) or group.place in _BY_PLACE:
             entry.pod = new
@@ -127,7 +127,7 @@ class GroupQueue:
         return entry.place
 
     def delete(self, entry: QueuedPod, now: int, bound: bool) -> None:
-        """Take a pod out of its group. `bound`: it got a node, and is still one of the group's pods."""
+        """Remove a pod from its group. `bound`: it got a node, and is still one of the group's pods."""
         queue, key, label = self._queue, entry.pod.pod_group, events.UNSCHEDULED_POD_DELETE.label
         group = self.holder(entry)
         if isinstance(group, QueuedGroup):
@@ -149,7 +149,7 @@ class GroupQueue:
     # -- cycles -----------------------------------------------------------------------------------------------
 
     def begin(self, group: QueuedGroup, label: str, now: int) -> QueuedPod | None:
-        """Begin the cycle of a group that has left its sub-queue. Returns the pod that is tried first."""
+        """Begin the cycle of a group that has left its sub-queue; return the pod that is tried first."""
         del self.queued[group.group]
         group.attempts += 1
         early = group.popped_early
@@ -163,7 +163,7 @@ class GroupQueue:
         return group.members[0]
 
     def attempted(self, key: str, outcome: Code, now: int) -> None:
-        """End the cycle of a group: its pending pods are an entry again, if there are any."""
+        """End the cycle of a group: its pending pods, if any, become an entry again."""
         group, waiting = self.in_cycle.pop(key, None), self._pending.pop(key, None)
         if group is None or not waiting:
             return
@@ -189,7 +189,7 @@ class GroupQueue:
     # -- events -----------------------------------------------------------------------------------------------
 
     def changed(self, old: Object | None, new: Object | None, now: int) -> None:
-        """Follow a PodGroup: its pods wait for it to be created, and again when it is deleted."""
+        """Follow a PodGroup: its pods wait until it is created, and again after it is deleted."""
         if new is not None:
             self.known[new.key] = priority_of(new)
             for entry in self._incomplete.pop(new.key, {}).values():
@@ -209,7 +209,7 @@ class GroupQueue:
     def joined(
         self, decided: Iterable[tuple[QueuedPod, RequeueDecision]]
     ) -> Sequence[tuple[QueuedPod, RequeueDecision]]:
-        """Return the decisions on entries: a group is requeued as its most eager member would be."""
+        """Return the decisions by entry: a group gets the strongest decision of its members."""
         found: dict[str, tuple[QueuedPod, RequeueDecision]] = {}
         for entry, decision in decided:
             whole = self.holder(entry)
@@ -226,7 +226,7 @@ class GroupQueue:
         return [entry for of_group in waiting.values() for entry in of_group.values()]
 
     def beside(self) -> dict[SubQueue, int]:
-        """Return how many pods each sub-queue has beside its entries."""
+        """Return the number of pods in each sub-queue that are not counted as entries."""
         counts = {place: len(self.waiting(place)) for place in _WAITING}
         found = {place: count for place, count in counts.items() if count}
         for group in self.queued.values():
@@ -235,7 +235,7 @@ class GroupQueue:
         return found
 
     def snapshot(self) -> GroupsSnapshot:
-        """Return what is known now."""
+        """Return the current state."""
         waiting = [entry for place in _WAITING for entry in self.waiting(place)]
         return GroupsSnapshot(self.known.copy(), list(self.queued.values()), list(self.in_cycle.values()), waiting)
 
@@ -244,7 +244,7 @@ class GroupQueue:
         return [*self.queued.values(), *self.in_cycle.values()]
 
     def restore(self, snapshot: GroupsSnapshot, copies: EntryCopies) -> None:
-        """Hold what another queue held."""
+        """Restore the state of another queue."""
         self.known = dict(snapshot.known)
         self.queued = {group.group: copies.of_group(group) for group in snapshot.queued}
         self.in_cycle = {group.group: copies.of_group(group) for group in snapshot.in_cycle}
@@ -253,7 +253,7 @@ class GroupQueue:
             waiting.setdefault(entry.pod.pod_group, {})[entry.key] = entry
 
     def dissolve(self) -> list[QueuedPod]:
-        """Take all groups apart, since groups are no longer queued. Returns their pods, which are in no sub-queue."""
+        """Dissolve all groups, because groups are no longer queued; return their pods, which are in no sub-queue."""
         pods = [entry for place in _WAITING for entry in self.waiting(place)]
         for group in self.queued.values():
             self._queue.take_out(group)

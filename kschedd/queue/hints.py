@@ -1,9 +1,8 @@
 """Queueing hints: whether an event may make a pod schedulable, by the hints of the plugins that rejected it.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (isEventOfInterest, isPodWorthRequeuing).
-Owns the event registrations of all profiles and lookups cached from them, nothing about pods.
-Called by SchedulingQueue and UnschedulablePods.
-Fails: a hint that raises counts as Queue, so that no pod gets stuck, and is reported to `on_fault`.
+Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (isEventOfInterest, isPodWorthRequeuing). Owns the
+event registrations of all profiles and lookups cached from them, but no state of pods. Called by SchedulingQueue and
+UnschedulablePods. Fails: a hint that raises counts as Queue, so that no pod gets stuck, and is reported to `on_fault`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -30,7 +29,7 @@ Registrations = Mapping[str, Mapping[str, Sequence[ClusterEventWithHint]]]
 """scheduler name -> plugin -> its registered events and hints (see `kschedd.framework.events.hint_map`)."""
 
 FaultReport = Callable[[str, str, Exception], None]
-"""Called with the plugin, the key of the pod it was called for, and the exception it raised."""
+"""Called with the plugin, the pod's key, and the exception that the plugin raised."""
 
 
 class Strategy(IntEnum):
@@ -51,7 +50,7 @@ AFTER_BACKOFF = RequeueDecision(Strategy.AFTER_BACKOFF)
 
 @attrs.frozen(eq=False)
 class MatchedRegistration:
-    """One registration that an event matches."""
+    """A registration that matches an event."""
 
     plugin: str
     hint: Hint | None
@@ -59,7 +58,7 @@ class MatchedRegistration:
     concerns: Concerns | None = None
 
     def concerned(self, signature: PodSignature, old: Any, new: Any) -> Collection[str] | None:
-        """The pods of the signature that the hint may say Queue for; None: any."""
+        """Return the pods of the signature for which the hint may return Queue; None: any."""
         return None if self.hint is None or self.concerns is None else self.concerns(signature, old, new)
 
 
@@ -78,7 +77,7 @@ class HintTable:
     _registered_for: dict[tuple[str, str, int], bool] = attrs.field(factory=dict, init=False)
 
     def of_interest(self, event: ClusterEvent) -> bool:
-        """Whether any plugin of any profile registered for such an event."""
+        """Return whether any plugin of any profile registered for such an event."""
         known = self._of_interest.get(event)
         if known is None:
             known = event.wildcard or any(self.matching(profile, event) for profile in self.registrations)
@@ -86,7 +85,7 @@ class HintTable:
         return known
 
     def is_registered_for(self, plugin: str, event: ClusterEvent) -> bool:
-        """Whether the plugin, in any profile, registered for such an event."""
+        """Return whether the plugin, in any profile, registered for such an event."""
         kind = (plugin, event.resource.value, event.action.value)
         known = self._registered_for.get(kind)
         if known is None:
@@ -99,7 +98,7 @@ class HintTable:
         return known
 
     def matching(self, profile: str, event: ClusterEvent) -> tuple[MatchedRegistration, ...] | None:
-        """The registrations the event matches, in the order of the plugins; None for an unknown profile."""
+        """Return the registrations that match the event, in the order of the plugins; None for an unknown profile."""
         kind = (profile, event.resource.value, event.action.value)
         if kind not in self._matching:
             plugins = self.registrations.get(profile)
@@ -118,7 +117,7 @@ class HintTable:
     def relevant(
         self, profile: str, unschedulable: frozenset[str], pending: frozenset[str], event: ClusterEvent
     ) -> tuple[MatchedRegistration, ...] | None:
-        """The registrations in `matching` whose plugin is in either set; None for an unknown profile."""
+        """Return the registrations in `matching` whose plugin is in either set; None for an unknown profile."""
         kind = (profile, event.resource.value, event.action.value, unschedulable, pending)
         if kind not in self._relevant:
             found = self.matching(profile, event)
@@ -128,11 +127,11 @@ class HintTable:
         return self._relevant[kind]
 
     def decide(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> RequeueDecision:
-        """How the event requeues one pod: the reference rule, without the index of UnschedulablePods."""
+        """Return how the event requeues one pod: the reference rule, without the index of UnschedulablePods."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return AFTER_BACKOFF
         if event.wildcard:
-            # A wildcard event with a pod (ForceActivate) is for that pod only.
+            # A wildcard event with a pod (ForceActivate) applies to that pod only.
             if new is not None and not (isinstance(new, Pod) and new.uid == entry.pod.uid):
                 return SKIP
             return AFTER_BACKOFF
@@ -175,7 +174,7 @@ class HintTable:
         return decision
 
     def answers(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> list[tuple[str, str]]:
-        """Each rejecting plugin's hint result for the event, to explain why the pod was not requeued."""
+        """Return each rejecting plugin's hint result for the event, to explain why the pod was not requeued."""
         said: dict[str, QueueingHint] = {}
         for asked in self.matching(entry.pod.scheduler_name, event) or ():
             hint = QUEUE if asked.hint is None else self._ask(asked, entry, event, old, new)
@@ -193,7 +192,7 @@ class HintTable:
         try:
             hint = asked.hint(entry.pod, old, new)
             label = hint.value
-        except Exception as fault:  # a plugin's fault is contained here
+        except Exception as fault:  # a plugin's exception is contained here
             hint, label = QUEUE, "Error"
             if self.on_fault is not None:
                 self.on_fault(asked.plugin, entry.key, fault)

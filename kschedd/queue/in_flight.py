@@ -1,10 +1,10 @@
 """In-flight pods (popped, being scheduled or bound) and the cluster events observed since their pop.
 
-A pod in flight is in no sub-queue, so an event cannot requeue it directly. Instead an event is kept as long as a pod
-that was in flight when it was observed still is; when an attempt fails, the pod is checked against all events since
-its pop. So no wake-up is lost, whatever the order. (If every hint returns Queue, this is equivalent to upstream's
-older rule, by which any move request since the pop sent the pod to backoffQ.) Where several pods are popped together,
-what the caches had observed before a pod's attempt began is nothing new to it.
+A pod in flight is in no sub-queue, so an event cannot requeue it directly. Instead an event is kept while any pod that
+was in flight when it was observed is still in flight. When an attempt fails, the pod is checked against all events
+since its pop. So no wake-up is lost, whatever the order. (If every hint returns Queue, this is equivalent to upstream's
+older rule, by which any move request since the pop sent the pod to backoffQ.) If several pods are popped together,
+events that the caches had observed before a pod's attempt began are skipped.
 
 Events are numbered in order of arrival. A pod stores the number of the first event after its pop; events older than
 the oldest pod's number are dropped.
@@ -41,7 +41,7 @@ class Happened:
 
 @attrs.define(eq=False)
 class InFlight:
-    # By uid, oldest first, each with the number of the first event after its pop. Nobody else changes it.
+    # By uid, oldest first, each with the number of the first event after its pop; modified only here.
     pods: OrderedDict[str, tuple[int, QueuedPod]] = attrs.field(factory=OrderedDict, init=False)
     _events: list[Happened] = attrs.field(factory=list, init=False)
     _first: int = attrs.field(default=0, init=False)  # the number of _events[0]
@@ -56,13 +56,13 @@ class InFlight:
         return (entry for _, entry in self.pods.values())
 
     def events(self) -> list[Happened]:
-        """The events that are kept, oldest first."""
+        """Return the retained events, oldest first."""
         kept = self.events_kept
         return self._events[len(self._events) - kept :] if kept else []
 
     @property
     def events_kept(self) -> int:
-        """How many events are kept because some in-flight pod was popped before them."""
+        """The number of events retained because some in-flight pod was popped before them."""
         if not self.pods:
             return 0
         return self._first + len(self._events) - next(iter(self.pods.values()))[0]
@@ -81,12 +81,15 @@ class InFlight:
         self.pods[entry.uid] = (self._first + len(self._events), entry)
 
     def happened(self, event: ClusterEvent, old: Any, new: Any, observation: int) -> None:
-        """Keep the event if any pod is in flight."""
+        """Retain the event if any pod is in flight."""
         if self.pods:
             self._events.append(Happened(event, old, new, observation))
 
     def since_pop(self, uid: str, seen: int = 0) -> Iterator[Happened]:
-        """The events since that pod was popped, oldest first, but for those of observations up to number `seen`."""
+        """Return the events since that pod was popped, oldest first.
+
+        Events of observations up to number `seen` are left out.
+        """
         start = self.pods[uid][0] - self._first
         return (happened for happened in self._events[start:] if not 0 < happened.observation <= seen)
 
@@ -95,7 +98,7 @@ class InFlight:
         return None if found is None else found[1]
 
     def done(self, uid: str) -> QueuedPod | None:
-        """Forget the pod, and the events that were kept only for it."""
+        """Remove the pod, and the events retained only for it."""
         found = self.pods.pop(uid, None)
         if found is None:
             return None

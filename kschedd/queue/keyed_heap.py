@@ -16,7 +16,7 @@ _FEW = 64
 
 
 class KeyedHeap(Generic[V]):
-    """`order` is any value comparable with those of the heap's other items; the smallest leaves first."""
+    """A heap with keys. `order` is any value comparable with those of the other items; the smallest leaves first."""
 
     __slots__ = ("_heap", "_items", "_next")
 
@@ -27,7 +27,7 @@ class KeyedHeap(Generic[V]):
 
     @classmethod
     def of(cls, items: Iterable[tuple[Any, int, str, V]]) -> Self:
-        """A heap of these items, as `items` gives them."""
+        """Return a heap of these items, in the form that `items` returns."""
         heap = cls()
         heap._items = {item[2]: item for item in items}
         heap._next = max((item[1] for item in heap._items.values()), default=0)
@@ -35,7 +35,7 @@ class KeyedHeap(Generic[V]):
         return heap
 
     def items(self) -> list[tuple[Any, int, str, V]]:
-        """All items in insertion order: their order, a number that decides between equal ones, key, value."""
+        """Return all items in insertion order: their order, a tie-breaking number, key, value."""
         return list(self._items.values())
 
     def __len__(self) -> int:
@@ -45,11 +45,11 @@ class KeyedHeap(Generic[V]):
         return key in self._items
 
     def __iter__(self) -> Iterator[V]:
-        """All items in insertion order."""
+        """Iterate over all items in insertion order."""
         return (item[3] for item in self._items.values())
 
     def ordered(self) -> list[V]:
-        """All items in the order in which `take` would return them."""
+        """Return all items in the order in which `take` would return them."""
         return [item[3] for item in sorted(self._items.values(), key=lambda item: item[:2])]
 
     def get(self, key: str) -> V | None:
@@ -76,7 +76,7 @@ class KeyedHeap(Generic[V]):
         return item[3]
 
     def peek(self) -> tuple[Any, V] | None:
-        """The next item and its order; None if empty."""
+        """Return the next item and its order; None if empty."""
         heap, items = self._heap, self._items
         while heap:
             item = heap[0]

@@ -1,7 +1,8 @@
-"""Metrics of the scheduling queue: kube-scheduler's, by its names and labels, and some more.
+"""Metrics of the scheduling queue: kube-scheduler's names and labels, and additional ones.
 
-`MoveMetrics` counts moves, many at once; the log owns it. `queue_metrics` is the queue as it is now. Those named
-`kschedd_…` upstream has not.
+`MoveMetrics` counts moves, many at once; the log owns it. `queue_metrics` returns the queue's current state. Metrics
+named `kschedd_…` do not exist upstream.
+
 Source: Kubernetes v1.34 and v1.37, scheduler/metrics/metrics.go.
 """
 
@@ -34,7 +35,7 @@ _kind = attrgetter("source", "target", "event")
 
 
 class MoveMetrics:
-    """Counts of all moves ever made."""
+    """The counts of all moves ever made."""
 
     def __init__(self) -> None:
         self._incoming = Counter(catalogue.INCOMING_PODS)
@@ -49,7 +50,7 @@ class MoveMetrics:
             stayed = [move.stayed / SECOND for move in moves if move.source is place]
             self._waited.series(_QUEUES[place]).observe_all(stayed)
         for (source, target, event), amount in kinds.items():
-            # Upstream has one place for the two that are apart.
+            # Upstream has one place for these two.
             if target not in _NOT_ENTERED and not (source in _APART and target in _APART):
                 self._incoming.add("unschedulable" if target in _APART else _QUEUES[target], event, amount=amount)
 
@@ -62,7 +63,7 @@ class MoveMetrics:
 
 
 def queue_metrics(queue: SchedulingQueue) -> list[MetricFamily]:
-    """The metrics of what is in the queue now."""
+    """Return the metrics of the queue's current content."""
     shown = [place for place in _QUEUES if queue.settings.groups_queued or place not in _OF_GROUPS]
     pending: Tally[tuple[str, ...]] = Tally({(_QUEUES[place],): 0 for place in shown})
     for place, count in queue.counts().items():

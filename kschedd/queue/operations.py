@@ -1,8 +1,8 @@
-"""Inputs of the scheduling queue, as values, and `QueueOperations.step`, the one way in for them.
+"""Inputs of the scheduling queue, as values, and `QueueOperations.step`, their only entry point.
 
 Most of them are operations that the scheduling driver requests: it never touches the queue itself. The owner of the
 queue applies them in order: the queue actor in the daemon, the scheduling loop in a simulation. The others come from
-that owner: pods are popped, time passes, a user moves a pod. Events are passed on only after the caches have applied
+that owner: pods are popped, time passes, a user moves a pod. Events reach the queue only after the caches have applied
 them, so a pod requeued by an event is attempted against a state that includes it.
 
 Owns: the given queue and its event handlers; `nominated`, pods that were added with a nominated node already set,
@@ -30,17 +30,17 @@ T = TypeVar("T")
 
 @fast_frozen(eq=False)
 class EventsObserved:
-    """Events already applied to the caches, and facts about their pods that only the owner of the caches knows."""
+    """Events already applied to the caches, and facts about their pods from the owner of the caches."""
 
     events: Sequence[WatchEvent]
     assumed: frozenset[str]  # uids
-    rejected: frozenset[str]  # uids of pods that were waiting at Permit and got rejected because of the event
+    rejected: frozenset[str]  # uids of pods that were rejected at Permit because of the event
     number: int = 0  # of the observation, counted from 1; 0: attempts may not have seen the events
 
 
 @attrs.frozen(eq=False)
 class AttemptFailed:
-    """A scheduling or binding cycle failed. `pod` is the latest version of the pod."""
+    """A failed scheduling or binding cycle. `pod` is the latest version of the pod."""
 
     entry: QueuedPod
     pod: Pod
@@ -52,7 +52,7 @@ class AttemptFailed:
 
 @attrs.frozen(eq=False)
 class GroupAttempted:
-    """The cycle of a PodGroup has ended; its pods that go back to the queue have come back.
+    """The end of a PodGroup's cycle; its failed pods have returned to the queue.
 
     `evicting`: the uid of the group if its victims are chosen but not yet evicted; else "".
     """
@@ -64,7 +64,7 @@ class GroupAttempted:
 
 @attrs.frozen(eq=False)
 class AssumedPodForgotten:
-    """An assumed pod was forgotten; `for_itself`: the resources it frees may requeue this pod too."""
+    """The removal of an assumed pod; `for_itself`: the resources it frees may requeue this pod too."""
 
     pod: Pod
     for_itself: bool
@@ -72,14 +72,14 @@ class AssumedPodForgotten:
 
 @attrs.frozen(eq=False)
 class Activate:
-    """Move these pods to the active queue (upstream's PodsToActivate)."""
+    """The move of these pods to the active queue (upstream's PodsToActivate)."""
 
     pods: Sequence[Pod]
 
 
 @attrs.frozen(eq=False)
 class Reconfigured:
-    """New configuration of the queue. `out_of_tree`: it has out-of-tree plugins, whose calls may be slow."""
+    """A new configuration of the queue. `out_of_tree`: it has out-of-tree plugins, whose calls may be slow."""
 
     out_of_tree: bool
     scheduler_names: frozenset[str]
@@ -92,13 +92,13 @@ class Reconfigured:
         return SchedulingQueue(self.settings, sort_key=self.sort_key, pre_enqueue=self.pre_enqueue, hints=self.hints)
 
     def new_operations(self, queue: SchedulingQueue) -> "QueueOperations":
-        """What applies operations to a queue of this configuration."""
+        """Return the object that applies operations to a queue of this configuration."""
         return QueueOperations(queue, EventHandlers(queue, self.scheduler_names))
 
 
 @attrs.frozen(eq=False)
 class AtThisPoint:
-    """Do this when all operations before it have been applied, and none after it."""
+    """A function to run when all operations before it have been applied, and none after it."""
 
     work: "Callable[[QueueOperations], None]"
 
@@ -106,50 +106,50 @@ class AtThisPoint:
 QueueOperation = (
     EventsObserved | AttemptFailed | GroupAttempted | AssumedPodForgotten | Activate | Reconfigured | AtThisPoint
 )
-"""What the scheduling driver requests."""
+"""Operations that the scheduling driver requests."""
 
 
 @fast_frozen(eq=False)
 class PodDone:
-    """The pod of this uid is no longer in flight."""
+    """The end of a pod's time in flight."""
 
     uid: str
 
 
 @fast_frozen(eq=False)
 class Pop:
-    """Returns the next pod to schedule; None if there is none."""
+    """The pop of the next pod to schedule. Returns it, or None if there is none."""
 
 
 @fast_frozen(eq=False)
 class PopOthersOfGroup:
-    """Returns the other pods of that pod's PodGroup; see `SchedulingQueue.pop_others_of_group`."""
+    """The pop of the other pods of that pod's PodGroup. Returns them; see `SchedulingQueue.pop_others_of_group`."""
 
     popped: QueuedPod
 
 
 @fast_frozen(eq=False)
 class FlushBackoff:
-    """Move the pods whose backoff has expired, `most` of them at most. Returns those that became active."""
+    """The move of at most `most` pods whose backoff has expired. Returns those that became active."""
 
     most: int | None = None
 
 
 @fast_frozen(eq=False)
 class FlushLeftover:
-    """Move the pods that have been unschedulable for too long. Returns those that became active."""
+    """The move of the pods that have been unschedulable for too long. Returns those that became active."""
 
 
 @fast_frozen(eq=False)
 class MoveToActive:
-    """A user moves these pods to the active queue. Returns those that entered it."""
+    """A user's move of these pods to the active queue. Returns those that entered it."""
 
     pods: Sequence[Pod]
 
 
 @fast_frozen(eq=False)
 class Force:
-    """A user moves a pod to this sub-queue. Returns False if an attempt of it is under way."""
+    """A user's move of a pod to this sub-queue. Returns False if an attempt of it is in progress."""
 
     key: str
     place: SubQueue
@@ -157,7 +157,10 @@ class Force:
 
 @fast_frozen(eq=False)
 class TakeNominated:
-    """Returns the pods that entered the active queue with a nominated node already set, since the last such input."""
+    """The retrieval of pods that entered the active queue with a nominated node since the last retrieval.
+
+    Returns them.
+    """
 
 
 QueueInput = (
@@ -174,21 +177,21 @@ QueueInput = (
 
 
 class QueueListener(Protocol):
-    """Is told of all that a queue is given, such as a recording."""
+    """An observer of all inputs of a queue, such as a recording."""
 
     def given(self, given: QueueInput, now: int, step: Callable[[Any, int], T]) -> T:
-        """Do the step, and return what it returns."""
+        """Run the step, and return its result."""
 
 
 @attrs.define(eq=False)
 class QueueOperations:
-    """See the module. `queue` may be read by code that runs in its owner's task."""
+    """The operations on one queue; see the module. `queue` may be read by code that runs in its owner's task."""
 
     queue: SchedulingQueue
     handlers: EventHandlers
     listener: QueueListener | None = attrs.field(default=None, init=False)
     nominated: list[Pod] = attrs.field(factory=list, init=False)
-    _evicting: str = attrs.field(default="", init=False)  # uid of the preemptor being requeued right now
+    _evicting: str = attrs.field(default="", init=False)  # uid of the preemptor being requeued now
 
     _steps: dict[type[QueueInput], Callable[[Any, int], Any]] = attrs.field(init=False)
 
@@ -214,22 +217,22 @@ class QueueOperations:
         }
 
     def step(self, given: QueueInput, now: int) -> Any:
-        """Take an input; see its class for what this returns. `now`: nanoseconds since the epoch."""
+        """Process an input and return the result described at its class. `now`: nanoseconds since the epoch."""
         step = self._steps[type(given)]
         return step(given, now) if self.listener is None else self.listener.given(given, now, step)
 
     def evicting(self, uid: str) -> bool:
-        """Whether the pod, or PodGroup, is being requeued by the attempt that chose its victims, none of which is
-        evicted yet.
+        """Return whether the pod, or PodGroup, is being requeued by the attempt that chose its victims.
 
-        Events observed during that attempt must not requeue it; the deletion of its victims will.
+        None of the victims is evicted yet. Events observed during that attempt must not requeue it; the deletion of its
+        victims will.
         """
         return uid == self._evicting
 
     def leaving(self, key: str) -> bool:
-        """Return whether a pod of this PodGroup is being taken out, which the group's other pods are not to notice yet.
+        """Return whether a pod of this PodGroup is being removed, which is not yet visible to the group's other pods.
 
-        Upstream's cache of PodGroups learns of a deleted pod after the queue.
+        Upstream's cache of PodGroups processes a deleted pod after the queue.
         """
         return key == self.queue.groups.leaving
 

@@ -1,4 +1,4 @@
-"""Outcomes of requeues: for each plugin and event, how many pods it requeued found a node, and how many did not.
+"""Outcomes of requeues: for each plugin and event, how many requeued pods found a node, and how many did not.
 
 A pod is requeued (woken) when an event moves it out of unschedulablePods, or was observed while the pod was in flight
 and keeps it from entering them. The wake-up helped if the next attempt finds a node, and was in vain if that attempt
@@ -30,7 +30,7 @@ class RequeueStats:
     _woken: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)  # uid -> (plugin, event) that woke it
 
     def observe(self, moves: Sequence[Move], kinds: Collection[tuple[SubQueue, str]]) -> None:
-        """As if told of each of them; `kinds`: the sources and events of these moves."""
+        """Process these moves; `kinds`: their sources and events."""
         if self._woken or any(source in _ASLEEP or event == SCHEDULE_ATTEMPT_FAILURE for source, event in kinds):
             for move in moves:
                 self(move)
@@ -57,11 +57,11 @@ class RequeueStats:
 
     @property
     def late(self) -> int:
-        """Pods that found a node only after the timeout woke them."""
+        """The number of pods that found a node only after the timeout woke them."""
         return sum(worth.helped for (_, event), worth in self.counts.items() if event == _TIMEOUT)
 
     def as_data(self) -> list[dict[str, Any]]:
-        """The counts as plain maps, those with most wake-ups in vain first."""
+        """Return the counts as plain maps, those with most useless wake-ups first."""
         ordered = sorted(self.counts.items(), key=lambda item: (-item[1].in_vain, item[0]))
         return [
             {"plugin": plugin, "event": event, "helped": worth.helped, "in_vain": worth.in_vain}

@@ -6,10 +6,10 @@
                    ▼   │                     │
                in flight ── add_unschedulable_if_not_present ─▶ unschedulable, gated
 
-A state machine without I/O, clock or randomness. `now` is an argument of every operation, in integer nanoseconds of
-the caller's clock; it must not go back. The owner calls `flush_backoff` at every whole second and
-`flush_unschedulable_leftover` every 30 s, or, in virtual time, at the times given by `next_flush` and
-`next_leftover`. `pop` returns None where upstream's would block; `ready` tells beforehand.
+A state machine without I/O, clock or randomness. `now` is an argument of every operation, in integer nanoseconds of the
+caller's clock; it must not go back. The owner calls `flush_backoff` at every whole second and
+`flush_unschedulable_leftover` every 30 s, or, in virtual time, at the times given by `next_flush` and `next_leftover`.
+`pop` returns None where upstream's would block; `ready` predicts that.
 
 Owns: its entries and the events kept for pods in flight. Fails: a PreEnqueue plugin that raises gates its pod with an
 Error status, a hint that raises counts as Queue; both are reported to `on_fault`. `recorder` is called with every
@@ -42,7 +42,8 @@ from kschedd.queue.times import QueueTimes
 from kschedd.queue.unschedulable import PreCheck, UnschedulablePods
 
 Recorder = Callable[[Move], None]
-EventListener = Callable[[ClusterEvent, Any, Any, int], None]  # event, old, new, now: whether or not it moves a pod
+# event, old, new, now; called whether or not the event moves a pod
+EventListener = Callable[[ClusterEvent, Any, Any, int], None]
 
 LEFTOVER_FLUSH = 30 * SECOND
 
@@ -50,12 +51,12 @@ _NOMINATING = (events.UNSCHEDULED_POD_ADD.label, events.UNSCHEDULED_POD_UPDATE.l
 _WAITING = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 _OUT_OF_ACTIVE = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 _NOT_TO_ACTIVATE = (SubQueue.ACTIVE, SubQueue.PENDING_GROUP, SubQueue.INCOMPLETE_GROUP)
-_POD_POPPED = "PodPopped"  # upstream's label of a pod in flight, among the events that are held
+_POD_POPPED = "PodPopped"  # upstream's label of a pod in flight, among the retained events
 _NO_HINT = RequeueDecision(Strategy.AFTER_BACKOFF)
 
 
 def by_priority(entry: QueuedPod) -> tuple[int, int]:
-    """PrioritySort's order: higher priority first, then the earlier timestamp."""
+    """Return PrioritySort's key: higher priority first, then the earlier timestamp."""
     return -entry.priority, entry.timestamp
 
 
@@ -70,7 +71,8 @@ class QueueSettings:
     gated_pods_flushed: bool = False
     gated_nominations_kept: bool = False
     groups_queued: bool = False
-    resizing: ResizeRules | None = None  # how requests count where the rule resizes_preempt holds; None: it does not
+    # rules for counting requests with the rule resizes_preempt; None: the rule is off
+    resizing: ResizeRules | None = None
 
 
 class SchedulingQueue:
@@ -83,7 +85,7 @@ class SchedulingQueue:
         hints: Registrations | None = None,
         recorder: Recorder | None = None,
         on_fault: FaultReport | None = None,
-        one_by_one: bool = False,  # call hints for every pod separately: the reference rule the index must match
+        one_by_one: bool = False,  # call hints for every pod separately: the reference rule that the index must match
     ) -> None:
         self.settings = settings or QueueSettings()
         self.recorder = recorder
@@ -92,12 +94,12 @@ class SchedulingQueue:
         self.on_nominated: Callable[[Pod], None] | None = None
         self.scheduling_cycle = 0  # number of pods popped
         self.closed = False
-        self.observation = 0  # the events that follow are part of the caches' observation of this number; 0: of none
+        self.observation = 0  # number of the caches' observation to which the following events belong; 0: none
         self._sort_key = sort_key
         self._gating = Gating(pre_enqueue or {}, on_fault)
         self._times: QueueTimes | None = None
         self._hints = HintTable(hints or {}, on_fault)
-        self._entries: dict[str, QueuedPod] = {}  # all but those in flight, by key
+        self._entries: dict[str, QueuedPod] = {}  # all entries except those in flight, by key
         self._of_group: dict[str, dict[str, None]] = {}  # PodGroup -> keys of its pods among `_entries`, oldest first
         self._active: KeyedHeap[QueuedPod] = KeyedHeap()
         self._backoff = self._new_backoff()
@@ -109,16 +111,16 @@ class SchedulingQueue:
     # Pending pods are added, updated, deleted, activated.
 
     def add(self, pod: Pod, now: int) -> SubQueue:
-        """A pending pod was added. Returns its sub-queue: active or gated, or one of those that wait for a group."""
+        """Add a pending pod. Returns its sub-queue: active or gated, or one of those that wait for a group."""
         entry = QueuedPod(pod, pod.key, now)
         if self._in_group(pod):
             return self.groups.add(entry, _NOMINATING[0], now)
         return self.to_active(entry, _NOMINATING[0], now, _NO_HINT)
 
     def update(self, old: Pod, new: Pod, now: int) -> SubQueue:
-        """A pending pod was updated. Returns its sub-queue afterwards."""
+        """Update a pending pod; return its sub-queue afterwards."""
         if new.uid in self._in_flight:
-            # The attempt continues with the pod as popped; the update is evaluated if the attempt fails.
+            # The attempt continues with the popped version; the update is evaluated if the attempt fails.
             for event in events.pod_events(old, new, self.settings.resizing):
                 self.saw(event, old, new, now)
                 self._in_flight.happened(event, old, new, self.observation)
@@ -150,7 +152,10 @@ class SchedulingQueue:
         return entry.place
 
     def delete(self, pod: Pod, now: int, *, bound: bool = False) -> None:
-        """The pod was deleted, or assigned (`bound`). A pod in flight is not affected: its attempt ends with `done`."""
+        """Remove a pod that was deleted or assigned (`bound`).
+
+        A pod in flight is not affected: its attempt ends with `done`.
+        """
         entry = self._entries.get(pod.key)
         if entry is not None:
             self._forget(entry)
@@ -162,7 +167,7 @@ class SchedulingQueue:
             self._record(now, entry, source, SubQueue.OUTSIDE, events.UNSCHEDULED_POD_DELETE.label)
 
     def activate(self, pods: Iterable[Pod], now: int) -> list[QueuedPod]:
-        """Move these pods to the active queue regardless of backoff and hints; returns those that entered it.
+        """Move these pods to the active queue regardless of backoff and hints; return those that entered it.
 
         A pod in flight is requeued if its attempt fails; pods unknown to the queue are ignored.
         """
@@ -180,7 +185,7 @@ class SchedulingQueue:
         return moved
 
     def ungated(self) -> list[Pod]:
-        """The gated pods whose gating plugin is no PreEnqueue plugin of their profile any more: no event frees them."""
+        """Return the gated pods that no event frees: their gating plugin is no longer enabled in their profile."""
         gating = self._gating.plugins
         return [
             entry.pod
@@ -192,18 +197,20 @@ class SchedulingQueue:
 
     @property
     def ready(self) -> bool:
-        """Whether `pop` would return a pod."""
+        """True if `pop` would return a pod."""
         if self.closed:
             return False
         return len(self._active) > 0 or (self.settings.pop_from_backoff_q and len(self._backoff.rejected) > 0)
 
     def order_of(self, popped: QueuedPod) -> tuple[int, Any]:
-        """The order of pops: when a pod's backoff expires, if it was popped before that, then its sort key."""
+        """Return the pop order: the end of a pod's backoff if it was popped before that, then its sort key."""
         return popped.popped_early, self._sort_key(popped)
 
     def next_comes_before(self, popped: tuple[int, Any], now: int) -> bool:
-        """Whether the next pod comes before one that was popped in that order; as an active one, if its backoff has
-        expired since."""
+        """Return whether the next pod sorts before one that was popped in that order.
+
+        The popped pod counts as active if its backoff has expired since.
+        """
         early, sort_key = popped
         if not self._backoff.expires_later(early, now):
             early = 0
@@ -214,7 +221,7 @@ class SchedulingQueue:
         return head is not None and bool(head[0] < (early, sort_key))
 
     def pop(self, now: int) -> QueuedPod | None:
-        """The next pod to schedule; in flight until `done` or `add_unschedulable_if_not_present` is called."""
+        """Return the next pod to schedule; in flight until `done` or `add_unschedulable_if_not_present` is called."""
         while self._entries and not self.closed:
             label, early = "", 0
             entry = self._active.take()
@@ -233,7 +240,7 @@ class SchedulingQueue:
         return None
 
     def pop_others_of_group(self, popped: QueuedPod, now: int) -> list[QueuedPod]:
-        """Pop the other pods of that pod's PodGroup, wherever they wait, but those that are gated; see `pop`."""
+        """Pop the other pods of that pod's PodGroup from all sub-queues, except gated ones; see `pop`."""
         group = popped.pod.pod_group
         if not group:
             return []
@@ -251,7 +258,7 @@ class SchedulingQueue:
         return taken
 
     def begin(self, entry: QueuedPod, label: str, now: int) -> bool:
-        """An entry that has left its sub-queue is in flight from now on; False if its pod is so already."""
+        """Mark an entry that has left its sub-queue as in flight; return False if its pod already is."""
         self._forget(entry)
         source = entry.place
         entry.attempts += 1
@@ -269,10 +276,10 @@ class SchedulingQueue:
         return True
 
     def add_unschedulable_if_not_present(self, entry: QueuedPod, now: int, seen: int = 0) -> SubQueue | None:
-        """Requeue a popped pod whose attempt failed; None if a pod with that key is queued already.
+        """Requeue a popped pod whose attempt failed; None if a pod with that key is already queued.
 
         The caller has set `unschedulable_plugins` and `pending_plugins`; both empty means the attempt ended in an
-        error. Events since the pop decide the sub-queue, but for those of observations up to number `seen`, which the
+        error. Events since the pop decide the sub-queue, except those of observations up to number `seen`, which the
         attempt has seen. The pod is no longer in flight afterwards, in any case.
         """
         try:
@@ -293,7 +300,7 @@ class SchedulingQueue:
             self._in_flight.done(entry.pod.uid)
 
     def done(self, uid: str, now: int) -> None:
-        """The pod is bound, abandoned or skipped, and no longer in flight; may be called more than once."""
+        """Remove a bound, abandoned or skipped pod from those in flight; may be called more than once."""
         entry = self._in_flight.done(uid)
         if entry is not None and entry.place is SubQueue.IN_FLIGHT:
             entry.place = SubQueue.OUTSIDE
@@ -303,7 +310,7 @@ class SchedulingQueue:
 
     @property
     def heeds_events(self) -> bool:
-        """Whether events may be of consequence: to pods that are unschedulable, or to those in flight if they fail."""
+        """True if events may have consequences: for unschedulable pods, or for those in flight if they fail."""
         return bool(self._unschedulable.spots or self._in_flight.pods)
 
     def move_all_to_active_or_backoff(
@@ -314,7 +321,7 @@ class SchedulingQueue:
         now: int,
         pre_check: PreCheck | None = None,
     ) -> list[QueuedPod]:
-        """Requeue the pods that the event may make schedulable. Returns those that left unschedulablePods."""
+        """Requeue the pods that the event may make schedulable; return those that left unschedulablePods."""
         if self.event_listener is not None:
             self.event_listener(event, old, new, now)
         if not self.heeds_events or not self._hints.of_interest(event):
@@ -331,7 +338,7 @@ class SchedulingQueue:
         return moved
 
     def assigned_pod_updated(self, old: Pod, new: Pod, now: int) -> list[QueuedPod]:
-        """An assigned pod was updated."""
+        """Process an update of an assigned pod."""
         moved: list[QueuedPod] = []
         if self.event_listener is None and not self.heeds_events:
             return moved
@@ -340,11 +347,11 @@ class SchedulingQueue:
         return moved
 
     def assigned_pod_deleted(self, pod: Pod, now: int, pre_check: PreCheck | None = None) -> list[QueuedPod]:
-        """An assigned pod was deleted, or a nominated or assumed pod will not get its node."""
+        """Process the deletion of an assigned pod, or a nominated or assumed pod that will not get its node."""
         return self.move_all_to_active_or_backoff(events.ASSIGNED_POD_DELETE, pod, None, now, pre_check)
 
     def flush_backoff(self, now: int, most: int | None = None) -> list[QueuedPod]:
-        """Move pods whose backoff has expired (at most `most`) to the active queue; returns those that entered it."""
+        """Move pods whose backoff has expired (at most `most`) to the active queue; return those that entered it."""
         return [
             entry
             for entry in self._backoff.take_completed(now, most)
@@ -352,7 +359,7 @@ class SchedulingQueue:
         ]
 
     def backoff_expired(self, now: int) -> bool:
-        """Whether `flush_backoff` would move a pod."""
+        """Return whether `flush_backoff` would move a pod."""
         return self._backoff.any_completed(now)
 
     def flush_unschedulable_leftover(self, now: int) -> list[QueuedPod]:
@@ -372,18 +379,18 @@ class SchedulingQueue:
         return moved
 
     def next_flush(self) -> int | None:
-        """The first whole second at which `flush_backoff` moves a pod; None if no pod is backing off."""
+        """Return the first whole second at which `flush_backoff` moves a pod; None if no pod is backing off."""
         return self._backoff.next_flush() if self._entries else None
 
     def next_leftover(self) -> int | None:
-        """The time after which `flush_unschedulable_leftover` moves a pod; None if it has none to move."""
+        """Return the time after which `flush_unschedulable_leftover` moves a pod; None if it has none to move."""
         oldest = self._unschedulable.oldest() if self._entries else None
         return None if oldest is None else oldest + self.settings.max_in_unschedulable
 
     # Snapshots.
 
     def snapshot(self) -> QueueSnapshot:
-        """What is in the queue now; see `kschedd.queue.snapshot`."""
+        """Return the current content of the queue; see `kschedd.queue.snapshot`."""
         return QueueSnapshot(
             EntryStates.of([*self._entries.values(), *self._in_flight, *self.groups.entries()]),
             self.scheduling_cycle,
@@ -397,7 +404,7 @@ class SchedulingQueue:
         )
 
     def restore(self, snapshot: QueueSnapshot, copies: EntryCopies) -> None:
-        """Hold what another queue, of the same configuration, held; this one is new."""
+        """Restore the content of another queue of the same configuration into this new one."""
         assert not self._entries, "a new queue is expected"
         self.scheduling_cycle = snapshot.scheduling_cycle
         for key, entry in snapshot.entries.items():
@@ -412,7 +419,7 @@ class SchedulingQueue:
         self._in_flight.restore(snapshot.in_flight, copies)
 
     def close(self) -> None:
-        """From now on `pop` returns None."""
+        """Make `pop` return None from now on."""
         self._in_flight.clear()
         self.closed = True
 
@@ -427,10 +434,10 @@ class SchedulingQueue:
         hints: Registrations | None = None,
         now: int = 0,
     ) -> None:
-        """Replace settings, sort key, PreEnqueue plugins or event registrations; None keeps the present one.
+        """Replace settings, sort key, PreEnqueue plugins or event registrations; None keeps the present value.
 
-        No pod changes its sub-queue (see `ungated`), unless pods of PodGroups are no longer, or newly, queued as one
-        entry. Backoffs already computed stay.
+        No pod changes its sub-queue (see `ungated`), unless queueing of PodGroups as one entry is turned on or off.
+        Backoffs already computed stay.
         """
         before = self.settings
         if settings is not None:
@@ -466,7 +473,7 @@ class SchedulingQueue:
             self.groups.add(entry, label, now)
 
     def force(self, key: str, place: SubQueue, now: int) -> bool:
-        """Move a queued pod, on a user's request, to active, backoff or unschedulable; False if it is not queued."""
+        """Move a queued pod to active, backoff or unschedulable for a user; return False if it is not queued."""
         entry = self._entries.get(key)
         if entry is None:
             return False
@@ -486,7 +493,7 @@ class SchedulingQueue:
     # Views.
 
     def entry(self, key: str) -> QueuedPod | None:
-        """The entry of a queued pod, or of one in flight."""
+        """Return the entry of a queued pod, or of one in flight."""
         found = self._entries.get(key)
         if found is not None:
             return found
@@ -499,7 +506,7 @@ class SchedulingQueue:
         return list(self._in_flight)
 
     def entries(self, place: SubQueue | None = None) -> list[QueuedPod]:
-        """All queued pods, or those in one sub-queue; active and backoff in pop order."""
+        """Return all queued pods, or those in one sub-queue; active and backoff in pop order."""
         heap = {
             SubQueue.ACTIVE: self._active,
             SubQueue.BACKOFF: self._backoff.rejected,
@@ -530,7 +537,7 @@ class SchedulingQueue:
         return counts
 
     def unschedulable_kinds(self) -> Iterable[Collection[QueuedPod]]:
-        """The unschedulable pods except gated ones, grouped by pod signature and rejecting plugins."""
+        """Return the unschedulable pods except gated ones, grouped by pod signature and rejecting plugins."""
         return self._unschedulable.kinds()
 
     @property
@@ -538,11 +545,11 @@ class SchedulingQueue:
         return self._hints
 
     def backoff_until(self, entry: QueuedPod) -> int:
-        """When the current backoff of the pod, or of its PodGroup, expires; 0 if it has none."""
+        """Return the time at which the current backoff of the pod or its PodGroup expires; 0 if it has none."""
         return self._backoff.expiration(self.groups.holder(entry))
 
     def pending_pods(self) -> tuple[list[Pod], str]:
-        """All queued pods, and the size of each sub-queue in the format of upstream's cache dump."""
+        """Return all queued pods, and the size of each sub-queue in the format of upstream's cache dump."""
         active, waiting = self.entries(SubQueue.ACTIVE), [pod for place in _WAITING for pod in self.entries(place)]
         kept = list(self._unschedulable)
         summary = f"activeQ:{len(active)}; backoffQ:{len(waiting)}; unschedulablePods:{len(kept)}"
@@ -550,17 +557,17 @@ class SchedulingQueue:
 
     @property
     def events_kept(self) -> int:
-        """How many events are held for pods in flight."""
+        """The number of events retained for pods in flight."""
         return self._in_flight.events_kept
 
     def in_flight_events(self) -> Mapping[str, int]:
-        """How many events of each kind are held for pods in flight, and how many such pods there are."""
+        """Return the number of events of each kind retained for pods in flight, and the number of such pods."""
         held = Counter(event.event.label for event in self._in_flight.events())
         held[_POD_POPPED] = len(self._in_flight)
         return held
 
     def time(self, times: QueueTimes) -> None:
-        """Have it told of each queueing hint that is asked from now on."""
+        """Time all queueing hints from now on."""
         self._times = self._hints.times = times
 
     # Moves between sub-queues.
@@ -578,7 +585,7 @@ class SchedulingQueue:
         return BackoffQueue(settings.initial_backoff, settings.max_backoff, settings.pop_from_backoff_q, self._sort_key)
 
     def _decide_in_flight(self, entry: QueuedPod, seen: int) -> tuple[RequeueDecision, str]:
-        """The decision from the events since the pod's pop that are unseen, and the label of that which decided."""
+        """Return the decision from the unseen events since the pod's pop, and the label of the deciding event."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return _NO_HINT, ""
         if entry.pod.uid not in self._in_flight:
@@ -635,9 +642,9 @@ class SchedulingQueue:
         return SubQueue.ACTIVE
 
     def nominate(self, entry: QueuedPod, label: str) -> None:
-        """Tell of the nomination of a pod that has just come."""
+        """Report the nomination of a pod that has just been added or updated."""
         if label in _NOMINATING and entry.pod.nominated_node_name and self.on_nominated is not None:
-            if not isinstance(entry, QueuedGroup):  # whose pods were told of one by one
+            if not isinstance(entry, QueuedGroup):  # a group's pods are reported individually
                 self.on_nominated(entry.pod)
 
     def put(self, entry: QueuedPod, place: SubQueue, label: str, now: int, plugin: str = "", seen: str = "") -> None:
@@ -679,7 +686,7 @@ class SchedulingQueue:
             self.lodge(member, place, label, now, plugin, seen)
 
     def lodge(self, entry: QueuedPod, place: SubQueue, label: str, now: int, plugin: str = "", seen: str = "") -> None:
-        """Note where a pod of a PodGroup is from now on: with its group, waiting for it, or in no sub-queue."""
+        """Record the new place of a pod of a PodGroup: with its group, waiting for it, or in no sub-queue."""
         source, since = entry.place, entry.since
         entry.place = place
         if place is not SubQueue.OUTSIDE:
@@ -691,7 +698,7 @@ class SchedulingQueue:
                 self.recorder(Move(now, entry.key, entry.uid, source, place, label, plugin, seen, now - since))
 
     def _forget(self, entry: QueuedPod) -> None:
-        """The entry is in no sub-queue any more."""
+        """Remove the entry from the index, because it is in no sub-queue any more."""
         del self._entries[entry.key]
         if entry.pod.signature.spec.pod_group_name:
             others = self._of_group[entry.pod.pod_group]
@@ -717,5 +724,5 @@ class SchedulingQueue:
 
 
 def _pods_of(entry: QueuedPod) -> Sequence[QueuedPod]:
-    """Return the entries of the pods that are in an entry."""
+    """Return the entries of the pods in an entry."""
     return entry.members if isinstance(entry, QueuedGroup) else (entry,)

@@ -1,8 +1,8 @@
-"""A snapshot of the scheduling queue: taken by its owner in a few milliseconds, made into a queue of its own anywhere.
+"""A snapshot of the scheduling queue: taken by its owner in a few milliseconds, restored to a separate queue anywhere.
 
-The snapshot shares pods and events, which never change, and copies the containers. Entries do change, so it holds
-what was in each of them; `EntryCopies` makes each entry anew, once, for the queue and for whoever else holds it (the
-driver holds those in flight). A restored queue pops, wakes and flushes what the first one would.
+The snapshot shares pods and events, which never change, and copies the containers. Entries do change, so it stores
+their fields. `EntryCopies` creates each entry once, for the queue and for other holders (the driver holds those in
+flight). A restored queue pops, wakes and flushes the same pods as the original.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ Groups = Mapping[Any, Mapping[Any, Mapping[str, QueuedPod]]]
 
 @attrs.frozen(eq=False)
 class EntryStates:
-    """What is in some entries at one moment, and the entries themselves, by which they are told apart."""
+    """The fields of some entries at one moment, and the entries themselves, which identify them."""
 
     entries: list[QueuedPod]
     fields: list[tuple[Any, ...]]
@@ -34,7 +34,7 @@ class EntryStates:
 
 
 def fields_of(entry: QueuedPod) -> tuple[Any, ...]:
-    """Return what is in an entry; the last field of a PodGroup's are the entries of its pods."""
+    """Return the fields of an entry; the last field of a PodGroup's entry is the list of its pods' entries."""
     if isinstance(entry, QueuedGroup):
         *others, members = _group_fields(entry)
         return *others, list(members)
@@ -43,12 +43,12 @@ def fields_of(entry: QueuedPod) -> tuple[Any, ...]:
 
 
 class EntryCopies:
-    """Entries of a fork for those of the original: always the same one for the same one."""
+    """The copies of a fork's entries: always the same copy for the same original."""
 
     def __init__(self, *states: EntryStates) -> None:
-        """Of an entry in several, the last counts."""
+        """Create copies from these states; for an entry in several states, the last one counts."""
         self._states = {id(e): f for known in states for e, f in zip(known.entries, known.fields, strict=True)}
-        self._held = states  # an entry that is alive keeps its id
+        self._held = states  # keeps the entries alive, so that their ids stay valid
         self._copies: dict[int, QueuedPod] = {}
 
     def of(self, entry: QueuedPod) -> QueuedPod:
@@ -96,7 +96,7 @@ class InFlightSnapshot:
 
 @attrs.frozen(eq=False)
 class GroupsSnapshot:
-    """What is known of PodGroups: their priorities, their entries in sub-queues and in a cycle, and pods that wait."""
+    """The state of PodGroups: priorities, entries in sub-queues and in a cycle, and waiting pods."""
 
     known: Mapping[str, int] = attrs.field(factory=dict)
     queued: Sequence[QueuedGroup] = ()
@@ -106,7 +106,7 @@ class GroupsSnapshot:
 
 @attrs.frozen(eq=False)
 class QueueSnapshot:
-    """`states` covers every entry in the rest."""
+    """The content of a queue. `states` covers every entry in the other fields."""
 
     states: EntryStates
     scheduling_cycle: int

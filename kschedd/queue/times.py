@@ -1,7 +1,8 @@
-"""Times of the queue's work: of handling a change of an object, and of a plugin's queueing hints.
+"""Times of the queue's work: the handling of object changes, and plugins' queueing hints.
 
-The queue is given `QueueTimes`, which has the clock, where somebody counts; otherwise it looks at none. Owned by the
-owner of the queue.
+`QueueTimes`, which has the clock, is passed to the queue if metrics are on; otherwise the queue reads no clock. Owned
+by the owner of the queue.
+
 Source: Kubernetes v1.34, scheduler/eventhandlers.go (EventHandlingLatency), backend/queue/scheduling_queue.go.
 """
 
@@ -12,7 +13,7 @@ from kschedd.metrics.instruments import Histogram, MetricFamily
 
 
 class QueueTimes:
-    """See the module. `start`: seconds of a clock that only goes forward."""
+    """The timers of one queue; see the module. `start`: returns the seconds of a monotonic clock."""
 
     def __init__(self, start: Callable[[], float]) -> None:
         self.start = start
@@ -20,12 +21,12 @@ class QueueTimes:
         self._hints = Histogram(catalogue.HINT_DURATION)
 
     def handled(self, took_s: Mapping[str, Sequence[float]]) -> None:
-        """So long it took to handle each of the changes that came down to these events."""
+        """Record the handling times of changes, by event."""
         for event, each_s in took_s.items():
             self._events.series(event).observe_all(each_s)
 
     def hint(self, plugin: str, event: str, answer: str, began_s: float) -> None:
-        """A plugin's hint was asked about the event, and has answered."""
+        """Record a call of a plugin's hint for the event, and its answer."""
         self._hints.observe(self.start() - began_s, plugin, event, answer)
 
     def families(self) -> list[MetricFamily]:

@@ -1,13 +1,13 @@
-"""unschedulablePods: pods that wait for an event, indexed so that an event visits only pods it may make schedulable.
+"""unschedulablePods: pods that wait for an event, indexed so that an event visits few other pods.
 
 Pods are grouped by profile, rejecting plugins and gating plugin, and within a group by pod signature. An event skips a
-group none of whose plugins registered for it, and a hint whose result holds for a whole signature is called once per
-signature. The result equals calling the hints for every single pod; `decide_each` is that reference rule.
+group if none of the group's plugins registered for it. A hint whose result holds for a whole signature is called once
+per signature. The result equals calling the hints for every single pod; `decide_each` is that reference rule.
 
 A second index orders pods by timestamp, to find those past the timeout. Gated pods whose gating plugin is not
-registered for every event have a separate heap there: the timeout does not move them. Where it does (`flushes_gated`,
-the rule gated_pods_flushed), that heap has those that stayed gated when it was tried: nobody waits for their timeout,
-but each flush tries them again.
+registered for every event have a separate heap there, because the timeout does not move them. With `flushes_gated` (the
+rule gated_pods_flushed) it does; then that heap has the pods that stayed gated at their timeout. They cause no further
+flush, but each flush tries them again.
 
 Source: Kubernetes v1.34 and v1.37, scheduler/backend/queue/unschedulable_pods.go and scheduling_queue.go
 (movePodsToActiveOrBackoffQueue). Owns the index, not the entries. Called by SchedulingQueue.
@@ -26,7 +26,7 @@ from kschedd.queue.keyed_heap import KeyedHeap
 from kschedd.queue.snapshot import EntryCopies, UnschedulableSnapshot
 
 PreCheck = Callable[[Pod], bool]
-"""Whether an event applies to a pod at all; checked before the pod is requeued."""
+"""Returns whether an event applies to a pod at all; called before the pod is requeued."""
 
 _GroupKey = tuple[str, frozenset[str], frozenset[str], str]
 _Shape = dict[str, QueuedPod]  # by key
@@ -36,16 +36,17 @@ _Shape = dict[str, QueuedPod]  # by key
 class UnschedulablePods:
     hints: HintTable
     flushes_gated: bool = False
-    whole_of: Callable[[QueuedPod], QueuedPod] = lambda entry: entry  # that of its PodGroup, if that is what is gated
+    # returns the entry of the pod's PodGroup, if the group is gated
+    whole_of: Callable[[QueuedPod], QueuedPod] = lambda entry: entry
     _groups: dict[_GroupKey, dict[PodSignature, _Shape]] = attrs.field(factory=dict, init=False)
-    # By key, which group the pod was added to. Nobody else changes it.
+    # By key, the group to which the pod was added; modified only here.
     spots: dict[str, tuple[_GroupKey, PodSignature]] = attrs.field(factory=dict, init=False)
     _by_age: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
     _unmoved_by_age: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
     _gated: int = attrs.field(default=0, init=False)
 
     def __len__(self) -> int:
-        """The number of unschedulable pods, gated ones included."""
+        """Return the number of unschedulable pods, gated ones included."""
         return len(self.spots)
 
     def __iter__(self) -> Iterator[QueuedPod]:
@@ -63,7 +64,7 @@ class UnschedulablePods:
         )
 
     def restore(self, snapshot: UnschedulableSnapshot, copies: EntryCopies) -> None:
-        """Hold what another one held, with the same event registrations."""
+        """Restore the content of another instance with the same event registrations."""
         self._groups = copies.groups(snapshot.groups)
         self.spots = dict(snapshot.spots)
         self._by_age = KeyedHeap.of(copies.heap(snapshot.by_age))
@@ -71,7 +72,7 @@ class UnschedulablePods:
         self._gated = snapshot.gated
 
     def kinds(self) -> Iterator[Collection[QueuedPod]]:
-        """The pods that are not gated, grouped by pod signature and rejecting plugins."""
+        """Yield the pods that are not gated, grouped by pod signature and rejecting plugins."""
         for (_, _, _, gating), signatures in self._groups.items():
             if not gating:
                 for pods in signatures.values():
@@ -115,7 +116,7 @@ class UnschedulablePods:
             self._unmoved_by_age.remove(key)
 
     def rebuild(self, hints: HintTable, flushes_gated: bool) -> None:
-        """Replace the event registrations, and index all pods again by them."""
+        """Replace the event registrations, and index all pods again."""
         entries = list(self)
         for entry in entries:
             self.remove(entry.key)
@@ -124,7 +125,7 @@ class UnschedulablePods:
             self.add(entry)
 
     def left_since(self, time: int) -> tuple[list[QueuedPod], bool]:
-        """The pods with a timestamp before `time` that the timeout moves, and whether any pod at all is that old."""
+        """Return the pods older than `time` that the timeout moves, and whether any pod at all is that old."""
         left = []
         while (head := self._by_age.peek()) is not None and head[0] < time:
             left.append(head[1])
@@ -137,23 +138,23 @@ class UnschedulablePods:
         return left, bool(left) or (unmoved is not None and unmoved[0] < time)
 
     def stayed_gated(self, entry: QueuedPod) -> None:
-        """Have nobody wait for the timeout of a gated pod that it did not free."""
+        """Record that the timeout did not free a gated pod: it causes no further flush."""
         if self._by_age.remove(entry.key) is not None:
             self._unmoved_by_age.put(entry.key, self._whole(entry).timestamp, entry)
 
     def oldest(self) -> int | None:
-        """The timestamp of the pod the timeout moves next; None if it has none to move."""
+        """Return the timestamp of the pod that the timeout moves next; None if it has none to move."""
         head = self._by_age.peek()
         return None if head is None else int(head[0])
 
     def _reached(self, gating_plugin: str, event: ClusterEvent) -> bool:
-        """False for gated pods whose gating plugin did not register for this event: no hint is called then."""
+        """Return whether hints are called; not for gated pods whose gating plugin did not register for this event."""
         return not gating_plugin or self.hints.is_registered_for(gating_plugin, event)
 
     def decide_each(
         self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, RequeueDecision]]:
-        """The pods the event moves, with hints called for every pod separately."""
+        """Return the pods that the event moves, calling hints for every pod separately."""
         moved = []
         for entry in self:
             if not self._reached(self.spots[entry.key][0][3], event):
@@ -168,7 +169,7 @@ class UnschedulablePods:
     def decide(
         self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, RequeueDecision]]:
-        """The same pods as `decide_each`, in another order, without visiting groups the event does not concern."""
+        """Return the pods that the event moves, in another order than `decide_each`, visiting only groups concerned."""
         moved: list[tuple[QueuedPod, RequeueDecision]] = []
         # A hint may treat the event's own pod differently from others with its signature, so it is decided separately.
         own = self._about(old, new)
@@ -216,7 +217,7 @@ class UnschedulablePods:
         return [(entry, decision) for entry, decision in moved if pre_check(entry.pod)]
 
     def _about(self, old: Any, new: Any) -> QueuedPod | None:
-        """The entry of the event's own pod, if it is unschedulable."""
+        """Return the entry of the event's own pod, if it is unschedulable."""
         for subject in (new, old):
             if not isinstance(subject, Pod):
                 continue
@@ -231,7 +232,7 @@ class UnschedulablePods:
 def _concerned(
     relevant: Sequence[MatchedRegistration], signature: PodSignature, pods: _Shape, old: Any, new: Any
 ) -> Collection[QueuedPod]:
-    """The pods of the signature for which not all hints say QueueSkip anyway, in their order."""
+    """Return the pods of the signature, in order, for which some hint may return Queue."""
     keys: set[str] = set()
     for asked in relevant:
         concerned = asked.concerned(signature, old, new)

@@ -41,7 +41,7 @@ from kschedd.verbs.command_line.grammar import suggest
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.scheduler.expectations import Finding
 from kschedd.verbs.scheduler.expecting import check
-from kschedd.verbs.table import WRONG_USE, find_verb, run_words
+from kschedd.verbs.table import WRONG_USE, find_verb, run_words, short_words, without_program
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 #: the flag that makes each verb read standard input
@@ -129,8 +129,8 @@ class ScenarioCluster:
     def execute(self, command: str, given: str) -> CommandResult:
         """As `do`, with the exit status."""
         try:
-            words = shlex.split(command)
-            own = OWN.get(words[0])
+            words = list(without_program(shlex.split(command)))
+            own = OWN.get(words[0]) if words == short_words(words) else None
             reads = words == ["config"]  # `given` is the configuration
             if words[0] == "config" and words[1:2] != ["-f"] and not (reads and given.strip()):
                 own = None  # without a configuration it is the verb `config`, which shows the current one

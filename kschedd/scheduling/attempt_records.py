@@ -1,9 +1,8 @@
-"""AttemptRecords: what is reported of each attempt, and of each binding that has failed after one.
+"""AttemptRecords: log entries and metrics of attempts, and of bindings that fail after them.
 
-An entry of the log among the driver's effects; of what found no node, figures for the
-metrics (what finds one is counted where its binding begins and ends). Decides nothing.
-
-Owns the counts of attempts and of those that failed, since the start.
+Each attempt adds a log entry to the driver's effects. A failed attempt also adds to the metrics; a successful one is
+counted where its binding begins and ends. This class makes no decisions. It owns the counts of attempts and of failed
+attempts since the start.
 """
 
 import numpy as np
@@ -18,7 +17,10 @@ from kschedd.scheduling.records import AttemptRecord, Lead
 
 
 class AttemptRecords:
-    """See the module. `metrics` None: nobody counts. With `table`, the records have the lead of the chosen node."""
+    """The records of attempts; see the module.
+
+    `metrics` None: nothing is counted. With `table`, each record has the chosen node's lead over the second best.
+    """
 
     def __init__(self, effects: Effects, metrics: SchedulingMetrics | None) -> None:
         self._effects = effects
@@ -37,8 +39,10 @@ class AttemptRecords:
         version: int,
         of_binding: bool = False,
     ) -> None:
-        """An attempt came to this; `failed`: why its pod has no node after all. `of_binding`: the attempt was noted
-        before, and now its binding has failed. `version`: of the last write that the scheduler had seen.
+        """Record the result of an attempt; `failed`: why its pod has no node after all.
+
+        `of_binding`: the attempt was recorded before, and now its binding has failed. `version`: of the last write that
+        the scheduler had seen.
         """
         if not of_binding:
             self.attempts += 1

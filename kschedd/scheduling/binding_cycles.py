@@ -1,16 +1,16 @@
-"""BindingCycles: the binding cycles in flight, each from an assumed pod to one that is bound, or has to be tried again.
+"""BindingCycles: the binding cycles in flight, each from an assumed pod to a bound or failed one.
 
     begun ─▶ at Permit ─▶ a plan is executed, or a call is made, one after the other ─▶ ended: bound, or failed
                              │ ▲
                              ▼ │
                           waits until the plan is ready
 
-Answers to what a cycle waits for go in, and there is one place where it continues (`_advance`). What is to be done next
-comes out among the driver's effects; `failed` is told of a cycle that has failed, and the driver undoes the assumption.
+Answers to a waiting cycle go in, and the cycle continues in one place (`_advance`). The next steps come out as effects
+of the driver. `failed` is called for a cycle that has failed, and the driver undoes the assumption.
 
-Owns the cycles, and counts those that were begun and those that ended with a bound pod. A cycle is in `cycles` from its
-beginning to its end, and in one of `permit_waits`, `plan_waits` and `stopped` as long as it waits there.
-Pure, as the driver is. Times are seconds since the epoch.
+Owns the cycles, and the counts of cycles begun and pods bound. A cycle is in `cycles` from its beginning to its end,
+and in one of `permit_waits`, `plan_waits` and `stopped` while it waits there. Pure, like the driver. Times are seconds
+since the epoch.
 """
 
 from collections import deque
@@ -41,7 +41,10 @@ from kschedd.scheduling.records import PodBound
 
 
 class BindingCycles:
-    """See the module. `failed(assumed, status, now)`: this cycle has ended, and its pod is not bound."""
+    """The binding cycles in flight; see the module.
+
+    `failed(assumed, status, now)` is called when a cycle has ended without binding its pod.
+    """
 
     def __init__(
         self,
@@ -54,30 +57,30 @@ class BindingCycles:
         self._pending = pending
         self._effects = effects
         self._failed = failed
-        self.cycles: dict[str, BindingCycle] = {}  # by uid, as are the following
+        self.cycles: dict[str, BindingCycle] = {}  # by uid, like the three below
         self.permit_waits: dict[str, BindingCycle] = {}  # waiting at Permit
-        self.plan_waits: dict[str, BindingCycle] = {}  # whose plan is written but not ready
-        self.stopped: dict[str, BindingCycle] = {}  # by the debugger, in the order in which they were
-        self.begun = 0  # so far: each has its number
+        self.plan_waits: dict[str, BindingCycle] = {}  # the plan is written but not ready
+        self.stopped: dict[str, BindingCycle] = {}  # stopped by the debugger, in that order
+        self.begun = 0  # cycles begun so far; the number of the latest cycle
         self.pods_bound = 0  # since the start
         self._cancelled: deque[str] = deque()  # uids of bindings in PreBind that are to fail
 
     @property
     def any_executing(self) -> bool:
-        """Whether something is being written or called: cycles that go on by themselves, without time passing."""
+        """True while a write or a call is in progress: such cycles continue without time passing."""
         return any(cycle.call is not None or cycle.plan is not None for cycle in self.cycles.values())
 
     def in_pre_bind(self, uid: str) -> bool:
-        """Whether PreBind plugins are being called for this pod, or what they have asked for is being written."""
+        """Return whether PreBind plugins are being called for this pod, or their writes are being executed."""
         cycle = self.cycles.get(uid)
         return cycle is not None and cycle.progress.in_pre_bind
 
     # -- beginning --------------------------------------------------------------------------------------------
 
     def begin(self, assumed: AssumedPod, stepper: Stepper | None, now: float, took_s: float) -> None:
-        """Begin the binding cycle of a pod that an attempt, which took so long, has assumed on its node.
+        """Begin the binding cycle of a pod that an attempt, which took `took_s`, has assumed on its node.
 
-        `stepper`: of an attempt that runs step by step, as then does its binding cycle.
+        `stepper`: of an attempt that runs step by step; its binding cycle then does as well.
         """
         self.begun += 1
         if stepper is None:
@@ -94,12 +97,12 @@ class BindingCycles:
         self._advance(cycle, None, now)
 
     def _begin_directly(self, assumed: AssumedPod, plan: Plan, bind_began_s: float, now: float, took_s: float) -> None:
-        """Begin a binding cycle that is one plan."""
+        """Begin a binding cycle that consists of one plan."""
         uid = assumed.pod.uid
         cycle = self._of_one_plan(assumed, plan, bind_began_s, now, took_s)
         try:
             self._pending.release(uid)
-        except Exception as fault:  # the pod's: its binding has failed
+        except Exception as fault:  # a fault of this pod: its binding fails
             self._ended(cycle, error(fault_text(fault)), now)
             return
         self._effects.released.append(uid)
@@ -122,7 +125,7 @@ class BindingCycles:
         )
 
     def begin_of_run(self, assumed: AssumedPod, plan: Plan, bind_began_s: float, now: float, took_s: float) -> None:
-        """Begin the binding cycle of a pod of a run, which is this plan; the pod was never noted to be in flight."""
+        """Begin the binding cycle of a pod of a run, which is this plan; the pod was never marked in flight."""
         self.begun += 1
         uid = assumed.pod.uid
         self._effects.released.append(uid)
@@ -132,9 +135,10 @@ class BindingCycles:
     def take_up(
         self, number: int, assumed: AssumedPod, progress: BindingProgress, deadline_s: float | None, now: float
     ) -> None:
-        """Go on with a binding cycle that another driver began: at Permit if the pod waits there, else after it.
+        """Continue a binding cycle that another driver began: at Permit if the pod waits there, else after it.
 
-        With `deadline_s` it waits for a plan that is written: the plugin is asked for the plan again, and waited for.
+        With `deadline_s`, the cycle waits for a plan that is already written: the plugin is called for the plan again,
+        and the cycle waits until it is ready.
         """
         uid = assumed.pod.uid
         if assumed.waiting is not None:
@@ -155,14 +159,14 @@ class BindingCycles:
     # -- answers -------------------------------------------------------------------------------------------------
 
     def plugin_called(self, uid: str, answer: Plan | Status | None, now: float) -> None:
-        """An out-of-tree plugin or an extender has answered, or its call came to nothing."""
+        """Continue a binding cycle after an out-of-tree plugin or an extender has answered, or its call has failed."""
         cycle = self.cycles[uid]
         assert cycle.call is not None, f"no plugin is being called for {uid}"
         cycle.call = None
         self._advance(cycle, answer, now)
 
     def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
-        """A binding plan's writes are done, or the API server refused one."""
+        """Continue a binding cycle after its plan's writes are done, or the API server rejected one."""
         cycle = self.cycles[uid]
         plan = cycle.plan
         assert plan is not None, f"no plan of {uid} is expected to be executed now"
@@ -181,7 +185,7 @@ class BindingCycles:
             self._advance(cycle, failure, now)
 
     def plans_executed(self, plans: Iterable[tuple[str, Status | None]], now: float) -> None:
-        """As `plan_executed` for each: its uid, and what was refused of it."""
+        """Call `plan_executed` for each uid, with the status of its rejected write or None."""
         ended: list[BindingCycle] = []
         for uid, failure in plans:
             cycle = self.cycles[uid]
@@ -198,7 +202,7 @@ class BindingCycles:
         self._bound_directly(ended, now)
 
     def _bound_directly(self, cycles: Sequence[BindingCycle], now: float) -> None:
-        """Binding cycles of one profile that were one plan each have ended, with the pods bound."""
+        """End binding cycles of one profile that consisted of one plan each, with the pods bound."""
         if not cycles:
             return
         self._machine.binding_steps.all_bound_directly(
@@ -210,14 +214,14 @@ class BindingCycles:
     # -- waits ---------------------------------------------------------------------------------------------------
 
     def waiting(self) -> list[BindingCycle]:
-        """The binding cycles that wait, in order of start."""
+        """Return the waiting binding cycles, in order of start."""
         waiting = [*self.permit_waits.values(), *self.plan_waits.values()]
         if len(waiting) > 1:
             waiting.sort(key=lambda cycle: cycle.number)
         return waiting
 
     def deadlines(self) -> Iterator[float]:
-        """When each waiting binding cycle times out."""
+        """Return the times at which the waiting binding cycles time out."""
         return (at for cycle in self.waiting() if (at := cycle.deadline_s) is not None)
 
     def resume(self, cycle: BindingCycle, now: float) -> bool:
@@ -248,30 +252,30 @@ class BindingCycles:
         self._machine.handle.now_s = now
         try:
             status = plan.ready(self._machine.cluster)
-        except Exception as fault:  # a plugin's fault ends here: the binding fails
+        except Exception as fault:  # a plugin's exception fails the binding, not the daemon
             status = error(fault_text(fault))
         if status is None and waits.deadline_s <= now:
             return plan.timed_out or error("timed out")
         return status
 
     def cancel(self, uid: str) -> None:
-        """Have the binding of a pod in PreBind fail. What it has asked for and not been told yet comes first."""
+        """Make the binding of a pod in PreBind fail; pending answers to it are processed first."""
         if self.in_pre_bind(uid):
             self.cycles[uid].progress.cancelled = error("context canceled")
             self._cancelled.append(uid)
 
     @property
     def any_decided(self) -> bool:
-        """Whether a pod at Permit has been allowed or rejected, or one in PreBind is to fail: its binding continues."""
+        """True if a pod at Permit has been decided or one in PreBind was cancelled: its binding continues."""
         if self._cancelled:
             return True
         return bool(self.permit_waits) and any(cycle.is_decided for cycle in self.permit_waits.values())
 
     def resume_decided(self, now: float) -> None:
-        """Continue the bindings decided at Permit; one of them may decide others. End those that were cancelled."""
+        """Continue the bindings decided at Permit, and end those that were cancelled; each may decide others."""
         while self._cancelled:
             cancelled = self.plan_waits.get(self._cancelled.popleft())
-            if cancelled is not None:  # else it waits for a call or for writes, and sees then that it is to end
+            if cancelled is not None:  # otherwise it waits for a call or a write, and ends after that
                 self.resume(cancelled, now)
         while decided := [cycle for cycle in self.permit_waits.values() if cycle.is_decided]:
             for cycle in decided:
@@ -323,7 +327,7 @@ class BindingCycles:
                     return
         except StopIteration as end:
             failure = end.value
-        except Exception as fault:  # the pod's: its binding has failed
+        except Exception as fault:  # a fault of this pod: its binding fails
             failure = error(fault_text(fault))
         del self.cycles[cycle.uid]
         self._ended(cycle, failure, now)
@@ -345,7 +349,7 @@ class BindingCycles:
 
 
 def _plan_again(cycle: BindingCycle) -> Plan | Status | None:
-    """The plan that the binding comes to first; what it ends with if there is none."""
+    """Return the first plan that the binding yields, or its result if it yields none."""
     answer: Plan | Status | None = None
     assert cycle.binding is not None, "a plan that has to become ready is not all of a binding cycle"
     try:

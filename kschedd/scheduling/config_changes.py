@@ -1,7 +1,7 @@
-"""The changes made to the configuration while it is in force, so that the latest can be undone.
+"""Changes made to the configuration at run time, kept so that the latest can be undone.
 
-Owns the configurations that were in force before each change.  A change is undone by going back to the one before it;
-so they are undone in the reverse order of their making.
+Owns the configurations that were in use before each change. Undoing a change restores the configuration before it, so
+changes are undone in reverse order.
 """
 
 from collections import deque
@@ -44,7 +44,7 @@ class ConfigChange:
 
 @attrs.define(eq=False)
 class NothingToUndo(KscheddError, rpc_code="conflict"):
-    """No change of the configuration is left that could be undone."""
+    """No configuration change left to undo."""
 
     def __str__(self) -> str:
         return "the configuration is as at the start: there is no change to undo"
@@ -57,7 +57,7 @@ class ConfigChanges:
 
     @property
     def latest(self) -> ConfigChange:
-        """Raises NothingToUndo."""
+        """The latest change. Raises NothingToUndo."""
         if not self.made:
             raise NothingToUndo()
         return self.made[-1]

@@ -8,24 +8,24 @@ States of a pod between its pop and its end:
                  ▼                       ▼                              ▼
                failed ◀───────────── rejected ◀─────────────────── binding failed
 
-A failed pod goes back to the queue with the plugins that rejected it, its PodScheduled condition is written, and
-if preemption chose victims their eviction is an effect, too. There is one failure handler (`_fail`). From `assumed` on
-a pod is in a machine of its own, `BindingCycles`, which the driver owns and passes the answers on to; what is reported
-of each attempt is made by `AttemptRecords`.
+A failed pod goes back to the queue with the plugins that rejected it, its PodScheduled condition is written, and if
+preemption chose victims their eviction is an effect, too. There is one failure handler (`_fail`). From `assumed` on a
+pod is in a machine of its own, `BindingCycles`, which the driver owns and forwards the answers to. `AttemptRecords`
+makes the log entries and metrics of each attempt.
 
 Inputs are values (`kschedd.scheduling.inputs`), given to `step` one at a time, in this order of priority:
 
     Observe                     watch events; applied to the caches first, then to the queue
     PlansExecuted, PluginCalled what a binding cycle waited for
     Tick, Resume...             time has passed, or the wait of a binding cycle is over
-    PodsPopped, PodsNominated   pods the queue handed out
+    PodsPopped, PodsNominated   pods popped from the queue
     BeginAttempt                returns a generator to run (see `scheduler`); the cache must not change meanwhile
     CompleteAttempt             its result; if the attempt raised, the one that `BreakOff` returns
                                 (`completing`: the same as a generator, for attempts that may be stopped)
-    CompleteRun                 of `begin_run`: several attempts that need not be made one by one, in one call
+    CompleteRun                 of `begin_run`: several attempts made together, in one call
 
-While an attempt waits for a plugin or an extender, `PlansExecuted` and `PluginCalled` may be given, too: a binding that
-fails then is undone when the attempt is completed, since the cache must not change within one.
+`PlansExecuted` and `PluginCalled` may also arrive while an attempt waits for a plugin or an extender. A binding that
+fails then is undone after the attempt is completed, because the cache must not change within an attempt.
 
 Outputs are effects (`take_effects`), to be applied in the order of the fields of `Effects`; each plan among them is
 answered by `PlansExecuted`, each call by `PluginCalled`, exactly once. The caller supplies time, the queue and the
@@ -132,12 +132,15 @@ from kschedd.scheduling.records import Happened, PodPreempted
 from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.store.objects.log import ADDED, DELETED, EventType, WatchEvent
 
-MOST_POPPED: Final = 128  # pods handed out at once: a hop between actors costs more than a pop
-_PENDING: Final = "pending"  # the step that is tried again where following a pending pod went wrong
+MOST_POPPED: Final = 128  # pods popped at once: a hop between actors costs more than a pop
+_PENDING: Final = "pending"  # name of the retried step after a fault in following a pending pod
 
 
 class SchedulingDriver:
-    """See the module. `current_pod` gives plugins the stored pod, where a source newer than the watch exists."""
+    """The scheduling driver; see the module.
+
+    `current_pod` returns the stored pod to plugins, if there is a source newer than the watch.
+    """
 
     def __init__(
         self,
@@ -149,22 +152,22 @@ class SchedulingDriver:
         self.machine = machine
         self.pending = pending or PendingPods()
         self.nominator = self.pending.nominator
-        self.observed = 0  # every write up to this version has been observed; set by who observes
+        self.observed = 0  # every write up to this version has been observed; set by the observer
         self.attempts_allowed: int | None = None  # attempts left; None: unlimited
         self._popped: deque[QueuedPod] = deque()  # received from the queue, not attempted yet
         self._to_activate: list[Pod] = []
-        self.observed_version = 0  # of the store: all writes up to it are in the cache
+        self.observed_version = 0  # store version: all writes up to it are in the cache
         self.attempting = False  # between `begin` and the end of `complete_attempt`
-        self._observations = 0  # how many there were
-        self._seen = 0  # how many of them by the attempt, or the cycle of a PodGroup, that began last
-        self._result: tuple[QueuedPod, ScheduleResult | FitError] | None = None  # of the attempt, while it is acted on
-        self._choices_before: Choices | None = None  # before the attempt of `stepper`
-        self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed meanwhile
+        self._observations = 0  # number of observations so far
+        self._seen = 0  # number of observations when the latest attempt, or cycle of a PodGroup, began
+        self._result: tuple[QueuedPod, ScheduleResult | FitError] | None = None  # result of the attempt being completed
+        self._choices_before: Choices | None = None  # choices before the attempt of `stepper`
+        self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed during the attempt
         self.debugger = Debugger(self._state)
-        self.stepper: Stepper | None = None  # of the attempt that runs, or ran last
-        self.stops_within_groups = True  # not in a replay, which knows of what the whole cycle asked
-        self.group_tried: Sequence[TriedMember] = ()  # what came of pods of the group whose cycle is stopped
-        self.latest_group: TriedGroup | None = None  # what came of the group whose cycle ended last
+        self.stepper: Stepper | None = None  # of the current or latest attempt
+        self.stops_within_groups = True  # False in a replay, which has one record of the whole cycle
+        self.group_tried: Sequence[TriedMember] = ()  # results so far of the group whose cycle is stopped
+        self.latest_group: TriedGroup | None = None  # results of the group whose cycle ended last
         self.listener: InputListener | None = None
         self._steps: dict[type[Input], Callable[[Any, float], Any]] = {
             Observe: self._observe,
@@ -201,7 +204,7 @@ class SchedulingDriver:
         handle.in_pre_bind = self.bindings.in_pre_bind
 
     def step(self, given: Input, now: float = 0.0) -> Any:
-        """Take an input; see its class for what this returns. `now`: seconds since the epoch."""
+        """Process an input and return the result described at its class. `now`: seconds since the epoch."""
         step = self._steps[type(given)]
         return step(given, now) if self.listener is None else self.listener.given(given, now, step)
 
@@ -211,15 +214,15 @@ class SchedulingDriver:
 
     @property
     def happened(self) -> Sequence[Happened]:
-        """The entries of the log among the effects that nobody has taken yet."""
+        """The log entries among the effects not taken yet."""
         return self._effects.happened
 
     def record_leads(self) -> None:
-        """Have the records of attempts say by how much the chosen node was ahead from now on."""
+        """Record from now on the chosen node's lead over the second best."""
         self._records.table = self.machine.cluster.table
 
     def take_effects(self) -> Effects:
-        """The effects since the last call, be it in the middle of another one that waits for a plugin."""
+        """Return the effects since the last call; allowed while another call waits for a plugin."""
         if self._to_activate:
             self._effects.queue.append(Activate(tuple(self._to_activate)))
             self._to_activate.clear()
@@ -229,14 +232,16 @@ class SchedulingDriver:
         return effects
 
     def tell_queue(self, operation: QueueOperation) -> None:
-        """Have the queue's owner apply this, after what it was told before."""
+        """Queue an operation for the queue's owner, after the earlier ones."""
         self._effects.queue.append(operation)
 
     # -- the cluster ------------------------------------------------------------------------------------------
 
     def _observe(self, given: Observe, now: float) -> None:
-        """Bring the caches up to date, and have the queue told: of the events, and then of their consequences. An
-        exception over one event is its object's fault."""
+        """Update the caches from watch events, then add the events and their consequences to the queue's operations.
+
+        An exception while processing an event is recorded as a fault of the event's object.
+        """
         events, told_at = given.events, len(self._effects.queue)
         observe, faults = self.machine.observe_each, self.machine.faults
         if events:
@@ -247,7 +252,8 @@ class SchedulingDriver:
             faults.retry(now)
         last, resizing = len(events) - 1, self.machine.handle.rules.resizes_preempt
         for place, event in enumerate(events):
-            # What is deleted right away need not be put in: pods are marked as being deleted before they go.
+            # An event deleted by the next one need not be applied: pods are marked for deletion before they are
+            # deleted.
             if place == last or events[place + 1].type != DELETED or events[place + 1].old is not event.new:
                 observe(event, now)
             pod, old = event.new, event.old
@@ -257,10 +263,10 @@ class SchedulingDriver:
                 self._follow_resize(event, pod)
                 continue
             if pod.node_name and isinstance(old, Pod) and old.node_name and not faults.by_object:
-                continue  # it is not pending since it got its node, which was observed before
+                continue  # already observed with its node, so no longer pending
             try:
                 self._follow_pending(event, pod, assumed, rejected)
-            except Exception as fault:  # the pod's
+            except Exception as fault:  # a fault of this pod
                 again = partial(self._follow_again, event, pod)
                 faults.note(ObjectRef("Pod", pod.namespace, pod.name), again, fault, now, _PENDING)
             else:
@@ -272,7 +278,7 @@ class SchedulingDriver:
         self._effects.queue.insert(told_at, observed)
 
     def _follow_resize(self, event: WatchEvent, pod: Pod) -> None:
-        """Follow a pod that runs and is queued as long as its resize is deferred."""
+        """Follow a running pod, which is queued while its resize is deferred."""
         if event.type != DELETED and self.machine.resizes(pod) and not pod.finished:
             self.pending.put(pod)
         else:
@@ -285,7 +291,7 @@ class SchedulingDriver:
             self._pending_changed(event, pod, assumed)
 
     def _follow_again(self, event: WatchEvent, pod: Pod, now: float) -> None:
-        """As long as that is the last that was heard of the pod."""
+        """Retry following a pod, unless a newer event of the pod arrived."""
         self._follow_pending(event, pod, set(), set())
 
     def _no_longer_pending(self, pod: Pod, rejected: set[str]) -> None:
@@ -305,7 +311,7 @@ class SchedulingDriver:
                 self.pending.updated(event.old, pod)
 
     def _let_go(self, pod: Pod) -> None:
-        """The pod is being deleted, or was. If it is assumed, others may have its place (`assumed_pods_forgotten`).
+        """Release an assumed pod that is being deleted, or was; others may take its place (`assumed_pods_forgotten`).
 
         Source: Kubernetes v1.36, scheduler/eventhandlers.go (handleAssumedPodDeletion).
         """
@@ -314,7 +320,7 @@ class SchedulingDriver:
             return
         assumed = cluster.pod(pod.uid)
         assert assumed is not None, "what is assumed is there"
-        if not waiting.reject(pod.uid, "", "removed"):  # else it is forgotten when its binding has ended
+        if not waiting.reject(pod.uid, "", "removed"):  # otherwise it is forgotten when its binding ends
             cluster.forget(assumed)
         self.tell_queue(AssumedPodForgotten(assumed, for_itself=True))
 
@@ -322,10 +328,10 @@ class SchedulingDriver:
 
     @property
     def pods_wanted(self) -> int:
-        """How many pods the queue may hand out at most; 0 until all popped pods have been attempted.
+        """The maximum number of pods to pop now; 0 until all popped pods have been attempted.
 
-        As many while pods are nominated: an attempt sees the nominations of those before it, whenever it was popped,
-        and events observed before it begins do not have it made again (`AttemptFailed.seen`).
+        Nominations do not reduce the number: an attempt sees the nominations of all earlier ones whenever its pod was
+        popped, and events observed before it begins do not cause a retry (`AttemptFailed.seen`).
         """
         if self._popped or self.debugger.stop is not None:
             return 0
@@ -344,14 +350,14 @@ class SchedulingDriver:
         self.pending.active_with_nomination(given.pods)
 
     def next_popped(self, now: float = 0.0) -> QueuedPod | None:
-        """The popped pod to attempt next; None if there is none, or no attempt is allowed."""
+        """Return the popped pod to attempt next; None if there is none, or no attempt is allowed."""
         if self.debugger.engaged and not self.lets_begin(now):
             return None
         self.machine.handle.now_s = now
         return self._popped.popleft() if self._popped and self.attempts_allowed != 0 else None
 
     def lets_begin(self, now: float) -> bool:
-        """Whether the debugger lets the next attempt, or the next cycle of a PodGroup, begin."""
+        """Return whether the debugger lets the next attempt, or the next cycle of a PodGroup, begin."""
         head = self.head
         if not self.debugger.lets_begin(now):
             return False
@@ -367,7 +373,7 @@ class SchedulingDriver:
         return tuple(self._popped)
 
     def hand_back(self, uid: str) -> None:
-        """A popped pod turns out to be in the queue: it is not attempted from here."""
+        """Drop a popped pod that is in the queue again: it is not attempted from here."""
         self._popped = deque(entry for entry in self._popped if entry.uid != uid)
 
     @property
@@ -377,7 +383,7 @@ class SchedulingDriver:
 
     @property
     def first_tried(self) -> QueuedPod | None:
-        """The popped pod that is tried next: of a PodGroup the first in the order of its cycle."""
+        """The popped pod that is tried next; for a PodGroup the first in the order of its cycle."""
         head = self.head
         if head is None or not self.in_group(head):
             return head
@@ -388,7 +394,7 @@ class SchedulingDriver:
 
     @property
     def has_next(self) -> bool:
-        """Whether `next_popped` would return a pod."""
+        """True if `next_popped` would return a pod."""
         return bool(self._popped) and self.attempts_allowed != 0 and self.debugger.stop is None
 
     def _begin(self, given: BeginAttempt, now: float) -> Attempt | None:
@@ -409,7 +415,7 @@ class SchedulingDriver:
         return self.machine.begin(pod, self.nominator.nominated, cycle=cycle)
 
     def step_by_step(self, entry: QueuedPod) -> Attempt:
-        """The attempt that has just begun, to be run plugin by plugin."""
+        """Return the attempt that has just begun, to be run plugin by plugin."""
         debugger, machine = self.debugger, self.machine
         self.stepper = Stepper(debugger, entry.pod, entry.attempts, machine.cluster.table, debugger.cycle)
         self._choices_before = machine.choices()
@@ -418,14 +424,14 @@ class SchedulingDriver:
     # -- pod groups -------------------------------------------------------------------------------------------
 
     def in_group(self, entry: QueuedPod) -> bool:
-        """Whether the pod is tried with the others of its PodGroup, in one cycle (`group_cycle`)."""
+        """Return whether the pod is tried with the others of its PodGroup, in one cycle (`_group_cycle`)."""
         return self.machine.handle.rules.pod_groups and bool(entry.pod.pod_spec.pod_group_name)
 
     def _begin_group_cycle(self, given: BeginGroupCycle, now: float) -> Work[None]:
         return self._group_cycle(given.entry, given.clock, given.told)
 
     def _group_cycle(self, entry: QueuedPod, clock: Callable[[], float], told: MemberDone) -> Work[None]:
-        """The cycle of all pods of the PodGroup that were popped. Yields what attempts yield."""
+        """Run the cycle of all popped pods of the PodGroup. Yields what attempts yield."""
         group = entry.pod.pod_group
         entries = [entry, *(other for other in self._popped if other.pod.pod_group == group)]
         self._popped = deque(other for other in self._popped if other.pod.pod_group != group)
@@ -453,12 +459,12 @@ class SchedulingDriver:
         self._complete_group(group, entries, tried, clock(), told)
 
     def _before_member(self, entry: QueuedPod, tried: Sequence[TriedMember]) -> StopPoint | None:
-        """Where the cycle of a PodGroup is stopped, before one of its pods; None if it goes on."""
+        """Return where the cycle of a PodGroup stops before one of its pods; None if it continues."""
         debugger, self.group_tried = self.debugger, ()
         at = StopPoint(debugger.cycle, entry.pod, entry.attempts, "", "")
         if not debugger.engaged or not self.stops_within_groups:
             return None
-        if self.has_out_of_tree:  # their Reserve would be called again for the pods before
+        if self.has_out_of_tree:  # their Reserve would be called again for the previous pods
             return None
         if not debugger.before_member(at):
             return None
@@ -466,14 +472,14 @@ class SchedulingDriver:
         return at
 
     def skips(self, entry: QueuedPod) -> bool:
-        """Return whether no attempt is made for the popped pod: it is gone, is being deleted, or was assumed."""
+        """Return whether the popped pod is skipped: it was deleted, is being deleted, or is assumed."""
         pod = self.pending.current(entry)
         if pod is None or self.machine.skips(pod):
             return True
-        return not self.machine.responsible(pod.scheduler_name)  # its profile has been removed meanwhile
+        return not self.machine.responsible(pod.scheduler_name)  # its profile was removed meanwhile
 
     def _begins(self, entry: QueuedPod) -> bool:
-        """Whether an attempt of this pod begins now; else it is skipped, and no longer in flight."""
+        """Return whether an attempt of this pod begins now; otherwise it is skipped and no longer in flight."""
         pod = self.pending.current(entry)
         self.pending.begin(entry.uid)
         self._seen = self._observations
@@ -514,7 +520,7 @@ class SchedulingDriver:
     def _preempt_for_group(
         self, key: str, group: Object | None, entries: Sequence[QueuedPod], tried: TriedGroup, now: float
     ) -> None:
-        """Have the queue take the group back, and the victims of its preemption evicted."""
+        """Return the group to the queue, and evict the victims of its preemption."""
         outcome = tried.status.code if tried.untried is None else tried.untried.code
         preemption = tried.preemption
         if preemption is not None:
@@ -549,9 +555,10 @@ class SchedulingDriver:
     # -- runs of attempts ---------------------------------------------------------------------------------------
 
     def begin_run(self, now: float) -> AttemptRun:
-        """Attempt the next popped pods, one after the other, as far as they are like pods attempted before them, and
-        assume them on their nodes. The rest follows at once (`CompleteRun`). Empty: the next pod is attempted by
-        itself (`next_popped`), as any may be.
+        """Attempt the next popped pods together and assume them on their nodes; `CompleteRun` must follow at once.
+
+        Only pods like those attempted before take part. Returns an empty run if the next pod must be attempted by
+        itself (`next_popped`), which is always allowed.
         """
         popped = self._popped
         if len(popped) < 2 or self.nominator or self._failed or self.attempts_allowed is not None:
@@ -564,7 +571,7 @@ class SchedulingDriver:
         return self.machine.run(entries, now) if len(entries) > 1 else AttemptRun()
 
     def _together(self, most: int) -> Sequence[QueuedPod]:
-        """Popped pods, at most so many, that are next and may be in one run, with their current versions."""
+        """Return at most `most` popped pods that are next and may be in one run, with their current versions."""
         machine, known = self.machine, self.machine.cluster.pod
         profile, signatures = self._popped[0].pod.scheduler_name, set()
         entries = []
@@ -603,7 +610,7 @@ class SchedulingDriver:
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> Work[AssumedPod | FailedAttempt]:
-        """As `CompleteAttempt`, stopped where the debugger stops it."""
+        """Complete an attempt as `CompleteAttempt` does, stopping where the debugger stops it."""
         work = self._completing(entry, result, now, took_s)
         return work if self.listener is None else self.listener.completing(work, now, took_s)
 
@@ -616,7 +623,7 @@ class SchedulingDriver:
 
     @property
     def stepped_pod(self) -> str:
-        """The pod of an attempt that runs step by step, such as one that is stopped; "" if none does."""
+        """The pod of the attempt that runs step by step or is stopped; "" if there is none."""
         return self.stepper.pod.key if self.attempting and self.stepper is not None else ""
 
     def _intervene(self, given: Intervene, now: float) -> None:
@@ -624,14 +631,14 @@ class SchedulingDriver:
         self.stepper.intervene(given.change)
 
     def choices(self) -> Choices:
-        """How the next attempt would choose; of an attempt that runs step by step, how it would if it began again."""
+        """Return the choices of the next attempt; during an attempt step by step, those with which it began."""
         if (self.stepped_pod or self.group_tried) and self._choices_before is not None:
             return self._choices_before
         return self.machine.choices()
 
     @property
     def reserving(self) -> AssumedPod | None:
-        """The pod of the attempt that runs if Reserve or Permit plugins are being called for it: it is assumed."""
+        """The assumed pod for which Reserve or Permit plugins are being called; None if there is none."""
         if not self.attempting or self._result is None:
             return None
         entry, result = self._result
@@ -664,7 +671,7 @@ class SchedulingDriver:
         return outcome
 
     def _fail(self, failed: FailedAttempt, now: float, seen: int = 0) -> None:
-        """Hand the pod back to the queue and write the reason to its status. `seen`: see `AttemptFailed`."""
+        """Return the pod to the queue and write the reason to its status. `seen`: see `AttemptFailed`."""
         entry, effects = failed.entry, self._effects
         if not failed.evicts:
             effects.writes.extend(failed.writes)
@@ -682,7 +689,7 @@ class SchedulingDriver:
             self.pending.release(entry.uid)
             is_gone = entry.key not in self.pending.pods and self.machine.cluster.pod(entry.uid) is None
             if is_gone and (patch := failure_status(entry.pod, failed, stamp(now))) is not None:
-                effects.writes.append(patch)  # refused, unless only the watch has lost the pod
+                effects.writes.append(patch)  # rejected, unless only the watch has lost the pod
         else:
             self.pending.failed(pod, failed.nominated_node)
             effects.queue.append(
@@ -696,7 +703,7 @@ class SchedulingDriver:
         self._evict(failed, now)
 
     def _evict(self, failed: FailedAttempt, now: float, group: str = "") -> None:
-        """Have the victims evicted. `group`: the uid of the PodGroup that preempts; "" if it is the pod itself."""
+        """Evict the victims. `group`: the uid of the preempting PodGroup; "" if the pod itself preempts."""
         pod, effects = failed.entry.pod, self._effects
         if failed.evicts:
             gone_fails = not self.machine.handle.rules.gone_victims_evicted
@@ -714,7 +721,7 @@ class SchedulingDriver:
 
     @property
     def any_to_resume(self) -> bool:
-        """Whether a binding that was stopped may continue."""
+        """True if a binding that was stopped may continue."""
         return bool(self.bindings.stopped) and self.debugger.stop is None
 
     def _resume_stopped(self, given: ResumeStopped, now: float) -> None:
@@ -726,7 +733,7 @@ class SchedulingDriver:
             waiting.expire(now)
 
     def _binding_failed(self, assumed: AssumedPod, failure: Status, now: float) -> None:
-        """Undo it: at once, or when the attempt that runs is completed."""
+        """Undo a failed binding: at once, or when the running attempt is completed."""
         if self.attempting:
             self._failed.append((assumed, failure))
         else:
@@ -746,22 +753,22 @@ class SchedulingDriver:
 
     @property
     def working(self) -> bool:
-        """Whether something is under way that ends by itself, without time passing."""
+        """True if work is in progress that ends by itself, without time passing."""
         if self.attempting or self.has_next:
             return self.debugger.stop is None
         return self.bindings.any_executing
 
     @property
     def samples(self) -> bool:
-        """Whether more is noted of the latest attempt than of most."""
+        """True if the latest attempt is sampled in detail."""
         return self.machine.metrics is not None and self.machine.metrics.sampling.plugins
 
     def steps_of(self, profile: str) -> Mapping[str, float]:
-        """The seconds of each extension point of that profile's latest attempt, as far as they are timed."""
+        """Return the seconds of each timed extension point of that profile's latest attempt."""
         return self.machine.times(profile).steps
 
     def metrics(self) -> list[MetricFamily]:
-        """What was counted and timed, as it is now; nothing where nobody counts."""
+        """Return the current metrics; empty if metrics are off."""
         if self.machine.metrics is None:
             return []
         cluster = self.machine.cluster
@@ -775,7 +782,7 @@ class SchedulingDriver:
     # -- the debugger -----------------------------------------------------------------------------------------
 
     def _state(self) -> dict[str, int]:
-        """The values of the debugger's `STATE_VARIABLES`, but for the time."""
+        """Return the values of the debugger's `STATE_VARIABLES`, except for the time."""
         cluster = self.machine.cluster
         return {
             "attempts": self._records.attempts,
@@ -792,13 +799,13 @@ class SchedulingDriver:
 
     @property
     def has_out_of_tree(self) -> bool:
-        """Whether any profile has out-of-tree plugins."""
+        """True if any profile has out-of-tree plugins."""
         added = self.machine.registry.added
         return any(name in added for profile in self.machine.config.profiles for name in profile.names())
 
     def calls_out_of_tree(self, entry: QueuedPod) -> bool:
-        """Whether an attempt of this pod, or what it comes to, may call out-of-tree plugins."""
-        if self._failed:  # bindings of other profiles, which are undone with the attempt's end
+        """Return whether an attempt of this pod, or its completion, may call out-of-tree plugins."""
+        if self._failed:  # failed bindings, possibly of other profiles, are undone when the attempt ends
             return True
         scheduler = self.machine.schedulers.get(entry.pod.scheduler_name)
         return scheduler is None or len(scheduler.profile.in_tree) < len(scheduler.profile.plugins)
@@ -807,14 +814,15 @@ class SchedulingDriver:
         before, served = self.machine.config, frozenset(self.machine.schedulers)
         self.machine.reconfigure(config)
         serves = frozenset(self.machine.schedulers)
-        # Before the queue knows the new profiles, and after: it minds the pods of those that it knows.
+        # Removals precede the new configuration and additions follow it, because the queue ignores pods of unknown
+        # profiles.
         self._tell_of_pods(served - serves, DELETED)
         self._effects.queue.append(self.queue_configuration())
         self._tell_of_pods(serves - served, ADDED)
         return before
 
     def _tell_of_pods(self, profiles: frozenset[str], event: EventType) -> None:
-        """Have the queue lose, or get, the pending pods of profiles that are no longer, or newly, there."""
+        """Remove from, or add to, the queue the pending pods of profiles that were removed or added."""
         if not profiles:
             return
         cluster, popped = self.machine.cluster, {entry.uid for entry in self._popped}

@@ -1,4 +1,4 @@
-"""Effects: what the scheduling driver wants done, for its caller to apply."""
+"""Effects: the actions of the scheduling driver that its caller has to carry out."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from kschedd.values import FrozenList, fast_frozen
 
 @fast_frozen(eq=False)
 class Eviction:
-    """The writes of one preemption; if they fail so that no deletion follows, give the driver `EvictionFailed`."""
+    """The writes of one preemption. If they fail so that no deletion follows, send `EvictionFailed` to the driver."""
 
     pod: Pod
     writes: tuple[Write, ...]
@@ -24,19 +24,22 @@ class Eviction:
 
 @attrs.define(eq=False)
 class Effects:
-    """What is to be done, in the order of the fields. The driver has one, which nobody else ever has: `take` gives what
-    came up so far, and the taker is its only owner."""
+    """The actions to carry out, in the order of the fields.
+
+    The driver keeps one instance and never shares it: `take` returns the effects so far, which then belong to the
+    caller.
+    """
 
     released: list[str] = attrs.field(factory=list)  # uids no longer in flight: the queue's `done`
     queue: list[QueueOperation] = attrs.field(factory=list)
-    writes: list[Write] = attrs.field(factory=list)  # not answered: a refusal means that newer events follow
+    writes: list[Write] = attrs.field(factory=list)  # not answered: a rejected write means that newer events follow
     evictions: list[Eviction] = attrs.field(factory=list)
     plans: list[ExecutePlan] = attrs.field(factory=list)  # answered by `PlansExecuted`
     calls: list[CallPlugin | CallExtender] = attrs.field(factory=list)  # answered by `PluginCalled`
-    permit_waits: list[BindingCycle] = attrs.field(factory=list)  # started to wait at Permit
-    resumed: list[str] = attrs.field(factory=list)  # uids whose wait, at Permit or for a plan, is over
+    permit_waits: list[BindingCycle] = attrs.field(factory=list)  # cycles that started to wait at Permit
+    resumed: list[str] = attrs.field(factory=list)  # uids whose wait (at Permit or for a plan) is over
     happened: list[Happened] = attrs.field(factory=list)  # entries of the log
-    failures: list[FailedAttempt] = attrs.field(factory=list)  # for readers who need more than the log has
+    failures: list[FailedAttempt] = attrs.field(factory=list)  # for observers that need more than the log entries
 
     def __bool__(self) -> bool:
         return bool(
@@ -52,9 +55,11 @@ class Effects:
         )
 
     def take(self) -> "Effects":
-        """All there are, to be read only. A call of the driver that waits for a plugin meanwhile goes on with this one,
-        now empty, so that nothing is ever added to what has been taken."""
-        # Several times for each pod: field by field, and no new list where there was nothing.
+        """Return all effects so far, to be read only, and clear this instance.
+
+        A call of the driver that is suspended continues with this instance, so nothing is ever added to what was taken.
+        """
+        # Called several times per pod: fields are moved one by one, and empty lists are not replaced.
         taken = Effects(*_NOTHING)
         if self.released:
             taken.released, self.released = self.released, []

@@ -1,7 +1,8 @@
-"""FilterPass: the rows left after each filter; which filter rejected which row, and why, is computed on demand.
+"""FilterPass: the rows left after each filter; rejections are computed on demand.
 
-A filter is called only on the rows that no earlier one rejected, so later filters see fewer rows, and its codes are
-stored unprocessed: most pods find a node, and then the rejections are never read.
+A filter is called only on the rows that no earlier filter rejected, so later filters see fewer rows. Its codes are
+stored unprocessed, because most pods find a node and their rejections are never read.
+
 Shapes: places are positions among `rows`, ascending.
 """
 
@@ -9,7 +10,7 @@ from typing import Self
 
 import attrs
 import numpy as np
-from numpy import count_nonzero  # of a boolean column, several times faster than its `all` and `any`
+from numpy import count_nonzero  # several times faster than `all` and `any` of a boolean column
 
 from kschedd.cache.table import Ints, Rows
 from kschedd.scheduling.verdicts import PASSED, Places
@@ -17,15 +18,15 @@ from kschedd.scheduling.verdicts import PASSED, Places
 
 @attrs.define(eq=False)
 class FilterPass:
-    """`places` are the positions that have passed so far; None: all."""
+    """A pass of filters over `rows`. `places` are the positions that have passed so far; None: all."""
 
     rows: Rows
     places: Ints | None = None
     _said: list[tuple[int, Ints | None, Ints]] = attrs.field(factory=list)  # (filter, its places, its codes)
-    _passing: Rows | None = attrs.field(default=None, init=False)  # None until somebody asks
+    _passing: Rows | None = attrs.field(default=None, init=False)  # None until requested
 
     def copy(self) -> Self:
-        """What is known by now; the pass goes on without it."""
+        """Return a copy of the current state; the original pass continues independently."""
         return attrs.evolve(self, said=list(self._said))
 
     @property
@@ -47,7 +48,7 @@ class FilterPass:
         self._passing = None
 
     def columns(self) -> tuple[Places, Ints]:
-        """For each row the index of the filter that rejected it (PASSED: none), and that filter's code."""
+        """Return for each row the index of the filter that rejected it (PASSED: none), and that filter's code."""
         failed = np.full(len(self.rows), PASSED, dtype=np.int16)
         codes = np.zeros(len(failed), dtype=np.int64)
         for who, places, said in self._said:

@@ -1,11 +1,11 @@
-"""Inputs of the scheduling driver: everything that happens to it, as values, one after the other.
+"""Inputs of the scheduling driver: all its events, as values, in sequence.
 
-`SchedulingDriver.step(input, now)` is the one way in. A recording is the list of these inputs; a replay steps through
-it; a debugger stops between two of them. Each class says what `step` returns; what is to be done then is among the
-driver's effects (`take_effects`).
+`SchedulingDriver.step(input, now)` is the only entry point. A recording is the list of these inputs, a replay steps
+through it, and a debugger stops between two of them. Each class documents what `step` returns for it; the resulting
+actions are the driver's effects (`take_effects`).
 
-Within an attempt, what plugins and extenders answer is sent to the generator that `BeginAttempt` returns: an attempt is
-the one state that cannot be copied, and begins again in a fork (`kschedd.scheduling.snapshots.fork`).
+Within an attempt, the answers of plugins and extenders are sent to the generator that `BeginAttempt` returns. An
+attempt is the only state that cannot be copied, so a fork begins it again (`kschedd.scheduling.snapshots.fork`).
 """
 
 from collections.abc import Callable, Sequence
@@ -33,21 +33,21 @@ T = TypeVar("T")
 
 @fast_frozen(eq=False)
 class Observe:
-    """Watch events, for the caches first and then for the queue."""
+    """Watch events, applied to the caches first and then to the queue."""
 
     events: Sequence[WatchEvent]
 
 
 @fast_frozen(eq=False)
 class PodsPopped:
-    """The queue handed out these pods. Those that sort before pods handed out earlier are attempted first."""
+    """Pods popped from the queue. Those that sort before pods popped earlier are attempted first."""
 
     entries: Sequence[QueuedPod]
 
 
 @fast_frozen(eq=False)
 class PodsNominated:
-    """These pods entered the active queue with a nomination in their own status."""
+    """Pods that entered the active queue with a nomination in their own status."""
 
     pods: Sequence[Pod]
 
@@ -57,17 +57,20 @@ class PodsNominated:
 
 @fast_frozen(eq=False)
 class BeginAttempt:
-    """Returns the attempt for the pod's current version; None if the pod is skipped, and then no longer in flight."""
+    """The start of an attempt. Returns the attempt for the pod's current version.
+
+    Returns None if the pod is skipped; it is then no longer in flight.
+    """
 
     entry: QueuedPod
 
 
 @fast_frozen(eq=False)
 class BeginGroupCycle:
-    """Returns the cycle of a popped pod's PodGroup, to be run to its end before anything else is begun.
+    """The start of a popped pod's PodGroup cycle.
 
-    `clock` returns the time. `told` is called with the result of each pod before it is acted on, while the pods before
-    it are on their nodes.
+    Returns the cycle, which must run to its end before anything else begins. `clock` returns the time. `told` is called
+    with the result of each pod before it is acted on, while the pods before it are on their nodes.
     """
 
     entry: QueuedPod
@@ -77,7 +80,7 @@ class BeginGroupCycle:
 
 @fast_frozen(eq=False)
 class BreakOff:
-    """An exception aborted the attempt. Returns its result: an error for this pod, whichever code raised it."""
+    """The abort of an attempt by an exception. Returns its result: an error for this pod, whatever code raised it."""
 
     entry: QueuedPod
     fault: Exception
@@ -85,7 +88,7 @@ class BreakOff:
 
 @fast_frozen(eq=False)
 class CompleteAttempt:
-    """Start the binding cycle, or hand the pod back to the queue. Returns the pod as assumed, or as failed."""
+    """The end of an attempt: starts the binding cycle or requeues the pod. Returns the assumed or failed pod."""
 
     entry: QueuedPod
     result: ScheduleResult | FitError
@@ -94,7 +97,7 @@ class CompleteAttempt:
 
 @fast_frozen(eq=False)
 class CompleteRun:
-    """Act on the results of `begin_run`, each of which took so long."""
+    """The completion of the results of `begin_run`; each attempt took `took_s`."""
 
     run: AttemptRun
     took_s: float
@@ -102,7 +105,7 @@ class CompleteRun:
 
 @fast_frozen(eq=False)
 class Intervene:
-    """A user changes the outcome of the stopped attempt."""
+    """A user's change to the outcome of the stopped attempt."""
 
     change: Intervention
 
@@ -112,14 +115,14 @@ class Intervene:
 
 @fast_frozen(eq=False)
 class PlansExecuted:
-    """The writes of these plans were done: the pod's uid, and the refusal of the first write that was refused."""
+    """The executed writes of plans: for each the pod's uid, and the Status of the first rejected write or None."""
 
     plans: Sequence[tuple[str, Status | None]]
 
 
 @fast_frozen(eq=False)
 class PluginCalled:
-    """A plugin or an extender answered the call of a binding cycle."""
+    """The answer of a plugin or an extender to the call of a binding cycle."""
 
     uid: str
     answer: Plan | Status | None
@@ -127,41 +130,41 @@ class PluginCalled:
 
 @fast_frozen(eq=False)
 class EvictionFailed:
-    """Requeue the preemptor at once: no deletion of its victims will wake it."""
+    """A failed eviction. Requeues the preemptor at once, because no deletion of its victims will wake it."""
 
     pod: Pod
 
 
 @fast_frozen(eq=False)
 class Tick:
-    """Reject the pods at Permit whose timeout has passed."""
+    """The passage of time. Rejects the pods at Permit whose timeout has passed."""
 
 
 @fast_frozen(eq=False)
 class Resume:
-    """Continue this binding cycle if its wait is over. Returns whether it is."""
+    """The continuation of this binding cycle if its wait is over. Returns whether it is."""
 
     cycle: BindingCycle
 
 
 @fast_frozen(eq=False)
 class ResumeDecided:
-    """Continue the binding cycles whose wait at Permit was decided."""
+    """The continuation of the binding cycles whose wait at Permit was decided."""
 
 
 @fast_frozen(eq=False)
 class ResumeReady:
-    """Continue the binding cycles whose plan is ready, or has waited too long."""
+    """The continuation of the binding cycles whose plan is ready or has timed out."""
 
 
 @fast_frozen(eq=False)
 class ResumeStopped:
-    """Continue the binding cycles that the debugger stopped, until one is stopped again."""
+    """The continuation of the binding cycles that the debugger stopped, until one is stopped again."""
 
 
 @fast_frozen(eq=False)
 class Allow:
-    """A user allows a pod at Permit in the place of a plugin. Returns False if no such pod waits."""
+    """A user's approval of a pod at Permit on behalf of a plugin. Returns False if no such pod waits."""
 
     uid: str
     plugin: str
@@ -169,7 +172,7 @@ class Allow:
 
 @fast_frozen(eq=False)
 class Reject:
-    """A user rejects a pod at Permit in the place of a plugin. Returns False if no such pod waits."""
+    """A user's rejection of a pod at Permit on behalf of a plugin. Returns False if no such pod waits."""
 
     uid: str
     plugin: str
@@ -181,14 +184,14 @@ class Reject:
 
 @fast_frozen(eq=False)
 class Reconfigure:
-    """Use this configuration from the next attempt on. Returns the previous one. Raises PluginLoadError."""
+    """A new configuration, used from the next attempt on. Returns the previous one. Raises PluginLoadError."""
 
     config: Config
 
 
 @fast_frozen(eq=False)
 class ChangeConfig:
-    """As `Reconfigure`, as a change that can be undone. Returns the ConfigChange."""
+    """A `Reconfigure` that can be undone. Returns the ConfigChange."""
 
     config: Config
     what: str
@@ -196,7 +199,7 @@ class ChangeConfig:
 
 @fast_frozen(eq=False)
 class UndoConfigChange:
-    """Go back to the configuration before the latest change. Returns that change. Raises NothingToUndo."""
+    """The return to the configuration before the latest change. Returns that change. Raises NothingToUndo."""
 
 
 Input = (
@@ -226,13 +229,13 @@ Input = (
 
 
 class InputListener(Protocol):
-    """Is told of all that a driver is given, such as a recording."""
+    """An observer of all inputs and effects of a driver, such as a recording."""
 
     def given(self, given: Input, now: float, step: Callable[[Any, float], T]) -> T:
-        """Do the step, and return what it returns."""
+        """Run the step and return its result."""
 
     def completing(self, work: Work[T], now: float, took_s: float) -> Work[T]:
-        """Return the same work, of the completion of an attempt that is run step by step."""
+        """Return the work wrapped for observation; it completes an attempt that is run step by step."""
 
     def taken(self, effects: Effects) -> None:
-        """The driver's effects were taken."""
+        """Observe effects taken from the driver."""

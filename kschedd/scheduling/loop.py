@@ -1,18 +1,17 @@
 """SchedulingLoop: the scheduling driver and the queue in one synchronous loop; every effect is applied at once.
 
-The owner of clock and objects (a simulation, a replay of recorded traces) calls, in its own order,
+The owner of clock and objects (a simulation, a replay of recorded traces) calls, in its own order:
 
     observe(event)        a watch event; applied to the caches first, then to the queue
     pop()                 the next pod, in flight from now on; None if there is nothing to do
     decide(entry)         filters, scores, PostFilter; None if the pod is skipped
-    group_cycle(entry)    instead of these three, where the pod is tried with the others of its PodGroup
+    group_cycle(entry)    instead of these three, if the pod is tried together with its PodGroup
     stepped_cycle(...)    both of these, step by step, for a driver whose debugger may stop them
     complete(...)         act on the result: requeue with a status write, or assume and start the binding cycle
     resume_bindings()     continue waiting binding cycles whose wait is over
 
-Writes go to the environment at once; their effects become visible through `Observe` only. The loop decides nothing:
-the daemon's actors do the same for the same driver, over channels.
-Owns the queue and the driver.
+Writes go to the environment at once; their effects become visible through `Observe` only. The loop makes no decisions.
+The daemon's actors do the same for the same driver, over channels. Owns the queue and the driver.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -56,26 +55,29 @@ _POP: Final = Pop()
 
 
 class Environment(Protocol):
-    """Clock and object store, supplied by the loop's owner."""
+    """The clock and object store, supplied by the loop's owner."""
 
     @property
     def now_s(self) -> float:
-        """Seconds since the epoch."""
+        """The time in seconds since the epoch."""
 
     @property
     def now_ns(self) -> int:
         """The queue's clock."""
 
     def current_pod(self, key: str) -> Pod | None:
-        """The stored pod of that key."""
+        """Return the stored pod with that key."""
 
     def write(self, write: Write) -> Status | None:
-        """Do one write; the Status of its refusal if it is refused."""
+        """Execute one write; return the Status if it is rejected."""
 
 
 class SchedulingLoop:
-    """See the module. `on_effects` is called with every applied batch of effects; what the queue is told of
-    events is none. `driver`: one of a fork."""
+    """The synchronous scheduling loop; see the module.
+
+    `on_effects` is called with every applied batch of effects, except queue operations for events. `driver`: that of a
+    fork.
+    """
 
     def __init__(
         self,
@@ -95,7 +97,7 @@ class SchedulingLoop:
         self.operations = run_by.new_operations(self.queue)
         machine.handle.evicting, machine.handle.leaving = self.operations.evicting, self.operations.leaving
         self._on_effects = on_effects
-        self.one_by_one = False  # each binding of a PodGroup goes as far as it can before the next is executed
+        self.one_by_one = False  # each binding of a PodGroup proceeds as far as it can before the next is executed
         self.held: list[ExecutePlan] | None = None  # plans that wait for `release`; None: plans are executed at once
 
     def observe(self, event: WatchEvent) -> None:
@@ -118,19 +120,19 @@ class SchedulingLoop:
             popped = self.operations.step(_POP, self.environment.now_ns)
             if popped is not None and self.driver.in_group(popped):
                 others = self.operations.step(PopOthersOfGroup(popped), self.environment.now_ns)
-                if debugger.engaged:  # which may stop before the group
+                if debugger.engaged:  # the debugger may stop before the group
                     self.driver.step(PodsPopped([popped, *others]))
                     return self.driver.next_popped(self.environment.now_s)
                 self.driver.step(PodsPopped(others))
         return popped
 
     def group_cycle(self, entry: QueuedPod, told: MemberDone) -> None:
-        """The cycle of a popped pod's PodGroup, with all its results applied; `told` has each before that."""
+        """Run the cycle of a popped pod's PodGroup and apply all results; `told` gets each result before that."""
         drive(self._begun_group(entry, told))
         self.apply_effects()
 
     def stepped_group(self, entry: QueuedPod, told: MemberDone) -> Generator[StopPoint, None, None]:
-        """As `group_cycle`; yields where the debugger stops it."""
+        """Run the cycle of a PodGroup as `group_cycle` does; yield where the debugger stops it."""
         yield from _stops_of(self._begun_group(entry, told))
         self.apply_effects()
 
@@ -141,14 +143,14 @@ class SchedulingLoop:
         return cycle
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:
-        """Run the attempt for a popped pod; None if the pod is skipped, and then no longer in flight."""
+        """Run the attempt for a popped pod; None if the pod is skipped and so no longer in flight."""
         attempt: Attempt | None = None
         try:
             attempt = self.driver.step(BeginAttempt(entry), self.environment.now_s)
             if attempt is not None:
                 result: ScheduleResult | FitError = drive(attempt)
                 return result
-        except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
+        except Exception as fault:  # a fault of a plugin or the pod: the attempt fails, and the pod is retried
             if attempt is not None:
                 attempt.close()
             return self._broken_off(entry, fault)
@@ -158,7 +160,7 @@ class SchedulingLoop:
     def stepped_cycle(
         self, entry: QueuedPod, told: Callable[[ScheduleResult | FitError], None]
     ) -> Generator[StopPoint, None, None]:
-        """The scheduling cycle of a popped pod; yields where the debugger stops it, and `told` has the result."""
+        """Run the scheduling cycle of a popped pod; yield where the debugger stops it. `told` gets the result."""
         driver, attempt = self.driver, None
         try:
             attempt = driver.step(BeginAttempt(entry), self.environment.now_s)
@@ -166,7 +168,7 @@ class SchedulingLoop:
                 self.apply_effects()
                 return
             result: ScheduleResult | FitError = yield from _stops_of(attempt)
-        except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
+        except Exception as fault:  # a fault of a plugin or the pod: the attempt fails, and the pod is retried
             if attempt is not None:
                 attempt.close()
             result = self._broken_off(entry, fault)
@@ -237,7 +239,7 @@ class SchedulingLoop:
                 self.apply_effects()
 
     def release(self) -> None:
-        """Execute the plans that were held, one after the other, each with what follows from it."""
+        """Execute the held plans one after the other, each with its consequences."""
         held, self.held = self.held or (), None
         for wanted in held:
             answer = wanted.uid, self._execute(wanted.plan)
@@ -254,15 +256,15 @@ class SchedulingLoop:
     def _call(self, called: CallPlugin | CallExtender) -> Plan | Status | None:
         """Make the call now.
 
-        No extender is asked to bind: it would bind the pod in the cluster that it serves, and this one is a copy of
-        that at best. What it would write is written here.
+        Extenders are not called to bind: they would bind the pod in their own cluster, of which this one is at best a
+        copy. The write that the extender would make is made here.
         """
         if isinstance(called, CallExtender):
             return self.environment.write(called.binding)
         return called.run()
 
     def _execute(self, plan: Plan) -> Status | None:
-        """Do the writes of a plan up to the first refused one."""
+        """Execute the writes of a plan up to the first rejected one; return its Status."""
         for write in plan.writes:
             failure = self.environment.write(write)
             if failure is not None:
@@ -275,7 +277,7 @@ class SchedulingLoop:
 
 
 def _stops_of(work: Work[T]) -> Generator[StopPoint, None, T]:
-    """Run this, yielding where it is stopped."""
+    """Run this work; yield where it is stopped."""
     try:
         asked = next(work)
         while True:

@@ -4,9 +4,9 @@
     begin(pod) → generator              one attempt; its result goes to `complete_attempt`
     complete_attempt(...)
         → AssumedPod                    the pod is assumed on its node; `binding_steps.run` continues
-        → FailedAttempt                 what to write and which plugins rejected it; the entry is requeued
+        → FailedAttempt                 what to write, and the plugins that rejected it; the entry is requeued
     binding_steps                       the steps of binding cycles: permit, pre-bind, bind
-    undo(...)                           a binding failed: unreserve and forget; returns what is requeued
+    undo(...)                           a binding failed: unreserve and forget; returns the failed attempt
 
 `SchedulingDriver` calls these one after the other, so the cluster never changes within an attempt. An assumed pod keeps
 the framework (the plugin instances) of its attempt: a binding cycle ends with the plugins it began with,
@@ -78,21 +78,24 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 
 T = TypeVar("T")
 
-# Extension points at which no plugin has anything to do for a pod that is bound directly.
+# Extension points at which no plugin has work for a pod that is bound directly.
 _BEFORE_BINDING = ("Reserve", "Permit")
-PREEMPTION = "DefaultPreemption"  # the plugin named as rejecting a waiting victim, if none is given
+PREEMPTION = "DefaultPreemption"  # named as the rejecting plugin of a waiting victim if none is given
 
 
 @attrs.frozen(eq=False)
 class Choices:
-    """How attempts choose from some moment on: among equal nodes, and where a search begins."""
+    """The state of the choices that attempts make: ties between nodes, and where a search begins."""
 
     choose: Choose
     start: int
 
 
 class SchedulingMachine:
-    """See the module. `seed` breaks ties that are drawn; `choose` breaks all of them. `handle`: one of this cluster."""
+    """The scheduler as a state machine; see the module.
+
+    `seed` breaks ties that are drawn; `choose` breaks all ties. `handle`: one of this cluster.
+    """
 
     def __init__(
         self,
@@ -174,11 +177,11 @@ class SchedulingMachine:
         )
 
     def times(self, profile: str) -> PointTimes | NoTimes:
-        """What times the extension points of this profile."""
+        """Return the timers of the extension points of this profile."""
         return NO_TIMES if self.metrics is None else self.metrics.times(profile)
 
     def choices(self) -> Choices:
-        """How the next attempts choose, as a copy."""
+        """Return a copy of the state from which the next attempts choose."""
         return Choices(self.choose.fork() if isinstance(self.choose, NodeTies) else self.choose, self.start.index)
 
     # -- what the queue needs to know -------------------------------------------------------------------------
@@ -193,7 +196,7 @@ class SchedulingMachine:
         }
 
     def registrations(self) -> Registrations:
-        """The events that every plugin that may reject a pod registered for, by profile."""
+        """Return the events that every plugin that may reject a pod registered for, by profile."""
         points: tuple[ExtensionPoint[Plugin], ...] = (PRE_ENQUEUE, PRE_FILTER, FILTER, RESERVE, PERMIT)
         found: dict[str, Mapping[str, Sequence[ClusterEventWithHint]]] = {}
         for name, scheduler in self.schedulers.items():
@@ -217,7 +220,7 @@ class SchedulingMachine:
     # -- the cluster ------------------------------------------------------------------------------------------
 
     def observe(self, events: Iterable[WatchEvent], now: float = 0.0) -> None:
-        """Apply events up to `now` (seconds). An object that cannot be read is recorded in `faults` and left out."""
+        """Apply events up to `now` (seconds). Unreadable objects are recorded in `faults` and left out."""
         faults = self.faults
         if faults.by_object:
             faults.retry(now)
@@ -225,11 +228,11 @@ class SchedulingMachine:
             self.observe_each(event, now)
 
     def observe_each(self, event: WatchEvent, now: float) -> None:
-        """As `observe`, one event, but without trying again what could not be read before."""
+        """Apply one event as `observe` does, but without retrying earlier faults."""
         obj, faults = event.new, self.faults
         try:
             self._observe(event, now)
-        except Exception as fault:  # the object's
+        except Exception as fault:  # a fault of this object
             faults.note(ObjectRef(obj.kind, obj.namespace, obj.name), partial(self._observe, event), fault, now)
         else:
             if faults.by_object:
@@ -245,14 +248,14 @@ class SchedulingMachine:
 
     def forget_object(self, obj: Object) -> None:
         if isinstance(obj, Pod) and not obj.node_name and self.cluster.is_assumed(obj):
-            self.cluster.mark_deleted(obj)  # its running binding will fail, and forget it
+            self.cluster.mark_deleted(obj)  # its running binding will fail and forget it
             return
         self.cluster.remove(obj)
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
     def skips(self, pod: Pod) -> bool:
-        """Whether the pod is not to be scheduled: it is being deleted, or already assumed on a node."""
+        """Return whether the pod is skipped: it is being deleted, or already assumed on a node."""
         return bool(pod.deletion_timestamp) or self.cluster.is_assumed(pod)
 
     def begin(
@@ -264,8 +267,11 @@ class SchedulingMachine:
         cycle: int = 0,
         post_filters: bool = True,
     ) -> Attempt:
-        """Begin an attempt. `cycle`: the number of the scheduling cycle; 0 where the attempt is of none.
-        `post_filters`: False leaves out PostFilter, for a pod whose group preempts as a whole."""
+        """Begin an attempt.
+
+        `cycle`: the number of the scheduling cycle; 0 if the attempt belongs to none. `post_filters`: False omits
+        PostFilter, for a pod whose group preempts as a whole.
+        """
         scheduler, resizes = self.schedulers[pod.scheduler_name], self.resizes(pod)
         batching = scheduler.batched(pod, cycle, self.handle.now_s) if cycle and not resizes else None
         return scheduler.attempt(
@@ -273,13 +279,16 @@ class SchedulingMachine:
         )
 
     def resizes(self, pod: Pod) -> bool:
-        """Whether the pod runs on its node, and is queued since its resize is deferred."""
+        """Return whether the pod runs on its node and is queued because its resize is deferred."""
         return bool(pod.node_name) and self.handle.rules.resizes_preempt and pod.resize_deferred
 
     def complete_attempt(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, *, permits: bool = True
     ) -> AssumedPod | FailedAttempt:
-        """As `completing`, at once. `permits`: False leaves out Permit, for a pod that is assumed on trial."""
+        """Complete an attempt as `completing` does, without stops.
+
+        `permits`: False omits Permit, for a pod that is assumed on trial.
+        """
         binder = None
         if isinstance(result, ScheduleResult) and not self._extender_binds and not result.state.resizes:
             binder = result.framework.bound_by(result.pod)
@@ -287,23 +296,23 @@ class SchedulingMachine:
             assert isinstance(result, ScheduleResult), "only what found a node is bound"
             try:
                 assumed = self.cluster.assume(entry.pod, result.node_name)
-            except Exception as fault:  # the pod's: see `completing`
+            except Exception as fault:  # a fault of this pod: see `completing`
                 return self._broken(entry, result, failed_by_error(entry, fault_text(fault)), now)
             result.framework.times.skipped(_BEFORE_BINDING)
             return AssumedPod(entry, assumed, result, None, binder)
         return drive(self.completing(entry, result, now, None, permits=permits))
 
     def longest_run(self, pod: Pod) -> int:
-        """Return about how many attempts `run` may make, beginning with that for a pod like this."""
+        """Return the estimated number of attempts in a `run` that begins with a pod like this."""
         scheduler = self.schedulers.get(pod.scheduler_name)
         return 0 if scheduler is None or scheduler.runs is None or self._extender_binds else scheduler.runs.longest(pod)
 
     def may_run(self, pod: Pod) -> bool:
-        """Whether pods like this one may be in a run: those that have nothing before them but to be bound."""
+        """Return whether pods like this one may be in a run: they must need no step but Bind."""
         return self.schedulers[pod.scheduler_name].profile.bound_by(pod) is not None
 
     def run(self, entries: Sequence[QueuedPod], now: float) -> AttemptRun:
-        """The attempts for the first of these pods of one profile, as far as they need not be made one by one."""
+        """Attempt the first of these pods of one profile, as many as can be attempted together."""
         if self.metrics is not None:
             self.metrics.sampling.next_several(len(entries))
         scheduler = self.schedulers[entries[0].pod.scheduler_name]
@@ -318,7 +327,7 @@ class SchedulingMachine:
         for entry in entries:
             try:
                 result = next(attempts, None)
-            except Exception:  # a plugin's, or the pod's: it comes up again where that pod is attempted by itself
+            except Exception:  # a fault of a plugin or the pod: it recurs when that pod is attempted by itself
                 break
             if result is None:
                 break
@@ -335,7 +344,7 @@ class SchedulingMachine:
     def _assumed_together(
         self, entries: Sequence[QueuedPod], results: Sequence[ScheduleResult]
     ) -> list[AssumedPod | FailedAttempt | None]:
-        """As `complete_attempt` of each of them; None where nothing is done yet, since it has to be done by itself."""
+        """Complete these attempts together; None for those that must be completed one by one."""
         framework = results[0].framework
         by_template: dict[int, list[int]] = {}
         signature, template = None, 0
@@ -357,7 +366,7 @@ class SchedulingMachine:
             pods = [entries[number].pod for number in numbers]
             try:
                 placed = self.cluster.assume_each(pods, [results[number].node_name for number in numbers])
-            except Exception:  # a pod's: it comes up again where each is completed by itself
+            except Exception:  # a fault of one pod: it recurs when each is completed by itself
                 placed = None
             if placed is None:
                 continue
@@ -375,22 +384,22 @@ class SchedulingMachine:
         *,
         permits: bool = True,
     ) -> Work[AssumedPod | FailedAttempt]:
-        """What an attempt comes to: the pod assumed, reserved and permitted (or kept waiting), or rejected.
+        """Complete an attempt: the pod is assumed, reserved and permitted (or waits), or it is rejected.
 
-        What is raised on the way is that pod's: its attempt has failed with an error, and nothing of it is left.
+        An exception on the way is a fault of that pod: its attempt fails with an error, and all its steps are undone.
         """
         try:
             return (yield from self._complete(entry, result, now, stepper, permits))
         except AttemptDropped:
             failed = failed_by_error(entry, DROPPED)
-        except Exception as fault:  # the pod's: see above
+        except Exception as fault:  # a fault of the pod: see above
             failed = failed_by_error(entry, fault_text(fault))
         return self._broken(entry, result, failed, now)
 
     def _broken(
         self, entry: QueuedPod, result: ScheduleResult | FitError, failed: FailedAttempt, now: float
     ) -> FailedAttempt:
-        """Leave nothing of what was done before the attempt failed."""
+        """Undo the steps that preceded the failure."""
         self.waiting.pods.pop(entry.uid, None)
         if isinstance(result, ScheduleResult) and self.cluster.is_assumed(entry.pod):
             assumed = self.cluster.pod(entry.uid)
@@ -409,7 +418,7 @@ class SchedulingMachine:
         if isinstance(result, FitError):
             return self._reject(entry, result, now)
         framework, state, node_name = result.framework, result.state, result.node_name
-        if state.resizes:  # it fits, so that the kubelet will resize it
+        if state.resizes:  # it fits, so the kubelet will resize it
             why = f"pod {entry.uid}({entry.key}) is in the cache, so can't be assumed"
             return failed_by_error(entry, why)
         assumed = self.cluster.assume(entry.pod, node_name)
@@ -469,7 +478,7 @@ class SchedulingMachine:
         return rejected if post is None else self.evict(rejected, post, now)
 
     def evict(self, failed: FailedAttempt, post: PostFilterResult, now: float) -> FailedAttempt:
-        """Begin the preemption that a failed attempt comes to: victims at Permit are rejected at once."""
+        """Begin the preemption of a failed attempt: victims at Permit are rejected at once."""
         in_memory = self.handle.rules.victims_preempted_in_memory
         end = self.waiting.preempt if in_memory else self.waiting.reject
         for victim in post.rejected:
@@ -486,11 +495,11 @@ class SchedulingMachine:
     def _take_back(
         self, entry: QueuedPod, assumed: Pod, result: ScheduleResult, status: Status, now: float
     ) -> FailedAttempt:
-        """Reserve or Permit has turned the pod away."""
+        """Undo the assumption of a pod that Reserve or Permit rejected."""
         return attrs.evolve(failed_on_one_node(entry, status), writes=self._release(assumed, result, now))
 
     def result_on(self, pod: Pod, node_name: str, failed: FitError) -> ScheduleResult:
-        """As if the attempt had chosen this node, where the pod fits once victims of a preemption are gone."""
+        """Return a result that chooses this node, where the pod fits once preemption's victims are gone."""
         scheduler = self.schedulers[pod.scheduler_name]
         rows = np.array([self.cluster.table.row_of[node_name]], dtype=np.int64)
         verdicts = failed.diagnosis.verdicts or scheduler.pre_filters.no_verdicts(failed.state, pod, failed.status)
@@ -498,11 +507,11 @@ class SchedulingMachine:
         return ScheduleResult(pod, node_name, scheduler.profile, failed.state, rows, visited, None, None, 1, verdicts)
 
     def end_trial(self, assumed: AssumedPod, now: float) -> None:
-        """Have a pod that was assumed on trial as before. What Unreserve would write is not: nothing was written."""
+        """Undo the trial assumption of a pod. Writes of Unreserve are dropped, because nothing was written."""
         self._release(assumed.pod, assumed.result, now)
 
     def _release(self, assumed: Pod, result: ScheduleResult, now: float) -> tuple[Write, ...]:
-        """Have what was reserved for the pod given back, and forget that it has a node."""
+        """Unreserve the pod's resources and forget its node; return Unreserve's writes."""
         writes = _unreserve(result, assumed)
         ref = ObjectRef("Pod", assumed.namespace, assumed.name)
         self.faults.run(ref, partial(self._forget, assumed), now, "assumed")
@@ -512,21 +521,21 @@ class SchedulingMachine:
         self.cluster.forget(assumed)
 
     def undo(self, assumed: AssumedPod, status: Status, now: float) -> FailedAttempt:
-        """A binding failed: take everything back. The caller also tells the queue that the assumed pod is gone."""
+        """Undo a failed binding. The caller also notifies the queue that the assumed pod is gone."""
         at_permit = assumed.waiting is not None and assumed.waiting.rejection is not None
         failed = failed_on_one_node if at_permit else failed_after_permit
         return attrs.evolve(failed(assumed.entry, status), writes=self._release(assumed.pod, assumed.result, now))
 
 
 def _deleted(post: PostFilterResult) -> tuple[Pod, ...]:
-    """The victims that are deleted now. A plugin that does not say which: those that are not terminating already."""
+    """Return the victims that are deleted now; if the plugin does not list them, those not terminating yet."""
     if isinstance(post.details, Preemption):
         return post.details.deleted
     return tuple(victim for victim in post.victims if not victim.deletion_timestamp)
 
 
 def _unreserve(result: ScheduleResult, pod: Pod) -> tuple[Write, ...]:
-    """Call every plugin's Unreserve, in reverse order; returns the writes they want done."""
+    """Call every plugin's Unreserve, in reverse order; return the requested writes."""
     writes: tuple[Write, ...] = ()
     for plugin in reversed(result.framework.at(RESERVE)):
         if hasattr(plugin, "unreserve"):

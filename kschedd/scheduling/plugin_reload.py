@@ -1,8 +1,8 @@
-"""Replacing the classes of out-of-tree plugins while the scheduler runs: their file was changed and read again.
+"""Reload of out-of-tree plugin classes while the scheduler runs, after their file changed.
 
-From the next attempt on each profile has new instances of them, with its arguments read anew; extension points that a
-class has gained or lost are gained or lost in the profiles that have the plugin. A pod that waits at Permit, or is
-being bound, ends with the instances that it began with.
+From the next attempt on, each profile has new instances, with its arguments read again. Extension points that a class
+gained or lost are gained or lost in the profiles that have the plugin. A pod that waits at Permit or is being bound
+keeps the instances of its attempt.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from kschedd.scheduling.inputs import Reconfigure
 
 
 def reload_plugins(driver: SchedulingDriver, classes: Mapping[str, type[Any]], source: str) -> None:
-    """Use these classes, which `source` (a file) defines now. Raises PluginLoadError; nothing has changed then."""
+    """Use these classes, as now defined by `source` (a file). If it raises PluginLoadError, nothing has changed."""
     registry, config = driver.machine.registry, driver.machine.config
     for name in classes:
         if (owner := registry.source_of(name) or source) != source:
@@ -44,14 +44,14 @@ def reload_plugins(driver: SchedulingDriver, classes: Mapping[str, type[Any]], s
         registry.sources.clear()
         registry.sources.update(sources)
         raise fault if isinstance(fault, PluginLoadError) else PluginLoadError(source, str(fault)) from None
-    # Earlier configurations have arguments of the old classes: there is no way back to them.
+    # Earlier configurations have arguments of the old classes, so they cannot be restored.
     driver.config_changes.made.clear()
 
 
 def _refreshed(
     config: Config, classes: Mapping[str, type[Any]], before: Mapping[str, type[Any]], catalogue: Catalogue
 ) -> Config:
-    """The configuration for the new classes."""
+    """Return the configuration for the new classes."""
     for scheduler_name in [profile.scheduler_name for profile in config.profiles]:
         for name, new in classes.items():
             profile = next(one for one in config.profiles if one.scheduler_name == scheduler_name)

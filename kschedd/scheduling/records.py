@@ -1,4 +1,4 @@
-"""Entries of the log that the scheduling driver makes: attempts, pods that were bound, and pods that were preempted."""
+"""Log entries of the scheduling driver: attempts, bound pods and preempted pods."""
 
 from operator import attrgetter
 from typing import Any, Final
@@ -9,7 +9,7 @@ from kschedd.values import fast_frozen
 
 @fast_frozen
 class Lead:
-    """By how much the chosen node was ahead of the next one."""
+    """The chosen node's lead over the second best."""
 
     margin: int
     runner_up: str
@@ -17,7 +17,7 @@ class Lead:
 
 @fast_frozen(eq=False)
 class AttemptRecord:
-    """One attempt; or, with `of_binding`, a binding that failed after its attempt had found a node."""
+    """One attempt or, with `of_binding`, a binding that failed after its attempt had found a node."""
 
     at_s: float  # seconds since the epoch
     pod: str  # "namespace/name"
@@ -27,7 +27,7 @@ class AttemptRecord:
     feasible: int
     visited: int
     ties: int
-    score: int | None  # None where only one node was feasible
+    score: int | None  # None if only one node was feasible
     took_s: float
     message: str = ""
     nominated_node: str = ""
@@ -35,11 +35,11 @@ class AttemptRecord:
     #: what the attempt can be worked out from again: the last write that the scheduler had seen, and the pod as it was
     version: int = 0
     attempted: Pod | None = None
-    lead: Lead | None = None  # where these are worked out, and more than one node was feasible
+    lead: Lead | None = None  # None if not recorded, or if only one node was feasible
 
     @property
     def outcome(self) -> tuple[Any, ...]:
-        """The fields named by OUTCOME: what a log of decisions has of an attempt besides its time."""
+        """The fields named by OUTCOME: those that a decision log has of an attempt, besides its time."""
         return _outcome(self)
 
 
@@ -78,8 +78,8 @@ class PodPreempted:
     uid: str
     node: str
     preemptor: Pod
-    in_memory: bool  # only its binding was ended: it was on the node by the scheduler's account
-    group: str = ""  # the uid of the preemptor's PodGroup, if that made room for itself
+    in_memory: bool  # only its binding was ended: the pod was assumed on the node but not bound
+    group: str = ""  # the uid of the preemptor's PodGroup, if the group preempted
 
 
 Happened = AttemptRecord | PodBound | PodPreempted

@@ -1,8 +1,9 @@
-"""Verdicts: the filters' result for every node checked, kept as codes; statuses are formatted on demand.
+"""Verdicts: the filters' result for every visited node, kept as codes; statuses are formatted on demand.
 
-Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the index of the plugin that
-rejected the row in the profile's order of filters, PASSED where none did; `codes` is that plugin's own number,
-EXPLICIT where it gave a Status, which is then in `explicit_status`.
+Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the index of the plugin that rejected
+the row in the profile's order of filters, or PASSED. `codes` is that plugin's own number, or EXPLICIT if it returned a
+Status, which is then in `explicit_status`.
+
 Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus, FitError).
 """
 
@@ -13,7 +14,7 @@ from typing import Final
 import attrs
 import numpy as np
 import numpy.typing as npt
-from numpy import count_nonzero  # of a boolean column, several times faster than its `all` and `any`
+from numpy import count_nonzero  # several times faster than `all` and `any` of a boolean column
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
@@ -23,17 +24,17 @@ from kschedd.scheduling.profiles.profile import EnabledFilter
 
 Places = npt.NDArray[np.int16]
 PASSED = 32767
-PASSED_ALL: Final = np.array(PASSED, dtype=np.int16)  # to compare columns with: an int is converted each time
+PASSED_ALL: Final = np.array(PASSED, dtype=np.int16)  # for comparing columns: an int would be converted each time
 EXPLICIT = -1
 
-_FEW_KEYS = 1 << 14  # up to this, counting every key is faster than sorting
+_FEW_KEYS = 1 << 14  # up to this many keys, counting every key is faster than sorting
 
 ABSENT = unresolvable()  # status of a node that no filter was called on
 
 
 @attrs.define(eq=False)
 class Verdicts:
-    """`default_status` is the status of the nodes that are not among `rows`.
+    """The verdicts of one search. `default_status` is the status of the nodes that are not among `rows`.
 
     `failed` and `codes` may be None; then `compute` computes them on demand.
     """
@@ -47,7 +48,7 @@ class Verdicts:
     _codes: Ints | None
     explicit_status: dict[int, Status] = attrs.field(factory=dict)  # row -> status
     default_status: Status = ABSENT
-    elsewhere: tuple[Status, ...] = ()  # an extender's, of names that no node has
+    elsewhere: tuple[Status, ...] = ()  # an extender's statuses for names that no node has
     _compute: Callable[[], tuple[Places, Ints]] | None = None
     # Computed on demand; verdicts derived from others compute it again.
     _words: dict[tuple[int, int], Status] = attrs.field(factory=dict, init=False)
@@ -71,7 +72,7 @@ class Verdicts:
         return self._failed, self._codes
 
     def status(self, place: int) -> Status | None:
-        """The status at an index of `rows`; None if the node passed."""
+        """Return the status at an index of `rows`; None if the node passed."""
         failed = int(self.failed[place])
         if failed == PASSED:
             return None
@@ -89,12 +90,12 @@ class Verdicts:
         return words
 
     def by_node(self) -> Iterator[tuple[str, Status | None]]:
-        """(node name, status or None) of every node checked."""
+        """Yield (node name, status or None) of every visited node."""
         for place, row in enumerate(self.rows.tolist()):
             yield self.table.names[row], self.status(place)
 
     def distinct_statuses(self) -> list[tuple[Status, int]]:
-        """Each distinct rejecting status and its number of nodes."""
+        """Return each distinct rejecting status and its number of nodes."""
         if self._kinds is None:
             self._kinds = [(status, count) for status, count, _ in self._coded()]
             if self.explicit_status:
@@ -104,21 +105,21 @@ class Verdicts:
         return self._kinds
 
     def _coded(self) -> list[tuple[Status, int, int]]:
-        """(status, number of nodes, key) of each distinct rejection given as a code."""
+        """Return (status, number of nodes, key) of each distinct rejection given as a code."""
         if self._of_codes is None:
             width = len(self.filters)
             self._of_codes = [(self._say(key % width, key // width), count, key) for key, count in self._key_counts()]
         return self._of_codes
 
     def _key_counts(self) -> list[tuple[int, int]]:
-        """Each key of a rejection given as a code, in order, and the number of rows that have it."""
+        """Return each key of a rejection given as a code, in order, and its number of rows."""
         failed, codes = self.failed, self.codes
         if len(failed) and failed[0] != PASSED and codes[0] != EXPLICIT:
             if count_nonzero(failed == failed[0]) == count_nonzero(codes == codes[0]) == len(failed):
-                return [(int(codes[0]) * len(self.filters) + int(failed[0]), len(failed))]  # as most often
+                return [(int(codes[0]) * len(self.filters) + int(failed[0]), len(failed))]  # the most frequent case
         keys = self._row_keys()
         few = len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS
-        if not few:  # some passed, whose keys are large, or have explicit statuses, whose keys are negative
+        if not few:  # nodes that passed have large keys, those with explicit statuses negative ones
             keys = keys[(failed != PASSED) & (codes != EXPLICIT)]
             few = len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS
         if few:
@@ -130,11 +131,11 @@ class Verdicts:
         return list(zip(distinct.tolist(), counts.tolist(), strict=True))
 
     def _row_keys(self) -> Ints:
-        """For each row one number that encodes the plugin and its code."""
+        """Return for each row one number that encodes the plugin and its code."""
         return self.codes * len(self.filters) + self.failed
 
     def rows_with(self, code: Code) -> Rows:
-        """The rows rejected with this status code, in visiting order; unchecked nodes come last."""
+        """Return the rows rejected with this status code, in visiting order; unvisited nodes come last."""
         found = self._rows_with.get(code)
         if found is None:
             found = self._rows_with[code] = self._find_rows(code)
@@ -149,7 +150,7 @@ class Verdicts:
             chosen = (
                 np.isin(self.rows, explicit_status) if explicit_status else np.zeros(len(self.rows), dtype=np.bool_)
             )
-            if rejected:  # ascending: found several times faster than by `np.isin`, which prepares for more
+            if rejected:  # ascending keys: several times faster than `np.isin`
                 coded, keys, those = self.failed != PASSED, self._row_keys(), np.array(rejected)
                 coded &= self.codes != EXPLICIT
                 chosen |= coded & (those.take(those.searchsorted(keys), mode="clip") == keys)
@@ -162,7 +163,7 @@ class Verdicts:
         return np.concatenate((found, order[~np.isin(order, self.rows)]))
 
     def code_on(self, row: int) -> Code:
-        """The status code of one row."""
+        """Return the status code of one row."""
         place = np.flatnonzero(self.rows == row)
         if not len(place):
             return self.default_status.code
@@ -170,7 +171,7 @@ class Verdicts:
         return Code.SUCCESS if status is None else status.code
 
     def reasons(self) -> Counter[str]:
-        """How often each reason was given; read-only."""
+        """Return how often each reason was given; read-only."""
         if self._reasons is None:
             self._reasons = Counter()
             for status, count in self.distinct_statuses():
@@ -179,7 +180,7 @@ class Verdicts:
         return self._reasons
 
     def joined(self, others: "Verdicts") -> "Verdicts":
-        """These verdicts and those on other rows of the same attempt."""
+        """Return these verdicts together with those on other rows of the same attempt."""
         return attrs.evolve(
             self,
             rows=np.concatenate((self.rows, others.rows)),
@@ -189,7 +190,7 @@ class Verdicts:
         )
 
     def overruled(self, statuses: Mapping[int, Status], elsewhere: Iterable[Status]) -> "Verdicts":
-        """With these statuses of rows, checked or not, and of names that no node has."""
+        """Return the verdicts with these statuses added: of rows, visited or not, and of names that no node has."""
         known = set(self.rows.tolist())
         more = np.array([row for row in statuses if row not in known], dtype=np.int64)
         rows = np.concatenate((self.rows, more))
@@ -207,7 +208,7 @@ class Verdicts:
         )
 
     def before_error(self) -> "Verdicts":
-        """The verdicts up to the first filter error, where the search ends."""
+        """Return the verdicts up to the first filter error, where the search ends."""
         rows = self.rows.tolist()
         end = next(
             (n for n, row in enumerate(rows) if row in self.explicit_status and not self.explicit_status[row].rejected),
@@ -219,13 +220,13 @@ class Verdicts:
         )
 
     def __len__(self) -> int:
-        """How many nodes were rejected."""
+        """Return the number of rejected nodes."""
         return sum(count for _, count in self.distinct_statuses())
 
 
 @attrs.define(eq=False)
 class Diagnosis:
-    """Why a pod did not get a node, or which plugins rejected some nodes when it did."""
+    """The reasons why a pod did not get a node, or the plugins that rejected some nodes when it did."""
 
     node_count: int
     verdicts: Verdicts | None = None
@@ -240,7 +241,7 @@ class Diagnosis:
             wanted.add(status.plugin)
 
     def add_verdicts(self, verdicts: Verdicts | None = None) -> None:
-        """Add the plugins that rejected nodes (in `verdicts` if given, else in all)."""
+        """Add the plugins that rejected nodes in `verdicts`, or in all verdicts if None."""
         verdicts = self.verdicts if verdicts is None else verdicts
         if verdicts is not None:
             for status, _ in verdicts.distinct_statuses():
@@ -268,7 +269,7 @@ def _none_of(node_count: int) -> str:
 
 
 def fit_error(node_count: int, reasons: Mapping[str, int]) -> str:
-    """Upstream's "0/N nodes are available" message: each reason with its count, in upstream's order."""
+    """Return upstream's "0/N nodes are available" message: each reason with its count, in upstream's order."""
     if not reasons:
         return _none_of(node_count)
     return f"{_none_of(node_count)} {', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}."

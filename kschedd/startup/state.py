@@ -135,6 +135,6 @@ def load_origin(read: Callable[[float], Prepared], origin: Collection[str], stor
     for text in prepared.assumptions.texts():
         log.warning("dump", assumed=text)
     if not prepared.count:
-        raise EmptyDump(f"--from {', '.join(origin)}: there is no object of Kubernetes in it")
+        raise EmptyDump(f"--from {', '.join(origin)}: no Kubernetes objects found")
     log.info("dump", loaded=told(prepared.objects) or "nothing", applied=taken.applied)
     cursor.close()

@@ -25,7 +25,7 @@ from kschedd.verbs.nodes.node import WORDS as NODE_WORDS
 from kschedd.verbs.objects.rollout import ACTIONS, ROLLED_OUT
 from kschedd.verbs.scheduler.config import SETS
 from kschedd.verbs.setting import OBJECT_SETS
-from kschedd.verbs.table import BY_NAME
+from kschedd.verbs.table import BY_NAME, GROUPS, group_members, short_words, without_program
 
 _MOST_FILES = 5_000  # of a folder that are looked at: the user waits meanwhile
 
@@ -108,22 +108,39 @@ def parser_of(verb: str) -> VerbParser:
 
 
 def candidates(
-    line: str, names: CompletionNames, namespace: str, others: Mapping[str, str] = {}, most: int | None = None
+    line: str,
+    names: CompletionNames,
+    namespace: str,
+    others: Mapping[str, str] = {},
+    most: int | None = None,
+    *,
+    short: bool = True,
 ) -> list[CompletionCandidate]:
-    """Completions of the line's last word, in display order, the first `most` of them. `others`: commands that are not
-    verbs, with their help."""
+    """Return completions of the line's last word, in display order, the first `most` of them.
+
+    `others` are commands that are not verbs, with their help. `short`: verbs of groups have short names as well.
+    """
     words, last = split(line)
-    found = _all(words, last, names, namespace, others)
+    found = _all(list(without_program(words)), last, names, namespace, others, short=short)
     return list(itertools.islice((c for c in found if c.text.startswith(last) and c.text != last), most))
 
 
 def _all(
-    words: Sequence[str], last: str, names: CompletionNames, namespace: str, others: Mapping[str, str]
+    words: Sequence[str],
+    last: str,
+    names: CompletionNames,
+    namespace: str,
+    others: Mapping[str, str],
+    *,
+    short: bool = True,
 ) -> Iterable[CompletionCandidate]:
     if not words:
-        return _verbs(others)
-    if words[0] == "help":
-        return _verbs(others) if len(words) == 1 else ()
+        return _verbs(others, short=short)
+    if words[0] in ("help", "?"):
+        return _verbs(others, short=short) if len(words) == 1 else ()
+    if len(words) == 1 and words[0] in GROUPS:
+        return [CompletionCandidate(name, what) for name, what in group_members(words[0])]
+    words = short_words(words)
     if words[0] == "use" and "use" in others:
         return [CompletionCandidate(name) for name in names.namespaces] if len(words) == 1 else ()
     if words[0] == "watch":
@@ -134,9 +151,12 @@ def _all(
     return () if verb is None else _after(verb, words[1:], last, names, namespace)
 
 
-def _verbs(others: Mapping[str, str]) -> list[CompletionCandidate]:
-    found = [CompletionCandidate(name, verb.summary) for name, verb in BY_NAME.items() if name == verb.name]
-    return sorted([*found, *(CompletionCandidate(name, what) for name, what in others.items())], key=lambda c: c.text)
+def _verbs(others: Mapping[str, str], *, short: bool) -> list[CompletionCandidate]:
+    verbs = {name: verb.summary for name, verb in BY_NAME.items() if name == verb.name and " " not in name}
+    if not short:
+        verbs = {name: what for name, what in verbs.items() if not BY_NAME[name].whole}
+    found = {**GROUPS, **verbs, **others}
+    return sorted((CompletionCandidate(name, what) for name, what in found.items()), key=lambda c: c.text)
 
 
 def _after(

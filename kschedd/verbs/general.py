@@ -1,4 +1,4 @@
-"""kinds, stop: verbs that concern the daemon as a whole."""
+"""api-resources, stop: verbs that concern the daemon as a whole."""
 
 import argparse
 
@@ -13,13 +13,12 @@ def _kinds_words(words: VerbParser) -> None:
 
 
 @verb(
-    "kinds",
-    "What kinds of objects there are, and how many of each.",
+    "api-resources",
+    "List the kinds of objects, and the number of objects of each.",
     _kinds_words,
-    aliases=("api-resources",),
-    examples=("kinds", "kinds -o json"),
+    examples=("api-resources", "api-resources -o json"),
 )
-def kinds(session: VerbSession, options: argparse.Namespace) -> int:
+def api_resources(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("objects.kinds")
     if write_answer(session, options.output, found):
         return 0

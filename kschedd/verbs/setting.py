@@ -54,7 +54,7 @@ def _words(words: VerbParser) -> None:
 
 @verb(
     "set",
-    "Change the configuration while the scheduler runs; or image, resources, env of a workload's containers.",
+    "Change the scheduler's configuration at run time; or image, resources and env of a workload.",
     _words,
     examples=(
         "set weight ImageLocality 5",

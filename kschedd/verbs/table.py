@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kschedd.errors import KscheddError
-from kschedd.printing.terminal.safe import brief
+from kschedd.printing.terminal.safe import brief as shortened
 from kschedd.verbs import general, setting
 from kschedd.verbs.command_line.grammar import UsageError, Verb, suggest, verbs_of
+from kschedd.verbs.command_line.overview import brief, listing
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.nodes import drain, node, nodes, top
 from kschedd.verbs.objects import (
@@ -78,46 +79,103 @@ VERBS: Final[tuple[Verb, ...]] = (
     *forks.verbs(lambda session, words: run_words(session, words)),
     *verbs_of(capacity),
     *plan.verbs(lambda session, words: run_words(session, words)),
-    watching.verb(lambda word: find_verb(word), lambda session, words: run_words(session, words)),
+    watching.verb(
+        lambda words: find_verb(short_words(without_program(words))[0]),
+        lambda session, words: run_words(session, words),
+    ),
 )
 BY_NAME: Final[Mapping[str, Verb]] = {name: verb for verb in VERBS for name in (verb.name, *verb.aliases)}
+#: verbs of a group by their whole names, such as "debug step"
+BY_WHOLE: Final[Mapping[str, Verb]] = {verb.whole: verb for verb in VERBS if verb.whole}
+#: words that only begin whole names
+GROUPS: Final[Mapping[str, str]] = {
+    "debug": "Step through scheduling, stop at breakpoints, change the result of an attempt.",
+    "fork": "Work on copies of the whole cluster.",
+    "plugin": "Write, check, reload and list scheduler plugins.",
+}
+#: earlier names of verbs, for error messages
+RENAMED: Final[Mapping[str, str]] = {"count": "spread", "kinds": "api-resources"}
 
 FAILED, WRONG_USE = 1, 2
 
-_NO_CONTAINERS: Final = "pods do not run containers. `describe pod NAME` and `events pod/NAME` tell what becomes of one"
-#: kubectl's verbs without a meaning here, and what to use
+_NO_CONTAINERS: Final = "pods do not run containers. `describe pod NAME` and `events pod/NAME` show the state of a pod"
+#: kubectl's verbs that kschedd does not have, with the replacement
 INSTEAD: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("exec", "attach", "cp", "port-forward", "debug"), _NO_CONTAINERS),
+    **dict.fromkeys(("exec", "attach", "cp", "port-forward"), _NO_CONTAINERS),
     "proxy": "`run --http` (of the daemon) serves the REST API on loopback itself",
-    "auth": "whoever may use the socket may do everything, and with a read-only token read; `clients` shows who is who",
-    "certificate": "nobody asks for certificates; `run --http` takes TLS files",
-    "cluster-info": "`status` says what the daemon is and does",
-    "api-versions": "`kinds` lists all kinds with their versions",
-    "autoscale": "autoscalers are kept and do not act: `scale KIND NAME --replicas N`",
-    "kustomize": "build elsewhere, and apply the result: `apply -f -`",
+    "auth": "there is no RBAC: clients have full or read-only access; `clients` lists them",
+    "certificate": "kschedd signs no certificates; `run --http` takes TLS files",
+    "cluster-info": "`status` shows the daemon and its cluster",
+    "api-versions": "`api-resources` lists all kinds with their versions",
+    "autoscale": "autoscalers are stored but do not act; use `scale KIND NAME --replicas N`",
+    "kustomize": "build the manifests elsewhere and apply the result: `apply -f -`",
     "options": "`VERB --help` lists all flags of a verb",
 }
 
 
+def without_program(words: Sequence[str]) -> Sequence[str]:
+    """Return the words of a command line without a leading `kschedd` or `kubectl`."""
+    return words[1:] if len(words) > 1 and words[0] in ("kschedd", "kubectl") else words
+
+
+def short_words(words: Sequence[str]) -> list[str]:
+    """Return the words with the short name of a verb in place of its whole one: `step` for `debug step`."""
+    verb = BY_WHOLE.get(" ".join(words[:2]))
+    return list(words) if verb is None else [verb.name, *words[2:]]
+
+
+def group_members(group: str) -> list[tuple[str, str]]:
+    """Return the second words of a group's verbs, with their summaries."""
+    return [
+        (name.removeprefix(f"{group} "), verb.summary) for name, verb in BY_WHOLE.items() if name.split()[0] == group
+    ]
+
+
 def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
-    """The verb of that name. Raises UsageError with similar names, including those in `others`."""
+    """Return the verb of that name. Raises UsageError with similar names, including those in `others`."""
     verb = BY_NAME.get(word)
     if verb is None and word in INSTEAD:
-        raise UsageError(f"{word} has no meaning here: {INSTEAD[word]}")
+        raise UsageError(f"{word} is not supported: {INSTEAD[word]}")
+    if verb is None and word in RENAMED:
+        raise UsageError(f"{word} was renamed to `{RENAMED[word]}`")
     if verb is None:
-        hint = suggest(word, (*BY_NAME, *others)) or "; `help` lists them all"
-        raise UsageError(f'there is no verb "{brief(word)}"{hint}')
+        hint = suggest(word, (*BY_NAME, *GROUPS, *others)) or "; `help` lists all commands"
+        raise UsageError(f'unknown command "{shortened(word)}"{hint}')
     return verb
 
 
+def _in_group(session: VerbSession, words: Sequence[str]) -> bool:
+    """Print the help of a group if the words ask for it; return whether they did.
+
+    Raises UsageError if the verb belongs to a group and its whole name is required, or if the group has no such verb.
+    """
+    first, second = words[0], words[1] if len(words) > 1 else ""
+    if first in GROUPS and (session.whole_names or first not in BY_NAME):
+        members = dict(group_members(first))
+        if second in ("", "-h", "--help"):
+            session.write(f"usage: {session.program}{first} COMMAND ...\n\n{GROUPS[first]}\n\ncommands:\n")
+            session.write(listing(((name, brief(what)) for name, what in members.items()), session.style.width))
+            return True
+        if second not in members:
+            hint = f"; {_NO_CONTAINERS}" if first == "debug" else ""
+            raise UsageError(f'{first}: unknown command "{shortened(second)}": allowed are {", ".join(members)}{hint}')
+    elif session.whole_names and first in BY_NAME and BY_NAME[first].whole:
+        raise UsageError(f"{first} was renamed to `{BY_NAME[first].whole}`")
+    return False
+
+
 def run_words(session: VerbSession, words: Sequence[str], others: Sequence[str] = ()) -> int:
-    """Run a command. Every error is written to standard error; returns 0, `Verb.failed` or 2 (wrong use).
+    """Run a command and return its exit status. Errors are written to standard error.
 
     Raises ConnectionLostError and NoDaemonError: the caller decides whether the session goes on.
     """
     from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 
+    words = without_program(words)
     try:
+        if _in_group(session, words):
+            return 0
+        words = short_words(words)
         verb = find_verb(words[0], others)
         parser = verb.parser(session.program)
         if wants_help(words[1:]):
@@ -127,8 +185,9 @@ def run_words(session: VerbSession, words: Sequence[str], others: Sequence[str] 
     except UsageError as wrong:
         session.error(str(wrong))
         if wrong.verb:
-            session.write_error(f"See {session.program}{'help ' if not session.program else ''}{wrong.verb}")
-            session.write_error(" --help\n" if session.program else "\n")
+            known = BY_NAME.get(wrong.verb)
+            name = known.whole if known is not None and known.whole and session.program else wrong.verb
+            session.write_error(f"See {session.program}{name} --help\n" if session.program else f"See help {name}\n")
         return WRONG_USE
     except (ConnectionLostError, NoDaemonError):
         raise

@@ -11,7 +11,7 @@ import attrs
 from kschedd.api.schemas.kinds import KINDS, lookup
 from kschedd.verbs.command_line.grammar import OUTPUTS, UsageError, VerbParser, output_of, suggest
 from kschedd.verbs.completing import CompletionNames, parser_of
-from kschedd.verbs.table import BY_NAME, INSTEAD
+from kschedd.verbs.table import BY_NAME, BY_WHOLE, GROUPS, INSTEAD
 from kschedd_repl.line import LineError, Token, read_line, tokens
 from kschedd_repl.own import ALIASES, OWN
 
@@ -54,17 +54,21 @@ def line_faults(line: str, names: CompletionNames, macros: Collection[str] = ())
 def _of_command(words: Sequence[Token], line: str, names: CompletionNames, macros: Collection[str]) -> list[LineFault]:
     if not words:
         return []
+    if len(words) > 1 and words[0].text in ("kschedd", "kubectl"):
+        words = words[1:]
     first, *rest = words
     if first.text in macros or first.text.startswith("!"):
         return []
-    known = (*BY_NAME, *OWN, *ALIASES, *macros)
+    if rest and (verb := BY_WHOLE.get(f"{first.text} {rest[0].text}")) is not None:
+        return _of_verb(verb.name, rest[1:], line, names)
+    known = (*BY_NAME, *GROUPS, *OWN, *ALIASES, *macros, "kschedd", "kubectl")
     if first.text in INSTEAD and first.text not in known:
-        return [_fault(first, f"{first.text} has no meaning here: {INSTEAD[first.text]}")]
+        return [_fault(first, f"{first.text} is not supported: {INSTEAD[first.text]}")]
     if first.text not in known:
         if _being_typed(first, line) and any(name.startswith(first.text) for name in known):
             return []
-        return [_fault(first, f'there is no verb "{first.text}"{suggest(first.text, known)}')]
-    if first.text == "help":
+        return [_fault(first, f'unknown command "{first.text}"{suggest(first.text, known)}')]
+    if first.text in ("help", "?"):
         return _of_command(rest[:1], line, names, macros)
     if first.text == "watch":
         return _of_command(_watched(rest), line, names, macros)

@@ -8,7 +8,7 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from kschedd.api.schemas.kinds import lookup
-from kschedd.verbs.table import BY_NAME
+from kschedd.verbs.table import BY_NAME, BY_WHOLE, GROUPS
 from kschedd_repl.checking import LineFault
 from kschedd_repl.line import Token, tokens
 from kschedd_repl.own import own_name
@@ -46,7 +46,7 @@ def coloured(line: str, faults: Sequence[LineFault] = (), macros: Sequence[str] 
         at = token.end
         if token.operator:
             words = [] if token.text == ";" else ["|"]
-        elif token.text not in ("watch", "help") or words:
+        elif token.text not in ("watch", "help", "?", "kschedd", "kubectl") or words:
             words.append(token.text)
     if at < len(line):
         comment = line[at:].lstrip()
@@ -62,14 +62,15 @@ def _style(token: Token, words: Sequence[str], macros: Sequence[str]) -> str:
         return "class:operator"
     if words[:1] == ["|"]:
         return "class:quoted"
-    if not words:
-        return "class:verb" if token.text in BY_NAME or own_name(token.text) or token.text in macros else ""
+    if not words or " ".join((*words, token.text)) in BY_WHOLE:
+        known = token.text in BY_NAME or token.text in GROUPS or own_name(token.text) or token.text in macros
+        return "class:verb" if words or known else ""
     if token.quoted:
         return "class:quoted"
     if token.text.startswith("-") and len(token.text) > 1:
         return "class:flag"
-    known = BY_NAME.get(words[0])
-    if len(words) == 1 and known is not None and known.completes == "kinds":
+    verb = BY_NAME.get(words[0])
+    if len(words) == 1 and verb is not None and verb.completes == "kinds":
         kinds = [lookup(part.partition("/")[0]).known or part == "all" for part in token.text.split(",") if part]
         return "class:kind" if all(kinds) else ""
     return ""

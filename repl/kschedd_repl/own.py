@@ -1,4 +1,4 @@
-"""Commands of the REPL itself, besides the verbs: what each is for, with examples."""
+"""Commands of the REPL itself, besides the verbs, with their help and examples."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -21,21 +21,23 @@ class OwnCommand:
 
 OWN: Final[Mapping[str, OwnCommand]] = {
     "help": OwnCommand(
-        "what can be typed here",
+        "List the commands, or describe one",
         "help [COMMAND]",
         ("help", "help explain", "help macro"),
         "COMMAND --help does the same.",
     ),
-    "exit": OwnCommand("leave; the daemon goes on", "exit", ("exit", "quit"), "So does Ctrl-D on an empty line."),
+    "exit": OwnCommand(
+        "Leave the prompt; the daemon keeps running", "exit", ("exit", "quit"), "So does Ctrl-D on an empty line."
+    ),
     "use": OwnCommand(
-        "make another namespace the default",
+        "Show or set the default namespace",
         "use [NAMESPACE]",
         ("use shop", "use"),
-        "Without a name it says which one it is.",
+        "Without a name it prints the current one.",
     ),
-    "clear": OwnCommand("clear the screen", "clear", ("clear",), "So does Ctrl-L."),
+    "clear": OwnCommand("Clear the screen", "clear", ("clear",), "So does Ctrl-L."),
     "macro": OwnCommand(
-        "give one or several commands a name",
+        "Define, list or delete macros: names for one or several commands",
         "macro [NAME = COMMAND; ... | delete NAME]",
         (
             "macro pend = get pods --field-selector status.phase=Pending",
@@ -47,30 +49,30 @@ OWN: Final[Mapping[str, OwnCommand]] = {
         "$1 to $9 are the words typed after the name, $* all of them. The rc file keeps macros for every session.",
     ),
     "setting": OwnCommand(
-        "see or change how this prompt behaves",
+        "Show or change settings of this prompt",
         "setting [NAME [VALUE]]",
         ("setting", "setting editing vi", "setting pager off", "setting pager 'less -S'", "setting confirm off"),
-        "Lines of the rc file set them for every session.",
+        "The rc file sets them for every session.",
     ),
     "history": OwnCommand(
-        "what was typed before",
+        "Show or search the history",
         "history [WORDS]",
         ("history", "history explain web"),
-        "Ctrl-R searches in it while typing: letters of a line in their order suffice.",
+        "Ctrl-R searches the history while you type; some letters of a line, in order, suffice.",
     ),
     "dashboard": OwnCommand(
-        "the cluster on one screen: nodes, queue, latest decisions",
+        "Show nodes, queue and latest decisions on one screen",
         "dashboard",
         ("dashboard", "top"),
-        "`top` without words is the same. Arrows choose a node, Enter looks into it, e explains a pod, q leaves.",
+        "`top` without words is the same. Arrows select a node, Enter opens it, e explains a pod, q leaves.",
     ),
 }
-#: other words for them
-ALIASES: Final[Mapping[str, str]] = {"quit": "exit", "detach": "exit"}
+#: other names of these commands
+ALIASES: Final[Mapping[str, str]] = {"quit": "exit", "detach": "exit", "?": "help"}
 SUMMARIES: Final[Mapping[str, str]] = {name: command.summary for name, command in OWN.items()}
 
 
 def own_name(word: str) -> str:
-    """The command of the REPL of that name; "" if it is none."""
+    """Return the REPL command of that name or alias; "" if there is none."""
     name = ALIASES.get(word, word)
     return name if name in OWN else ""

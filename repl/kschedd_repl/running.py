@@ -15,9 +15,9 @@ import trio
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 from kschedd.verbs.command_line.grammar import suggest
-from kschedd.verbs.command_line.overview import listing, paragraph
+from kschedd.verbs.command_line.overview import by_topic, listing, paragraph
 from kschedd.verbs.command_line.session import VerbSession
-from kschedd.verbs.table import BY_NAME, VERBS, WRONG_USE, run_words
+from kschedd.verbs.table import BY_NAME, GROUPS, VERBS, WRONG_USE, run_words, short_words, without_program
 from kschedd_repl.fuzzy import fuzzy
 from kschedd_repl.line import LineError, TypedCommand, read_line
 from kschedd_repl.macros import MacroBook, MacroError, macro_text
@@ -52,7 +52,9 @@ class CommandRunner:
     _history: Callable[[], Sequence[str]]
     _may_page: bool = False
     _dashboard: Callable[[], Awaitable[int]] | None = None  # None: there is no terminal to show it on
-    macros: MacroBook = attrs.field(factory=lambda: MacroBook(frozenset({*BY_NAME, *OWN, *ALIASES})))
+    macros: MacroBook = attrs.field(
+        factory=lambda: MacroBook(frozenset({*BY_NAME, *GROUPS, *OWN, *ALIASES, "kschedd", "kubectl"}))
+    )
     _sink: OutputSink | None = None
     _child: "subprocess.Popen[bytes] | None" = None  # of `! COMMAND`
     tells: bool = False  # of macros that are defined
@@ -185,17 +187,19 @@ class CommandRunner:
                 await trio.to_thread.run_sync(sink.close)
 
     async def _run_words(self, words: Sequence[str]) -> int:
+        words = list(without_program(words))
+
         async def run() -> int:
             try:
-                if (code := self._own(list(words))) is not None:
+                if (code := self._own(words)) is not None:
                     return code
-                code = await trio.to_thread.run_sync(run_words, self._session, list(words), tuple(OWN))
+                code = await trio.to_thread.run_sync(run_words, self._session, words, tuple(OWN))
             except (ConnectionLostError, NoDaemonError, SinkError) as lost:
                 self._session.error(str(lost))
                 return FAILED
             except ReaderLeft:
                 return 0
-            verb = BY_NAME.get(words[0])
+            verb = BY_NAME.get(short_words(words)[0])
             if verb is not None and code < verb.failed:
                 self.said = self.said or code
                 return 0
@@ -250,7 +254,7 @@ class CommandRunner:
             case ["help", command, *_] if command in self.macros.bodies:
                 self.write(f"macro {command} = {self.macros.bodies[command]}\n")
             case ["help", *rest]:
-                return run_words(self._session, [rest[0], "--help"], tuple(OWN))
+                return run_words(self._session, [*rest, "--help"], tuple(OWN))
             case ["clear"]:
                 self.write("\x1b[H\x1b[2J" if self.measure().width else "")
             case ["use"]:
@@ -320,11 +324,16 @@ class CommandRunner:
 
 
 def overview(columns: int = 0) -> str:
-    """Output of `help`, for a terminal with that many columns (0: not a terminal)."""
-    entries = [*((verb.name, verb.summary) for verb in VERBS), *SUMMARIES.items()]
+    """Return the output of `help`, for a terminal with that many columns (0: not a terminal)."""
+    verbs = {verb.name: verb.summary for verb in VERBS if not verb.whole}
     more = (
-        "help COMMAND says more, with examples. COMMAND | SHELL COMMAND, COMMAND > FILE, COMMAND; COMMAND and "
-        "! SHELL COMMAND work as in a shell. Ctrl-C ends what runs, Ctrl-D leaves, Ctrl-R searches in what was typed "
-        "before, Ctrl-X Ctrl-E edits the line in $EDITOR."
+        "`help COMMAND` describes a command, with examples. Verbs of `debug` and `fork` have short forms: step, next, "
+        "until, where, break, force, veto, score, drop; forks, in, discard, export. COMMAND | SHELL COMMAND, "
+        "COMMAND > FILE, COMMAND; COMMAND and ! SHELL COMMAND work as in a shell. Ctrl-C ends the running command, "
+        "Ctrl-D leaves, Ctrl-R searches the history, Ctrl-X Ctrl-E edits the line in $EDITOR."
     )
-    return listing(entries, columns) + "\n" + paragraph(more, columns)
+    return (
+        by_topic({**GROUPS, **verbs}, columns)
+        + f"This prompt:\n{listing(SUMMARIES.items(), columns)}\n"
+        + paragraph(more, columns)
+    )

@@ -14,8 +14,8 @@ from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.explain.explain import begin, finish
 from kschedd.garbage_collection import freeze_gc
+from kschedd.library.objects import node, pod
 from kschedd.simulation.engine import Engine
-from kschedd.testing.objects import node, pod
 
 ZONE: Final = "topology.kubernetes.io/zone"
 OF_APP: Final = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "a1"}}}

@@ -18,6 +18,7 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.config.loading.load import default_config
 from kschedd.garbage_collection import collection_paused
+from kschedd.library.objects import node, pod
 from kschedd.scheduling.attempt.outcome import ScheduleResult
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import SchedulingDriver
@@ -28,7 +29,6 @@ from kschedd.store.journal.offline import JOURNAL
 from kschedd.store.objects.log import ADDED, WatchEvent
 from kschedd.store.prototypes.pod_strategy import intern_pod
 from kschedd.store.store import Store
-from kschedd.testing.objects import node, pod
 
 BORN: Final = "2026-01-01T00:00:00Z"
 APPS: Final = 1_000

@@ -6,9 +6,9 @@ from kschedd.causes import pending
 from kschedd.causes.pending import pending_causes, pending_groups
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
+from kschedd.library.objects import node, pod
 from kschedd.methods import cluster_methods
 from kschedd.simulation.simulation import Simulation
-from kschedd.testing.objects import node, pod
 
 
 def simulated(*raws: dict[str, Any]) -> Simulation:

@@ -100,7 +100,7 @@ def test_a_pending_pod_is_decided_about_by_each_version_anew(
     [different] = json.loads(printed.out)["different"]
     assert (different["a"], different["b"]) == nodes
     assert "device_taint_rules" in different["rules"]
-    assert "nothing here acts on" not in printed.err
+    assert "without any effect here" not in printed.err
 
 
 def _config(file: Path, *without: str) -> str:
@@ -229,7 +229,7 @@ def test_what_a_scenario_says_of_its_version_and_gates(
     assert "gang.txt:1: --feature-gates: $.Nothing: true: no such feature gate" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["compare", "--kube-version", "1.34,1.36"], ["diff", "fork"]])
+@pytest.mark.parametrize("words", [["compare", "--kube-version", "1.34,1.36"], ["fork", "diff", "x"]])
 def test_no_daemon_is_no_difference(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--socket", str(tmp_path / "none"), *words]) == 2
     assert "no daemon at" in capsys.readouterr().err
@@ -242,12 +242,12 @@ def test_no_daemon_is_no_difference(words: list[str], tmp_path: Path, capsys: py
         (["--kube-version", "1.34", "--from", "DUMP"], "two versions are expected"),
         (["--kube-version", "1.34,1.36", "--from", "gone.yaml"], "gone.yaml"),
         (["--kube-version", "1.34,1.36", "--scenario", "gone.txt"], "gone.txt"),
-        (["--kube-version", "1.34,1.36", "--scenario", "a.txt", "--from", "DUMP"], "brings its pods itself"),
+        (["--kube-version", "1.34,1.36", "--scenario", "a.txt", "--from", "DUMP"], "the scenario has its own pods"),
         (["--kube-version", "1.34,1.36", "--from", "DUMP", "-o", "xml"], "table, json, yaml, markdown, html"),
-        (["--kube-version", "1.34,1.36", "--from", "DUMP", "-f", os.devnull], "there are no objects in it"),
-        (["--config", "a.yaml", "--from", "DUMP"], "two configurations are expected"),
-        (["--config", "a.yaml", "--config", "b.yaml", "--scenario", "a.txt"], "is for --kube-version"),
-        (["--kube-version", "1.34,1.36", "--config", "a.yaml"], "one --config at most, and with --from"),
+        (["--kube-version", "1.34,1.36", "--from", "DUMP", "-f", os.devnull], "no objects found"),
+        (["--config", "a.yaml", "--from", "DUMP"], "two configurations are required"),
+        (["--config", "a.yaml", "--config", "b.yaml", "--scenario", "a.txt"], "requires --kube-version"),
+        (["--kube-version", "1.34,1.36", "--config", "a.yaml"], "accepts one --config, and only together with --from"),
         (
             ["--kube-version", "1.34,1.36", "--from", "DUMP", "-o", "pdf"],
             'no output "pdf": allowed are table, json, yaml, markdown, html',

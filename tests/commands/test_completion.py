@@ -60,7 +60,7 @@ def test_the_socket_may_be_said(served, capsys, monkeypatch) -> None:  # noqa: F
 
 def test_meanings_come_with_a_tab(capsys) -> None:
     cli.main(["__complete", "cord"])
-    assert capsys.readouterr().out == "cordon\tLet no new pods onto nodes.\n"
+    assert capsys.readouterr().out == "cordon\tMark nodes unschedulable.\n"
 
 
 def test_scripts_are_printed(capsys) -> None:

@@ -144,7 +144,7 @@ def test_a_dump_with_nothing_in_it_is_status_2(tmp_path: Path, capsys: pytest.Ca
     dump = tmp_path / "cluster.json"
     dump.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
     assert simulate("--from", str(dump)) == 2
-    assert capsys.readouterr().err == f"error: {dump}: there is no object of Kubernetes in it\n"
+    assert capsys.readouterr().err == f"error: {dump}: no Kubernetes objects found\n"
 
 
 def test_a_configuration_with_an_unknown_plugin_is_refused_with_its_line(

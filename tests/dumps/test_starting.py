@@ -25,7 +25,7 @@ async def test_a_start_with_a_dump_that_has_nothing_is_refused_and_the_next_one_
         return [event.new.name for event in listed(store, frozenset(("Node",)))]
 
     dump = tmp_path / "cluster.json"
-    with pytest.raises(EmptyDump, match="there is no object of Kubernetes in it"):
+    with pytest.raises(EmptyDump, match="no Kubernetes objects found"):
         opened(dump)
     dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("n1", 1)]}))
     assert opened(dump) == ["n1"]

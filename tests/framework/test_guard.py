@@ -87,7 +87,7 @@ def test_a_plugin_is_refused_once_too_many_of_its_calls_hang_and_no_longer(let_g
     guard = PluginGuard("Bad", 60)
     for number in range(MOST_HUNG):
         hang(guard, "score", let_go, make_pod(f"hangs-{number}"))
-    why = f"filter was not called: {MOST_HUNG} earlier calls have not returned, and no more threads are spent on it"
+    why = f"filter was not called: {MOST_HUNG} earlier calls have not returned, and no more threads are started for it"
     with pytest.raises(PluginTimeout, match=why):
         guard.call("filter", str, make_pod("other"))
     let_go.set()

@@ -231,7 +231,9 @@ def test_there_is_no_cluster_in_a_worker_process(
     tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
 ) -> None:
     [first, *_] = elsewhere(plugin(tmp_path, cluster, processes), "filter", "asks", cluster)
-    assert "the handle has no cluster in a worker process, where there is no cluster: look in pre_filter" in str(first)
+    assert "the handle has no cluster in a worker process, where there is no cluster: read it in pre_filter" in str(
+        first
+    )
 
 
 def test_what_cannot_be_sent_is_said(tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses) -> None:
@@ -264,7 +266,7 @@ def test_the_end_ends_them_all(tmp_path: Path, cluster: SchedulerCache) -> None:
     assert pool.count == 1
     pool.close()
     assert pool.count == 0
-    with pytest.raises(PluginError, match="the daemon is ending"):
+    with pytest.raises(PluginError, match="the daemon is shutting down"):
         elsewhere(made, "filter", "web", cluster)
 
 

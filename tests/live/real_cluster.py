@@ -17,7 +17,7 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.live.api_server import ApiServer
 from kschedd.live.mirror import MirrorActor, mirroring
-from kschedd.live.remote import RemoteCluster, scheduling
+from kschedd.live.remote import MirroredCluster, scheduling
 from kschedd.startup.options import without_scheduler
 from tests.live.test_mirror import KUBECONFIG, Origin, served, until
 
@@ -53,7 +53,7 @@ class Scheduler:
 
     cluster: LiveCluster
     mirror: MirrorActor
-    remote: RemoteCluster
+    remote: MirroredCluster
 
     async def leads(self) -> bool:
         return self.remote.leader.describe().leads is True

@@ -295,9 +295,9 @@ async def test_a_server_refuses_what_it_does_not_have(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        pytest.param("", "is no kubeconfig that can be used", id="empty"),
+        pytest.param("", "is not a usable kubeconfig", id="empty"),
         pytest.param("{", "while parsing a flow node expected the node content", id="no-yaml"),
-        pytest.param("kind: Config", "is no kubeconfig that can be used", id="nothing-in-it"),
+        pytest.param("kind: Config", "is not a usable kubeconfig", id="nothing-in-it"),
     ],
 )
 async def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path, text: str, why: str) -> None:

@@ -90,7 +90,7 @@ def test_states_are_completed_and_faults_are_told(repl: Console) -> None:
     repl.type_until("explain ", "^ +big-0")
     assert "web-0" not in repl.text
     repl.type("\x15gte po")
-    repl.wait_for('there is no verb "gte"; did you mean "get"?')
+    repl.wait_for('unknown command "gte"; did you mean "get"?')
     repl.type("\x15get pods --outptu")
     repl.wait_for('unknown flag --outptu; did you mean "--output"?')
     repl.type("\x15")

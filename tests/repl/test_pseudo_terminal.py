@@ -125,10 +125,10 @@ def test_failed_lines_do_not_enter_the_history(screen: Screen) -> None:
     screen.expect('did you mean "get"')
     screen.type("get nothing\r")
     screen.expect("there is no kind")
-    screen.type("kinds -o json\r")
+    screen.type("api-resources -o json\r")
     screen.expect('"namespaced"')
     screen.expect(PROMPT)
-    assert screen.history() == ["get nodes -o name", "kinds -o json"]
+    assert screen.history() == ["get nodes -o name", "api-resources -o json"]
 
 
 def test_a_failed_line_can_be_recalled_once_to_be_mended(screen: Screen) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
+from kschedd.library.objects import node, pod
 from kschedd.methods import cluster_methods
 from kschedd.report import aggregate
 from kschedd.report.collector import ReportCollector
 from kschedd.report.model import Report
 from kschedd.simulation.simulation import Simulation
-from kschedd.testing.objects import node, pod
 
 report_of = partial(aggregate.report_of, methods=cluster_methods)
 Step = tuple[float, dict[str, Any] | str]  # seconds, and what is created, or the pod that is deleted then

@@ -64,6 +64,7 @@ def test_every_verb_does_what_it_does_on_a_live_daemon(scenario: ScenarioCluster
         "compare",
         "diff",
         "edit",
+        "fork diff",
         "nodes-needed",
         "record",
         "reject",
@@ -170,7 +171,7 @@ def test_files_are_looked_for_beside_the_scenario(scenario: ScenarioCluster, tmp
         pytest.param("advanc 1s", 'did you mean "advance"?', id="own-command-misspelt"),
         pytest.param("get 'pods", "No closing quotation", id="quotes"),
         pytest.param("get pods -w", "look again after", id="watch"),
-        pytest.param("count pods", "count pods by LABEL", id="count"),
+        pytest.param("spread", "LABEL is required", id="spread"),
     ],
 )
 def test_what_cannot_be_done_is_part_of_what_is_printed(scenario: ScenarioCluster, command: str, words: str) -> None:

@@ -231,14 +231,14 @@ def test_a_dropped_attempt_leaves_nothing_and_its_pod_is_tried_again(where_: dic
 
 def test_what_makes_no_sense_is_refused() -> None:
     engine = two_nodes()
-    with pytest.raises(NotStopped, match="not stopped"):
+    with pytest.raises(NotStopped, match="not paused"):
         interventions.drop(engine.driver)
     engine.driver.debugger.pause(engine.now)
-    with pytest.raises(NotStopped, match="`next` begins one"):
+    with pytest.raises(NotStopped, match="`debug next` begins one"):
         interventions.force(engine.driver, "big")
     engine.driver.debugger.resume()
     stopped(engine, point="bind")
-    with pytest.raises(NotStopped, match="chosen for default/web already"):
+    with pytest.raises(NotStopped, match="is chosen for default/web already"):
         interventions.veto(engine.driver, "big")
     with pytest.raises(NotStopped, match="is being bound"):
         interventions.drop(engine.driver)

@@ -10,7 +10,15 @@ from kschedd.api.objects import Object
 from kschedd.managed_fields.entries import read_entries
 from kschedd.managed_fields.field_set import union
 from kschedd.managed_fields.noted import all_resolved
-from kschedd.store.errors import ApplyConflict, ApplyError, BadPatch, BadRequest, Conflict, InvalidOptions, NotFound
+from kschedd.store.errors import (
+    ApplyConflict,
+    ApplySchemaError,
+    BadPatch,
+    BadRequest,
+    Conflict,
+    InvalidOptions,
+    NotFound,
+)
 from kschedd.store.managing import Component, with_resolved_entries
 from kschedd.store.patches.patching import check_patch_options, read_configuration
 from kschedd.store.store import Store
@@ -288,7 +296,7 @@ def test_managers_outlive_what_the_daemon_itself_writes(store: Store) -> None:
 )
 def test_a_configuration_is_refused_in_upstream_s_words(store: Store, config: Raw, code: int, why: str) -> None:
     before = store.create(config_map(k="v"), manager="me")
-    with pytest.raises((BadPatch, ApplyError, BadRequest, Conflict)) as refused:
+    with pytest.raises((BadPatch, ApplySchemaError, BadRequest, Conflict)) as refused:
         store.server_side_apply("ConfigMap", "default", "c", config, "me", api_version="v1")
     assert (refused.value.code, str(refused.value)) == (code, why)
     assert store.version == before.resource_version

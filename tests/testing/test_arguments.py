@@ -5,10 +5,11 @@ from typing import ClassVar
 import attrs
 import pytest
 
+from kschedd import node, pod
 from kschedd.config.args import arg
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.plugin import CycleState, Handle, NodeInfo, Pod, Status, unschedulable
-from kschedd.testing import judge, node, pod
+from kschedd.testing.judging import judge
 
 
 @attrs.frozen

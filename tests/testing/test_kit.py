@@ -6,9 +6,11 @@ from typing import Any, ClassVar
 import pytest
 import trio
 
+from kschedd import Cluster, node, pod
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.plugin import SKIP, Bind, CycleState, NodeInfo, Plan, Pod, RawArgs, Status, unresolvable, unschedulable
-from kschedd.testing import Judgement, PluginCluster, UnexpectedOutput, check_scenario, judge, node, pod
+from kschedd.testing.judging import Judgement, judge
+from kschedd.testing.scenarios import UnexpectedOutput, check_scenario
 from tests.examples.plugin_files import module
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -29,6 +31,12 @@ class NoFoes:
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         return min(10 * len(node.pods), 100)
+
+
+def config(plugins: dict[str, Any]) -> dict[str, Any]:
+    """A configuration with one profile, of these plugins."""
+    api = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return {**api, "profiles": [{"plugins": plugins}]}
 
 
 def test_a_plugin_is_asked_alone() -> None:
@@ -62,9 +70,9 @@ def test_arguments_are_given_as_in_a_profile() -> None:
 
 
 def test_a_cluster_in_three_lines() -> None:
-    cluster = PluginCluster(NoFoes)
+    cluster = Cluster(plugins=[NoFoes])
     cluster.apply(node("n1"), node("n2"), pod("a", labels={"picky": ""}), pod("b", labels={"foe": ""}))
-    assert cluster.placements == {"a": "n1", "b": ""}
+    assert cluster.placements() == {"a": "n1", "b": None}
     assert "foes are not welcome" in cluster.message("b")
     assert cluster.message("a") == ""
     assert "foes are not welcome" in cluster.run("explain b")
@@ -72,12 +80,12 @@ def test_a_cluster_in_three_lines() -> None:
 
 
 def test_time_passes_and_pods_go() -> None:
-    cluster = PluginCluster(module("one_per_team.py").OnePerTeam, args={"podsOfATeam": 1})
+    cluster = Cluster(plugins=[module("one_per_team.py").OnePerTeam], plugin_args={"OnePerTeam": {"podsOfATeam": 1}})
     cluster.apply(node("n1"), pod("a", labels={"team": "x"}), pod("b", labels={"team": "x"}))
-    assert cluster.placements == {"a": "n1", "b": ""}
-    cluster.delete("Pod", "a")
+    assert cluster.placements() == {"a": "n1", "b": None}
+    cluster.delete("Pod", "a", grace_period_s=0)
     cluster.advance(60)
-    assert cluster.placements == {"b": "n1"}
+    assert cluster.placements() == {"b": "n1"}
 
 
 def test_a_profile_of_ones_own_and_more_plugins() -> None:
@@ -88,7 +96,7 @@ def test_a_profile_of_ones_own_and_more_plugins() -> None:
             return unschedulable("the second says no") if node.name == "n1" else None
 
     enabled = [{"name": "NoFoes"}, {"name": "Second"}]
-    cluster = PluginCluster(NoFoes, Second, profile={"plugins": {"multiPoint": {"enabled": enabled}}})
+    cluster = Cluster(plugins=[NoFoes, Second], config=config({"multiPoint": {"enabled": enabled}}))
     cluster.apply(node("n1"), node("n2"), pod("a", labels={"picky": ""}))
     assert "1 not n1" in cluster.message("a")
     assert "1 the second says no" in cluster.message("a")
@@ -96,12 +104,12 @@ def test_a_profile_of_ones_own_and_more_plugins() -> None:
 
 def test_a_profile_that_names_nobody_is_refused() -> None:
     with pytest.raises(ConfigErrors, match="Nobody"):
-        PluginCluster(NoFoes, profile={"plugins": {"filter": {"enabled": [{"name": "Nobody"}]}}})
+        Cluster(plugins=[NoFoes], config=config({"filter": {"enabled": [{"name": "Nobody"}]}}))
 
 
 def test_resources_and_taints_of_the_manifests_count() -> None:
     taint = {"key": "k", "effect": "NoSchedule"}
-    cluster = PluginCluster(NoFoes)
+    cluster = Cluster(plugins=[NoFoes])
     cluster.apply(
         node("n1", taints=[taint], resources={"example.com/gpu": "2"}),
         node("n2", cpu="1", resources={"example.com/gpu": "1"}),
@@ -109,7 +117,7 @@ def test_resources_and_taints_of_the_manifests_count() -> None:
         pod("b", cpu="2"),
         pod("c", cpu="2", spec={"tolerations": [{"operator": "Exists"}]}),
     )
-    assert cluster.placements == {"a": "", "b": "", "c": "n1"}
+    assert cluster.placements() == {"a": None, "b": None, "c": "n1"}
 
 
 def test_a_scenario_is_checked(tmp_path: Path) -> None:
@@ -139,7 +147,7 @@ def test_a_plugin_may_bind_by_a_coroutine() -> None:
         "preBind": {"enabled": [{"name": "AsyncBind"}]},
         "bind": {"enabled": [{"name": "AsyncBind"}], "disabled": [{"name": "DefaultBinder"}]},
     }
-    cluster = PluginCluster(AsyncBind, profile={"plugins": plugins})
+    cluster = Cluster(plugins=[AsyncBind], config=config(plugins))
     cluster.apply(node("n1"), pod("web"), pod("unlucky"))
-    assert cluster.placements == {"unlucky": "", "web": "n1"}
+    assert cluster.placements() == {"unlucky": None, "web": "n1"}
     assert "message: not today" in cluster.run("get pod unlucky -o yaml")

@@ -78,7 +78,7 @@ def test_objects_without_a_namespace_get_the_one_that_was_said(typed, daemon) ->
         pytest.param("set weight X many", 2, "a whole number", id="weight-is-no-number"),
         pytest.param("set weight X ²", 2, "a whole number", id="weight-is-no-digit"),
         pytest.param(f"set parallelism {'9' * 5000}", 2, "a whole number", id="number-of-many-digits"),
-        pytest.param(f"break delete {'9' * 5000}", 2, "no id of a breakpoint", id="id-of-many-digits"),
+        pytest.param(f"break delete {'9' * 5000}", 2, "not the id of a breakpoint", id="id-of-many-digits"),
         pytest.param(f"create service clusterip s --tcp {'9' * 5000}", 2, "a port is expected", id="port"),
     ],
 )

@@ -59,4 +59,4 @@ def test_a_drain_skips_pods_that_are_deleted_for_long_by_the_clusters_time() -> 
 def test_what_is_about_the_daemon_is_refused_in_a_fork(line: str) -> None:
     scenario = ScenarioCluster(Path())
     typed(scenario, "fork f")
-    assert f"error: {line.split()[0]} is about the daemon, not about a fork" in typed(scenario, f"in f {line}")
+    assert f"error: {line.split()[0]} concerns the daemon and cannot run in a fork" in typed(scenario, f"in f {line}")

@@ -194,7 +194,7 @@ async def live(tmp_path: Path) -> AsyncIterator[Typed]:
 LINES = [
     ("get pods,nodes -A -o wide", "node-a"),
     ("top nodes", "100m"),
-    ("count pods by disk", "ssd"),
+    ("spread disk", "ssd"),
     ("top pods", "little"),
     ("describe node node-a", "little"),
     ("describe pod big", "Insufficient cpu"),
@@ -239,7 +239,7 @@ LINES = [
     ("events", "FailedScheduling"),
     ("events pod/big", "Insufficient cpu"),
     ("logs little", "Scheduled"),
-    ("kinds", "poddisruptionbudgets"),
+    ("api-resources", "poddisruptionbudgets"),
     ("watch --times 1 get pods", "little"),
     ("get pods -L app -l app=little --no-headers", "little"),
     ("get pods little -o custom-columns=N:.metadata.name,ON:.spec.nodeName", "little   node-a"),
@@ -276,7 +276,7 @@ LINES = [
     ("fork what-if", "fork what-if: 1 nodes"),
     ("in what-if cordon node-a", "node/node-a cordoned"),
     ("in what-if node add node-a --count 20", "node/node-a-20 created"),
-    ("in what-if advance 5m", "what-if: 5m after it was made"),
+    ("in what-if advance 5m", "what-if: 5m after it was created"),
     ("in what-if rest", "what-if: "),
     ("in what-if get pods -o wide", "little"),
     ("fork deeper --of what-if", "fork deeper of what-if"),
@@ -328,7 +328,7 @@ async def test_every_verb_is_understood_and_answered_as_documented(live: Typed) 
     untried = (
         {verb.name for verb in VERBS}
         - live.used
-        - {"capacity", "compare", "diff", "edit", "nodes-needed", "record", "reject", "reload", "replace"}
+        - {"capacity", "compare", "diff", "edit", "fork diff", "nodes-needed", "record", "reject", "reload", "replace"}
     )
     assert untried == set()
 

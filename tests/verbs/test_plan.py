@@ -57,7 +57,7 @@ def test_what_was_planned_is_what_is_done(cluster: ScenarioCluster, change: str)
         ),
         pytest.param(
             "plan cordon n1 --detailed-exitcode",
-            "Flags of plan stand before the verb: plan --detailed-exitcode cordon ...",
+            "Flags of plan go before the command: plan --detailed-exitcode cordon ...",
             id="a-flag-of-plan-after-the-verb",
         ),
     ],

@@ -112,7 +112,7 @@ def test_sorted_by_a_field(typed) -> None:
         pytest.param("get ''", 2, "a kind or a name is empty", id="empty-kind"),
         pytest.param("get pods,", 2, "a kind or a name is empty", id="empty-kind-beside-another"),
         pytest.param("get pod web-0 ''", 2, "a kind or a name is empty", id="empty-name"),
-        pytest.param("kinds ''", 2, "unexpected argument ''", id="empty-argument"),
+        pytest.param("api-resources ''", 2, "unexpected argument ''", id="empty-argument"),
         pytest.param("gett pods", 2, 'did you mean "get"', id="verb-misspelt"),
     ],
 )

@@ -131,5 +131,5 @@ def test_explain_of_a_name_is_about_a_pod(typed, daemon) -> None:
 @pytest.mark.parametrize("verb", INSTEAD)
 def test_a_verb_without_a_meaning_here_says_what_to_use(typed, daemon, verb) -> None:
     assert typed(f"{verb} web-0 -- ls") == 2
-    assert f"{verb} has no meaning here: {INSTEAD[verb]}" in typed.err
+    assert f"{verb} is not supported: {INSTEAD[verb]}" in typed.err
     assert daemon.calls == []

@@ -1,1 +1,1 @@
-"""The actors of the objects: the store, and the journal that keeps it."""
+"""Actors of the objects: the store, and the journal that persists it."""

@@ -1,9 +1,10 @@
-"""The journal as its actor uses it: in a thread of the daemon, or in a process of its own.
+"""The journal as its actor uses it: in a thread of the daemon, or in a separate process.
 
-A daemon's has a process (`kschedd.store.journal.process`): what it does waits for nobody's interpreter lock. One whose
-process has ended refuses the write, as one whose disk fails does; `repair` starts another, which goes back to the last
-version that was said to be on disk. One that somebody has stopped is let go on after some seconds: it holds the lock
-of the state directory, and whoever waits for it could not end. A thread does where the disk is not the real one.
+A daemon uses a process (`kschedd.store.journal.process`), so that its work does not wait for the daemon's interpreter
+lock. If the process has ended, the write fails like a write to a failed disk. `repair` starts another process, which
+goes back to the last version reported as durable. A process that was suspended (SIGSTOP) is resumed after some seconds:
+it holds the lock of the state directory, and tasks that wait for it could not end. A thread is used if the disk is not
+the real one.
 """
 
 import signal
@@ -27,23 +28,23 @@ from kschedd.store.objects.log import WatchEvent
 
 T = TypeVar("T")
 
-_MOST_SENT: Final = 1 << 18  # bytes of objects that are packed and sent before others get their turn: some 2 ms
+_MOST_SENT: Final = 1 << 18  # bytes of objects packed and sent before other tasks run: about 2 ms
 _MOST_READ: Final = 65536  # bytes
-_STOPPED_S: Final = 5.0  # a process from which nothing is heard for so long may be stopped
-_ENDED_S: Final = 0.005  # between two looks at whether one has ended
+_STOPPED_S: Final = 5.0  # a process without an answer for this long may be suspended
+_ENDED_S: Final = 0.005  # between two checks whether a process has ended
 BEGIN: Final = beginning("kschedd.store.journal.process")
 
 
 class DurableLog(Protocol):
-    """The journal, as far as its actor goes. One call at a time; one that raises JournalError has changed nothing."""
+    """The journal's interface for its actor. One call at a time; a call that raises JournalError changed nothing."""
 
     @property
     def version(self) -> int:
-        """Of the last write on disk."""
+        """The version of the last write on disk."""
 
     @property
     def tail(self) -> int:
-        """Events since the snapshot."""
+        """The number of events since the snapshot."""
 
     @property
     def head_flushed(self) -> bool: ...
@@ -73,7 +74,7 @@ class BlockingLog(Protocol):
 
 
 class Execute(Protocol):
-    """Runs a function that does disk I/O. Calls never overlap, since each one is awaited."""
+    """A function that runs disk I/O. Calls never overlap, because each one is awaited."""
 
     async def __call__(self, work: Callable[[], T], /) -> T: ...
 
@@ -84,7 +85,7 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 @attrs.frozen(eq=False)
 class JournalThread:
-    """A journal that is used in a thread."""
+    """A journal used in a thread."""
 
     _journal: BlockingLog
     _run: Execute = in_thread
@@ -121,11 +122,14 @@ class JournalThread:
 
 
 class JournalProcess:
-    """A journal that a process of its own writes: started with the first call, and anew by `repair` if it has ended."""
+    """A journal written by a separate process, started with the first call, and by `repair` if it has ended."""
 
     def __init__(self, journal: Journal, lock: int | None = None, begin: str = BEGIN) -> None:
-        """Takes over the journal, and closes it. `lock`: the descriptor of the state directory's lock. `begin`: what
-        Python runs there, with the number of the pipe and the search path."""
+        """Take over the journal and close it.
+
+        `lock`: the descriptor of the state directory's lock. `begin`: the Python code to run there, given the number of
+        the pipe and the search path.
+        """
         self._file = journal.file
         self._epoch = journal.epoch
         self._lock = lock
@@ -139,7 +143,7 @@ class JournalProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, if there is one now."""
+        """The pid of the process; None if there is none."""
         return None if self._process is None else self._process.pid
 
     async def append(self, events: Sequence[WatchEvent]) -> None:
@@ -175,7 +179,7 @@ class JournalProcess:
         self._pipe = self._process = None
 
     async def _ask(self, *order: Any) -> Any:
-        """Have it do something, and wait until it has. Raises JournalError."""
+        """Send an order to the process and wait until it is done. Raises JournalError."""
         await self._send(list(order))
         return await self._answer()
 
@@ -208,7 +212,7 @@ class JournalProcess:
         return some
 
     async def _waited(self, transfer: Callable[[], Awaitable[T]]) -> T:
-        """What the pipe took or gave. Raises JournalError."""
+        """Run a transfer on the pipe and return its result. Raises JournalError."""
         assert self._process is not None
         while True:
             try:
@@ -227,10 +231,10 @@ class JournalProcess:
             if self._process is not None:  # it has not ended by itself
                 await self._end()
             raise
-        self.version = answered  # the file may have more, of a process that was killed: `repair` removes it
+        self.version = answered  # the file may have later writes of a killed process: `repair` removes them
 
     def _started(self) -> socket.socket:
-        """Start the process; our end of the pipe to it. Raises JournalError."""
+        """Start the process and return our end of the pipe to it. Raises JournalError."""
         try:
             ours, theirs = socket.socketpair()
             with theirs:
@@ -244,13 +248,16 @@ class JournalProcess:
         return ours
 
     async def _gone(self) -> JournalError:
-        """The process has ended, or is ended now: what is to be said of that."""
+        """End the process if it still runs; return the error to report."""
         status = await self._end()
         how = f"by signal {-status}" if status < 0 else f"with exit status {status}"
         return self._failure(f"cannot be written: the process that writes it has ended {how}; another one is started")
 
     async def _end(self) -> int:
-        """End the process, if it has not ended; its exit status. Without a thread, which may not be had either."""
+        """End the process if it still runs and return its exit status.
+
+        Uses no thread, because threads may be unavailable.
+        """
         process = self._process
         assert process is not None
         process.kill()

@@ -2,16 +2,18 @@
 
 Receives: `Commit`, the events of a batch.  Sends: `Kept`, `NotKept`, `Writable`, only to the store, which always
 receives without delay.
+
 Owns: the journal (a DurableLog), whose calls it awaits one after the other. All waiting commits go into one
-transaction, so a slower disk gets larger batches. Once the journal exceeds its limit, it is compacted in slices
-between transactions, using a quarter of the actor's time. A writer waits for at most one slice, which is as large as
-fits into a few milliseconds on this disk; only a journal of twice its limit is compacted in full slices, and without
-rests.
+transaction, so a slower disk gets larger batches. Once the journal exceeds its limit, it is compacted in slices between
+transactions, using a quarter of the actor's time. A writer waits for at most one slice, which is as large as fits into
+a few milliseconds on this disk. Only a journal of twice its limit is compacted in full slices, without pauses.
+
 Ends: when the store closes its channel; the file is closed then.
-Fails: a write failure is reported as `NotKept` and covers all pending commits; commits from before the failure (an
-older `term`) are dropped, since the store rolls them back. Writes are then retried with increasing delays until one
-succeeds: `Writable`. If they fail for another reason than before, that is reported, too. A file that is damaged is
-written no more, whatever works of it: only a start checks all of it.
+
+Fails: a write failure is reported as `NotKept` and covers all pending commits. Commits from before the failure (an
+older `term`) are dropped, because the store rolls them back. Writes are then retried with increasing delays until one
+succeeds: `Writable`. If they fail for a different reason than before, that is reported, too. A damaged file is not
+written any more, even if parts of it still work: only a start checks all of it.
 """
 
 import math
@@ -29,19 +31,19 @@ from kschedd.store.objects.log import WatchEvent
 log = structlog.get_logger("kschedd.journal")
 
 COMPACT_AFTER = 200_000  # events after which the current state becomes the snapshot
-MOST_COMMITS = 64  # in a transaction
-_SLICE_S = 0.005  # what a compaction slice may take
-_MOST_OF_SLICE = 100  # events moved, or pages of the database given back: each takes some 0.1 ms of CPU
-_LEAST = 5  # so many are moved, or given back, however long it takes
+MOST_COMMITS = 64  # per transaction
+_SLICE_S = 0.005  # target duration of a compaction slice
+_MOST_OF_SLICE = 100  # events moved, or database pages freed: each takes about 0.1 ms of CPU
+_LEAST = 5  # at least this many are moved or freed, however long it takes
 _REST = 3  # pause between two slices, in durations of the last slice
-_HEAD_S = 1.0  # after so long without a write the record of the last one is flushed
+_HEAD_S = 1.0  # after this time without a write, the record of the last one is flushed
 _FIRST_RETRY_S = 0.25
 _LONGEST_RETRY_S = 10.0
 
 
 @attrs.define(eq=False)
 class SliceSize:
-    """How much fits into a slice, as the last ones tell."""
+    """The amount of work that fits into a slice, adapted to the duration of the last ones."""
 
     size: int = _MOST_OF_SLICE // 4
 
@@ -60,16 +62,17 @@ class Commit:
 
 @attrs.frozen
 class Kept:
-    """All events up to this version are on disk."""
+    """The report that all events up to this version are on disk."""
 
     version: int
 
 
 @attrs.frozen(eq=False)
 class NotKept:
-    """No event after the last `Kept` is or will be on disk; `term` is the term of the commits accepted next.
+    """The report that no event after the last `Kept` is or will be on disk.
 
-    Sent again, with the same term, when the reason is another one."""
+    `term` is the term of the commits accepted next. Sent again, with the same term, if the reason changes.
+    """
 
     failure: JournalError
     term: int
@@ -77,7 +80,7 @@ class NotKept:
 
 @attrs.frozen
 class Writable:
-    """After `NotKept`: the journal is writable again."""
+    """The report, after `NotKept`, that the journal is writable again."""
 
 
 Outcome = Kept | NotKept | Writable
@@ -85,7 +88,7 @@ Outcome = Kept | NotKept | Writable
 
 def _log_read_only(failure: JournalError) -> None:
     if isinstance(failure, JournalDamaged):
-        hint = "it stays read-only until a restart; kschedd snapshot save FILE saves all that it serves"
+        hint = "it stays read-only until a restart; `kschedd snapshot save FILE` saves all objects"
         log.error("read_only", why=str(failure), hint=hint)
     else:
         log.error("read_only", why=str(failure))
@@ -103,7 +106,7 @@ class JournalActor:
     _shrinking: bool = attrs.field(default=False, init=False)
     _events: SliceSize = attrs.field(factory=SliceSize, init=False)
     _pages: SliceSize = attrs.field(factory=SliceSize, init=False)
-    _slice_at: float = attrs.field(default=-math.inf, init=False)  # when the next slice is due, on Trio's clock
+    _slice_at: float = attrs.field(default=-math.inf, init=False)  # time of the next slice, on Trio's clock
 
     async def run(self) -> None:
         async with self._inbox, self._outbox:
@@ -116,8 +119,10 @@ class JournalActor:
                 self._journal.close()
 
     async def _next(self) -> Sequence[Commit]:
-        """The waiting commits; empty when a compaction slice or the flush of the head is due. Raises
-        trio.EndOfChannel."""
+        """Return the waiting commits; none when a compaction slice or the flush of the head is due.
+
+        Raises trio.EndOfChannel.
+        """
         due_at = math.inf if self._journal.head_flushed else trio.current_time() + _HEAD_S
         if self._compacting or self._shrinking:
             due_at = min(due_at, self._slice_at)
@@ -142,8 +147,10 @@ class JournalActor:
             await self._recover(failure)
 
     async def _compact(self) -> None:
-        """Run one compaction slice. The next is due after three times its duration, or at once if the journal is twice
-        as long as its limit."""
+        """Run one compaction slice.
+
+        The next is due after three times its duration, or at once if the journal is twice as long as its limit.
+        """
         before = trio.current_time()
         behind = self._journal.tail > 2 * self._compact_after
         slice_size = self._events if self._compacting else self._pages

@@ -1,18 +1,17 @@
-"""StoreActor: the one owner of the objects. Takes requests in batches, answers after the batch, wakes watchers.
+"""StoreActor: the only owner of the objects. Processes requests in batches, answers after the batch, wakes watchers.
 
-Receives: `OwnerQuery` over the Store (a request is a function that reads or writes it; nothing comes in between),
-`Open`, `UntilWritable`, `Condition` and `EndWatches`; from the journal actor, if there is one, how far it has come.
-Sends: answers; `Commit` to the journal actor.
-Owns: the Store, and the bells of those who watch it.  Ends: when its last sender closes, and the journal has ended.
-Fails: what a request raises is its asker's.
+Receives: `OwnerQuery` over the Store (a request is a function that reads or writes it, without interruption), `Open`,
+`UntilWritable`, `Condition` and `EndWatches`; from the journal actor, if there is one, the durable version. Sends:
+answers; `Commit` to the journal actor. Owns: the Store, and the bells of its watchers.  Ends: when its last sender
+closes, and the journal has ended. Fails: an exception of a request is raised in its caller.
 
-Nothing is shown that is not kept: with a journal, watchers see what it has, and an answer waits until it has the
-version that the answer was made from, be it to a write, to a read, or a refusal. What the journal could not keep is
-taken back: nobody has seen it, its writers are refused with JournalError, and those who only read are answered from
-what is there now. Until the journal can be written again the store answers reads and refuses writes.
+Only durable state is visible. With a journal, watchers see its durable events. An answer waits until the journal has
+the version from which the answer was made, whether it is a write, a read or a rejection. Writes that the journal could
+not persist are rolled back: no client has seen them, their writers get JournalError, and reads are answered again from
+the current state. Until the journal is writable again, the store answers reads and rejects writes.
 
-A watcher has a place in the store's log (a Cursor, whose events are values) and is only told that there is more: so
-an event costs nothing per watcher until the watcher takes it, and a slow watcher holds nobody up.
+A watcher has a position in the store's log (a Cursor, whose events are values) and is only notified that there are new
+events. So an event costs nothing per watcher until the watcher takes it, and a slow watcher delays no other task.
 """
 
 import builtins
@@ -44,28 +43,29 @@ from kschedd.values import fast_frozen
 
 T = TypeVar("T")
 
-_SLICE_S = 0.005  # for how long requests are served before others get their turn
-_LOOKED_AT = 250  # events that are looked at for watches; of more at once, whoever watches sees by himself
-_STEPS_S = 0.002  # the same, for one request done in steps: only who waits for it is in a hurry
-_MOST = 256  # requests in a batch
+_SLICE_S = 0.005  # requests are served for this long before other tasks run
+_LOOKED_AT = 250  # events checked for watches; with more at once, every watcher is rung
+_STEPS_S = 0.002  # the same, for one request done in steps: only its caller is waiting
+_MOST = 256  # requests per batch
 _KIND = attrgetter("new.kind")
-_FAR_BEHIND = 1_000  # events after which a watcher is rung though none concerns it: the log is kept for it
+# events after which a watcher is rung although none concerns it, because the log is retained for it
+_FAR_BEHIND = 1_000
 
 
 @attrs.define(eq=False)
 class Watch:
-    """One watcher's place in the log and the bell that rings when there is more."""
+    """A watcher's position in the log, and the bell that rings when there are new events."""
 
     kinds: frozenset[str] | None
     cursor: Cursor
     bell: Bell
-    first: list[WatchEvent]  # what was there when the watch began, as if it had just been added
-    concerns: Callable[[WatchEvent], bool] | None = None  # events of its kinds that it is not rung for are False here
+    first: list[WatchEvent]  # the objects that existed when the watch began, as ADDED events
+    concerns: Callable[[WatchEvent], bool] | None = None  # returns False for events of its kinds that do not ring
     closed: bool = False  # by the watcher
     ended: bool = False  # by the store
 
     def take(self, limit: int | None = None) -> list[WatchEvent]:
-        """What happened since the last time. Raises Gone if that is no longer kept."""
+        """Return the events since the last call. Raises Gone if they are no longer retained."""
         if self.first:
             cut = len(self.first) if limit is None else limit
             events, self.first = self.first[:cut], self.first[cut:]
@@ -74,7 +74,7 @@ class Watch:
 
     @property
     def version(self) -> int:
-        """Every write up to this version has been taken or was of no interest."""
+        """The version up to which every write was taken or did not concern the watch."""
         return self.cursor.version
 
     @property
@@ -83,11 +83,11 @@ class Watch:
 
     @property
     def lag(self) -> int:
-        """How many events it has not looked at."""
+        """The number of events not taken yet."""
         return self.cursor.lag
 
     def is_concerned(self, events: Sequence[WatchEvent], kinds: Set[str]) -> bool:
-        """Whether to ring for these events, which are of these kinds."""
+        """Return whether to ring for these events, which are of these kinds."""
         own, concerns = self.kinds, self.concerns
         if own is not None and own.isdisjoint(kinds):
             return False
@@ -96,7 +96,7 @@ class Watch:
         return any(concerns(event) for event in events if own is None or event.new.kind in own)
 
     async def wait(self) -> bool:
-        """Wait for a ring; False when the store is ending."""
+        """Wait for a ring; return False when the store is shutting down."""
         return await self.bell.wait()
 
     def close(self) -> None:
@@ -107,7 +107,10 @@ class Watch:
 
 @attrs.frozen(eq=False)
 class Open:
-    """Begin a watch: of these kinds, after this version (None: from now on), with what is there at first or without."""
+    """A request to begin a watch of these kinds after this version (None: from now on).
+
+    `with_present`: begin with the existing objects.
+    """
 
     kinds: frozenset[str] | None
     since_version: int | None
@@ -119,26 +122,26 @@ class Open:
 
 @attrs.frozen(eq=False)
 class UntilWritable:
-    """Answered when the store takes writes, at once if it does now."""
+    """A request that is answered when the store accepts writes."""
 
     reply: Reply[None]
 
 
 @attrs.frozen(eq=False)
 class Condition:
-    """What keeps the store from taking writes, if anything does."""
+    """A request for the failure that prevents writes; None if there is none."""
 
     reply: Reply[JournalError | None]
 
 
 @attrs.frozen(eq=False)
 class EndWatches:
-    """The daemon is ending: close every watcher's bell."""
+    """A request to close every watcher's bell, because the daemon is shutting down."""
 
 
 @attrs.frozen(eq=False)
 class Steps:
-    """A write that takes long, in steps: others wait for the store until it is done, the event loop does not."""
+    """A long write in steps: other requests wait for the store until it is done, but the event loop runs."""
 
     work: Callable[[Store], Generator[None, None, Any]]
     reply: Reply[Any]
@@ -149,28 +152,31 @@ Message = OwnerQuery[Store, Any] | Steps | Open | UntilWritable | Condition | En
 
 @fast_frozen(eq=False)
 class _Answer:
-    """An answer that is ready and due when the journal has what it was made from."""
+    """An answer that is ready, and due when the journal has the version from which it was made."""
 
     version: int
     reply: Reply[Any]
-    again: Callable[[], None] | None  # makes it anew; None: it may be made once only
+    again: Callable[[], None] | None  # computes the answer again; None: it may be computed only once
 
 
 @attrs.define(eq=False)
 class StoreActor:
-    """The journal has all that is in the store at first. `_kept` is heard whatever else the actor waits for."""
+    """The store's actor; see the module.
+
+    At the start, the journal has the whole content of the store. `_kept` is received regardless of other waits.
+    """
 
     _store: Store
     _inbox: trio.MemoryReceiveChannel[Message]
     _journal: "trio.MemorySendChannel[Commit] | None" = None
     _kept: "trio.MemoryReceiveChannel[Outcome] | None" = None
-    # Who forgets its watch has ended it; in the order in which they came.
+    # In order of creation. A watch ends when its owner drops it.
     _watches: list[weakref.ref[Watch]] = attrs.field(factory=list, init=False)
     _ending: bool = attrs.field(default=False, init=False)
-    _log: Cursor = attrs.field(init=False)  # without a journal: what watchers were not rung for yet
-    _told: int = attrs.field(init=False)  # with one: the version up to which it was sent what was written
+    _log: Cursor = attrs.field(init=False)  # without a journal: events for which watchers were not rung yet
+    _told: int = attrs.field(init=False)  # with a journal: version up to which commits were sent to it
     _answers: list[_Answer] = attrs.field(factory=list, init=False)  # of this batch
-    _held: deque[_Answer] = attrs.field(factory=deque, init=False)  # until the journal has their version
+    _held: deque[_Answer] = attrs.field(factory=deque, init=False)  # held until the journal has their version
     _failure: JournalError | None = attrs.field(default=None, init=False)
     _term: int = attrs.field(default=0, init=False)
     _until_writable: list[Reply[None]] = attrs.field(factory=list, init=False)
@@ -205,7 +211,7 @@ class StoreActor:
                 await self._do_in_steps(message)
             elif isinstance(message, Open):
                 await self._open_in_steps(message)
-                # Without what is there now, the watch begins at what is kept.
+                # Without the existing objects, the watch begins at the durable version.
                 version = self._store.version if message.with_present else self._store.log.shown
                 self._answers.append(_Answer(version, message.reply, partial(self._open, message)))
             elif isinstance(message, UntilWritable):
@@ -233,12 +239,12 @@ class StoreActor:
         self._answers.append(_Answer(store.version, request.reply, None if once else partial(request.evaluate, store)))
 
     async def _do_in_steps(self, request: Steps) -> None:
-        await self._tell()  # of what was done before: nobody else's answer waits for this one
-        if self._journal is None:  # else nothing is shown before it is kept
+        await self._tell()  # for earlier requests, whose answers must not wait for this one
+        if self._journal is None:  # with a journal, nothing is shown before it is durable
             self._store.log.show(self._store.version)
         try:
             request.reply.note(await self._in_steps(request.work(self._store)))
-        except Exception as failure:  # the asker's: raised where it awaits the reply
+        except Exception as failure:  # raised in the caller, where it awaits the reply
             request.reply.note_failure(failure)
         finally:
             if self._journal is None:
@@ -246,8 +252,10 @@ class StoreActor:
         self._answers.append(_Answer(self._store.version, request.reply, None))
 
     async def _in_steps(self, work: Generator[None, None, T]) -> T:
-        """What the work returns. Raises JournalError where it writes what cannot be kept, or what was there before was
-        taken back meanwhile."""
+        """Run work in steps and return its result.
+
+        Raises JournalError if its writes cannot be persisted, or if earlier writes were rolled back meanwhile.
+        """
         before, term, pause = self._store.version, self._term, time.perf_counter() + _STEPS_S
         while True:
             try:
@@ -266,7 +274,7 @@ class StoreActor:
                 pause = time.perf_counter() + _STEPS_S
 
     async def _tell(self) -> None:
-        """Ring for what was written, or have the journal keep it first; answer what need not wait for that."""
+        """Ring for new events, or send them to the journal first; send the answers that need not wait for that."""
         if self._journal is None:
             events = self._log.take()
             if events:
@@ -285,11 +293,11 @@ class StoreActor:
             try:
                 await self._journal.send(Commit(events, self._term))
             except trio.BrokenResourceError:
-                # A fault of the journal's actor, and whoever runs us both hears of that.
-                self._take_back(JournalError("journal", "cannot be written any more; the daemon is ending"))
+                # A fault of the journal's actor, which is also raised where both actors run.
+                self._take_back(JournalError("journal", "cannot be written any more; the daemon is shutting down"))
 
     async def _heed(self, kept: "trio.MemoryReceiveChannel[Outcome]") -> None:
-        """Hear from the journal. Waits for nothing but that, so that the journal never waits for us."""
+        """Receive the journal's reports. Waits for nothing else, so that the journal never waits for the store."""
         async with kept:
             async for outcome in kept:
                 if isinstance(outcome, Kept):
@@ -317,7 +325,7 @@ class StoreActor:
             if answer.again is not None:
                 answer.again()
             if answer.again is None or self._store.version != self._told:
-                # Also what was refused because of a write that is taken back, and would be done now.
+                # Also an answer that depended on a rolled back write, and would now be different.
                 self._store.roll_back(self._told)
                 answer.reply.refuse(failure)
             else:
@@ -344,8 +352,8 @@ class StoreActor:
     async def _open_in_steps(self, wanted: Open) -> None:
         first: list[WatchEvent] | None = None
         if wanted.with_present:
-            await self._tell()  # as before other steps
-            with suppress(JournalError):  # something is no longer there: it is all listed again
+            await self._tell()  # for earlier requests, as before other steps
+            with suppress(JournalError):  # an object was rolled back: everything is listed again
                 first = await self._in_steps(listing(self._store, wanted.kinds))
         self._open(wanted, first)
 
@@ -383,11 +391,11 @@ class StoreActor:
 
 @attrs.frozen(eq=False)
 class StoreClient:
-    """The store, for everybody but its actor. One client for each user of it: closing the last one ends the store."""
+    """A client of the store, one for each user of it: closing the last one ends the store."""
 
     _asking: ActorRef[Store]
     _send: "trio.MemorySendChannel[Message]"
-    _on_write: Callable[[int, int], None] | None = None  # is told the first and last version of what it wrote
+    _on_write: Callable[[int, int], None] | None = None  # called with the first and last version of its writes
 
     @classmethod
     def of(
@@ -399,15 +407,15 @@ class StoreClient:
         return self.of(self._send.clone(), on_write)
 
     async def do(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> T:
-        """Run a function over the store and return what it does, once all that it has seen or written is durable.
+        """Run a function over the store and return its result, once everything it has read or written is durable.
 
-        Raises what it raises; JournalError if its writes could not be kept. One that wrote nothing is run again if what
-        it has seen could not be, or, where it may run `once` only, refused like a writer.
+        Raises its exceptions, and JournalError if its writes could not be persisted. A function that wrote nothing is
+        run again if the state it read was rolled back; with `once` it is rejected like a writer.
         """
         return await (await self.ask(request, once=once)).value()
 
     async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> Reply[T]:
-        """The same, for who does not wait for the result yet. Requests are done in the order they are asked."""
+        """Send a request without waiting for the result. Requests are processed in the order they are sent."""
         on_write = self._on_write
         if on_write is None:
             return await self._asking.ask(request, once=once)
@@ -423,20 +431,22 @@ class StoreClient:
         return await self._asking.ask(noted, once=once)
 
     async def until_writable(self) -> None:
-        """Wait until the store takes writes; returns as well when it is ending."""
+        """Wait until the store accepts writes, or is shutting down."""
         reply: Reply[None] = Reply()
         await post(self._send, UntilWritable(reply), "store")
         await reply.value()
 
     async def condition(self) -> JournalError | None:
-        """What keeps the store from taking writes now, if anything does."""
+        """Return the failure that currently prevents writes; None if there is none."""
         reply: Reply[JournalError | None] = Reply()
         await post(self._send, Condition(reply), "store")
         return await reply.value()
 
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
-        """Run a generator over the store, a few milliseconds at a time, and return what it does. It is all one write:
-        nobody else's request comes in between, and the journal has all of it or nothing."""
+        """Run a generator over the store, a few milliseconds at a time, and return its result.
+
+        It is one write: no other request runs in between, and the journal has all of it or nothing.
+        """
         on_write = self._on_write
 
         def noted(store: Store) -> Generator[None, None, T]:
@@ -455,14 +465,17 @@ class StoreClient:
         return await self.do(lambda store: perform(store, write))
 
     async def perform_each(self, writes: Sequence[Write]) -> builtins.list[Object | ApiError]:
-        """A batch in one request: each write on its own, the answers in the same order."""
+        """Execute a batch in one request: each write on its own, the answers in the same order."""
         return await self.do(lambda store: perform_each(store, writes))
 
     async def create(self, raw: Raw) -> Object:
         return await self.do(lambda store: store.create(raw))
 
     async def create_many(self, raws: Sequence[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
-        """Each on its own; the answers in the same order. `restore` keeps status and uid as the manifest has them."""
+        """Create objects independently; return the answers in the same order.
+
+        `restore` keeps status and uid from the manifest.
+        """
         return await self.do(lambda store: store.create_many(raws, restore=restore))
 
     async def update(self, raw: Raw, *, subresource: Subresource = "") -> Object:
@@ -506,7 +519,7 @@ class StoreClient:
         bell: Bell | None = None,
         concerns: Callable[[WatchEvent], bool] | None = None,
     ) -> Watch:
-        """A place in the log. Raises Gone where the events since then are no longer kept."""
+        """Begin a watch. Raises Gone if the events since then are no longer retained."""
         reply: Reply[Watch] = Reply()
         wanted = None if kinds is None else frozenset(kinds)
         await post(self._send, Open(wanted, since_version, with_present, bell or Doorbell(), reply, concerns), "store")

@@ -1,10 +1,11 @@
-"""What the binding actor counts of the scheduler's writes: its batches, by what they are for and what came of them.
+"""Metrics of the scheduler's writes: its batches by purpose and result.
 
-Upstream counts these where API calls are made beside attempts (gate SchedulerAsyncAPICalls), and preemptions where
-victims are evicted beside attempts (SchedulerAsyncPreemption); here both always are, and are shown where their gate is
-on. A write took as long as the request that it was part of.
-Owned by the binding actor.
-Source: Kubernetes v1.34, scheduler/framework/api_calls, scheduler/framework/preemption/preemption.go.
+Upstream counts these if API calls are made asynchronously (gate SchedulerAsyncAPICalls), and preemptions if victims are
+evicted asynchronously (SchedulerAsyncPreemption). Here both always are, and the metrics are shown if their gate is on.
+A write takes as long as the request that it belongs to.
+
+Owned by the binding actor. Source: Kubernetes v1.34, scheduler/framework/api_calls,
+scheduler/framework/preemption/preemption.go.
 """
 
 from collections.abc import Mapping
@@ -23,14 +24,14 @@ POD_STATUS_PATCH: Final = "pod_status_patch"
 
 @attrs.frozen
 class Outcomes:
-    """How many of some writes were done, and how many were refused."""
+    """The numbers of writes that succeeded and that were rejected."""
 
     succeeded: int
     failed: int
 
 
 class ApiCallMetrics:
-    """See the module."""
+    """The metrics of the scheduler's writes; see the module."""
 
     def __init__(self) -> None:
         self._calls = Counter(catalogue.API_CALLS)
@@ -40,12 +41,12 @@ class ApiCallMetrics:
         self._pending: dict[str, int] = {POD_BINDING: 0, POD_STATUS_PATCH: 0}
 
     def began(self, bindings: int, patches: int) -> None:
-        """So many writes are about to be done."""
+        """Count writes that are about to begin."""
         self._pending[POD_BINDING] += bindings
         self._pending[POD_STATUS_PATCH] += patches
 
     def ended(self, took_s: float, bindings: "Outcomes", patches: "Outcomes", preemptions: "Outcomes") -> None:
-        """They are done, and so are the evictions of so many preemptions."""
+        """Record the results of the writes, and of the evictions of preemptions."""
         for kind, outcomes in ((POD_BINDING, bindings), (POD_STATUS_PATCH, patches)):
             self._pending[kind] -= outcomes.succeeded + outcomes.failed
             for result, amount in ((SUCCESS, outcomes.succeeded), (ERROR, outcomes.failed)):
@@ -58,7 +59,7 @@ class ApiCallMetrics:
                 self._preemption_s.series(result).observe_many(took_s, amount)
 
     def families(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
-        """Those whose gate is on."""
+        """Return the metrics whose gate is on."""
         found = []
         if gates.get("SchedulerAsyncPreemption", True):
             found += [self._preemptions.family(), self._preemption_s.family()]

@@ -1,5 +1,4 @@
-"""What is told of attempts: slow ones are logged with their steps, on request (`-v 10`) each plugin's score of each
-node; and traces.
+"""Log lines and traces of attempts: slow ones with their steps and, with `-v 10`, each plugin's score of each node.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, prioritizeNodes).
 """
@@ -20,11 +19,11 @@ from kschedd.telemetry.exporter import AttemptTrace, now_ns
 
 log = structlog.get_logger("kschedd.scheduling")
 
-_BESIDE: Final = ("PreBind", "Bind", "PostBind")  # run beside attempts: what is noted of them is another pod's
+_BESIDE: Final = ("PreBind", "Bind", "PostBind")  # run concurrently with attempts: their times belong to another pod
 
 
 def log_slow(entry: QueuedPod, steps: Mapping[str, float], took_s: float) -> None:
-    """An attempt that took long, and what of it each extension point took."""
+    """Log a slow attempt with the time of each extension point."""
     of_steps = {point: f"{seconds * 1000:.1f}ms" for point, seconds in steps.items() if point not in _BESIDE}
     log.warning("slow_attempt", pod=entry.key, took=f"{took_s * 1000:.1f}ms", **of_steps)
 
@@ -32,7 +31,7 @@ def log_slow(entry: QueuedPod, steps: Mapping[str, float], took_s: float) -> Non
 def attempt_trace(
     driver: SchedulingDriver, entry: QueuedPod, result: ScheduleResult | FitError, took_s: float
 ) -> AttemptTrace:
-    """An attempt that has just ended, as it is traced."""
+    """Return the trace of an attempt that has just ended."""
     profile, node = entry.pod.scheduler_name, ""
     if isinstance(result, ScheduleResult):
         outcome, node = SCHEDULED, result.node_name
@@ -43,7 +42,7 @@ def attempt_trace(
 
 
 def log_scores(driver: SchedulingDriver, result: ScheduleResult | FitError) -> None:
-    """Each plugin's weighted score of each feasible node, and the totals; nothing has changed since the attempt."""
+    """Log each plugin's weighted score of each feasible node, and the totals; nothing has changed since the attempt."""
     if isinstance(result, FitError) or result.totals is None:
         return
     pod, names = result.pod, driver.machine.cluster.table.names
@@ -51,7 +50,7 @@ def log_scores(driver: SchedulingDriver, result: ScheduleResult | FitError) -> N
         scores = drive(
             driver.machine.schedulers[pod.scheduler_name].ranking.details(result.state, pod, result.feasible)
         )
-    except PluginFault as fault:  # of a plugin that answers otherwise when it is asked again
+    except PluginFault as fault:  # raised by a plugin that answers differently the second time
         log.warning("scores_not_logged", pod=pod.key, why=fault.message)
         return
     nodes = [names[row] for row in result.feasible.tolist()]

@@ -1,14 +1,14 @@
-"""BindingActor: executes plans against the API server: pods to their nodes, claims to their volumes, reasons to pods.
+"""BindingActor: executes plans against the API server: pods to nodes, claims to volumes, conditions to pods.
 
-Receives: `BindingBatch` from the scheduling actor.  Sends: `Answered` to it, for the plans and failed evictions in it.
-Owns: nothing but the binding cycles that have to wait.  Ends: when its sender closes and the running cycles have ended.
-Fails: a refusal of the API server, or whatever else a write raises, is a Status in the answer, and so is a journal that
-could not keep what was written.
+Receives: `BindingBatch` from the scheduling actor.  Sends: `Answered` to it, for the plans and failed evictions. Owns:
+only the binding cycles that have to wait.  Ends: when its sender closes and the running cycles have ended. Fails: a
+write that the API server rejects or that fails otherwise becomes a Status in the answer, and so does a journal that
+could not persist the writes.
 
-Plans that are nothing but writes share one request to the store. The next batch is sent to it before it has answered
-the last, which it does once the journal has all of it; answers are passed on in the order of their batches. A plan that
-has to wait for what others do with its writes (a volume to be provisioned) has a task of its own until the scheduling
-actor says that its wait is over; no more than a limit of them run at a time.
+Plans that consist of writes only share one request to the store. The next batch is sent before the store has answered
+the last one, which it does once the journal has all of it. Answers are passed on in the order of their batches. A plan
+that has to wait for others to act on its writes (a volume to be provisioned) has its own task until the scheduling
+actor signals the end of its wait; their number is limited.
 """
 
 import time
@@ -35,13 +35,13 @@ from kschedd.store.writes import Bind, Write
 
 log = structlog.get_logger("kschedd.binding")
 
-_MOST = 16  # batches in one request
-_UNANSWERED = 16  # requests that wait for their answer, beside the one that waits to be one of them
+_MOST = 16  # batches per request
+_UNANSWERED = 16  # requests that wait for their answer, in addition to the one being sent
 
 
 @attrs.frozen(eq=False)
 class BindingRequest:
-    """A plan that must become ready once its writes are done; `over` closes when it is waited for no more."""
+    """A plan that must become ready once its writes are done; `over` closes when the wait ends."""
 
     wanted: ExecutePlan
     over: "trio.MemoryReceiveChannel[None]"
@@ -49,11 +49,14 @@ class BindingRequest:
 
 @attrs.frozen(eq=False)
 class BindingBatch:
-    """`writes` are not answered: if they are refused, things have moved on. Evictions are answered if they fail."""
+    """Writes, evictions and plans to execute.
+
+    `writes` are not answered: a rejected one means that newer events follow. Evictions are answered if they fail.
+    """
 
     writes: Sequence[Write]
     evictions: Sequence[Eviction]
-    plans: Sequence[ExecutePlan]  # that are nothing but writes
+    plans: Sequence[ExecutePlan]  # plans that consist of writes only
     requests: Sequence[BindingRequest]
 
 
@@ -61,12 +64,12 @@ class BindingBatch:
 class Answered:
     plans: Sequence[tuple[str, Status | None]]  # (uid, None or what failed)
     failed_evictions: Sequence[Pod] = ()  # for these pods
-    refused: int = 0  # writes that are not answered
+    refused: int = 0  # number of rejected `writes`
 
 
 @attrs.frozen(eq=False)
 class _Request:
-    """A batch that has been sent to the store, and when (of time.perf_counter)."""
+    """A batch sent to the store, and the time (of time.perf_counter)."""
 
     batch: Sequence[BindingBatch]
     plans: Sequence[ExecutePlan]
@@ -99,13 +102,13 @@ class BindingActor:
             self._store.close()
 
     async def _pass_on(self, unanswered: "trio.MemoryReceiveChannel[_Request]") -> None:
-        """The answers of the store, in their order."""
+        """Pass on the store's answers in order."""
         async with unanswered:
             async for request in unanswered:
                 await self._answer(await self._answered(request))
 
     async def _cycle(self, request: BindingRequest) -> None:
-        """One binding that has to wait; it counts for the limit until it waits no more."""
+        """Run one binding that has to wait; it counts towards the limit until its wait ends."""
         async with self._limiter, request.over:
             await self._answer(await self._answered(await self._send((), [request.wanted])))
             async for _ in request.over:
@@ -122,7 +125,7 @@ class BindingActor:
         preemptions = sum(len(one.evictions) for one in batch)
         try:
             answered = await request.answer.value()
-        except JournalError as failure:  # nothing of it was kept
+        except JournalError as failure:  # nothing was persisted
             status = error(str(failure))
             failed = [eviction.pod for one in batch for eviction in one.evictions]
             answered = Answered([(wanted.uid, status) for wanted in plans], failed, patches)
@@ -142,7 +145,7 @@ class BindingActor:
 
 
 def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], store: ClusterWriter) -> Answered:
-    """Do the writes of the batch, then those of each plan up to the first that is refused."""
+    """Execute the writes of the batch, then those of each plan up to the first rejected one."""
     failed: list[Pod] = []
     refused = 0
     for one in batch:
@@ -156,10 +159,10 @@ def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], s
 
 
 def _execute(plans: Sequence[ExecutePlan], store: ClusterWriter) -> list[tuple[str, Status | None]]:
-    """Execute one plan after the other. Those that are nothing but a binding, as most are, are bound many at a time."""
+    """Execute one plan after the other. Plans that consist of one binding, the usual case, are bound many at a time."""
     answers: list[tuple[str, Status | None]] = []
     uids: list[str] = []
-    bindings: list[Bind] = []  # of these
+    bindings: list[Bind] = []  # parallel to `uids`
     for wanted in plans:
         writes = wanted.plan.writes
         if len(writes) == 1 and isinstance(writes[0], Bind):
@@ -182,7 +185,7 @@ def _bind_each(bindings: Sequence[Bind], store: ClusterWriter) -> list[Status | 
 
 
 def apply_result(write: Write, store: ClusterWriter) -> Status | None:
-    """Do one write; the Status of its refusal if it is refused."""
+    """Execute one write; return the Status if it is rejected."""
     try:
         perform(store, write)
     except Exception as failure:
@@ -191,8 +194,10 @@ def apply_result(write: Write, store: ClusterWriter) -> Status | None:
 
 
 def refused(write: Write, failure: Exception) -> Status:
-    """The Status of a write that the API server refuses, or that fails by a fault of the object, which is logged: the
-    pod that it is for is tried again."""
+    """Return the Status of a rejected or failed write.
+
+    A failure caused by a fault of the object is logged; the pod that the write is for is retried.
+    """
     if isinstance(failure, ApiError):
         log.debug("write_refused", write=type(write).__name__, why=str(failure))
         return error(str(failure))

@@ -1,10 +1,10 @@
-"""ExtenderClients: makes the calls of extenders for the scheduling actor, beside everything else on the loop.
+"""ExtenderClients: makes the calls of extenders for the scheduling actor, concurrently with other tasks.
 
-Owns: one HTTP client for each extender that has been called, and its idle connections.  Ends: with `close`.
-Fails: whatever goes wrong is an ExtenderFailure, which is the answer, and is logged.
+Owns: one HTTP client for each extender that has been called, and its idle connections.  Ends: with `close`. Fails: any
+failure becomes an ExtenderFailure, which is the answer, and is logged.
 
-Bodies are made and read in threads, since those with thousands of nodes take long; the JSON of a node is made once.
-So are clients: httpx and the certificates of a client take 0.2 s to load.
+Bodies are built and parsed in threads, because those with thousands of nodes take long; the JSON of a node is built
+once. Clients are created in threads as well: httpx and a client's certificates take 0.2 s to load.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class ExtenderClients:
     _http: ModuleType | None = None
 
     async def ask(self, calls: Sequence[ExtenderCall]) -> list[Any]:
-        """Make all these calls at once; their answers in order."""
+        """Make all these calls concurrently; return their answers in order."""
         answers: list[Any] = [None] * len(calls)
 
         async def ask(place: int, call: ExtenderCall) -> None:
@@ -47,7 +47,7 @@ class ExtenderClients:
         return answers
 
     async def answer(self, call: ExtenderCall) -> Any:
-        """What the extender answers, or an ExtenderFailure as a value."""
+        """Return the extender's answer, or an ExtenderFailure as a value."""
         started = perf_counter()
         said = await self._answer(call)
         self._note(call, said, perf_counter() - started)
@@ -84,16 +84,16 @@ class ExtenderClients:
                 return http.too_long(call)
             if not limit.cancelled_caught:
                 read = partial(call.read, response.status_code)
-                if body.size <= http.SMALL_BYTES:  # a thread costs more
+                if body.size <= http.SMALL_BYTES:  # a thread would cost more
                     return read(body.whole())
                 return await trio.to_thread.run_sync(lambda: read(body.whole()))
-        except Exception as fault:  # the extender's, whatever its answer makes httpx raise
+        except Exception as fault:  # a fault of the extender: its answer may make httpx raise anything
             return http.failure(call, fault, reading=reading)
         return ExtenderFailure(http.LATE_BODY) if reading else call.failed(http.LATE)
 
     async def _new_client(self, http: ModuleType, extender: Extender) -> Any:
         made = await trio.to_thread.run_sync(http.async_client, extender)
-        return self._clients.setdefault(extender, made)  # another call may have made one meanwhile
+        return self._clients.setdefault(extender, made)  # another call may have created one meanwhile
 
     async def close(self) -> None:
         for client in self._clients.values():
@@ -101,14 +101,14 @@ class ExtenderClients:
 
 
 async def _read_body(response: Any, body: Any, limit: trio.CancelScope) -> None:
-    """Read an httpx.Response into an AnswerBody, and give up within this scope if it is too long."""
+    """Read an httpx.Response into an AnswerBody; cancel this scope if it is too long."""
     async for part in response.aiter_raw():
         body.add(part)
         if body.too_long:
-            limit.cancel()  # what reads from the connection ends itself then
+            limit.cancel()  # this ends the read from the connection
 
 
 def _load_http() -> ModuleType:
-    from kschedd.extenders import http  # httpx takes long to import, and most have no extenders
+    from kschedd.extenders import http  # httpx takes long to import, and most configurations have no extenders
 
     return http

@@ -1,12 +1,12 @@
 """FilterWorker: runs shards of out-of-tree plugins that judge one node at a time, each in a thread with a time limit.
-There are `parallelism` of them, started when first needed; where that has been lowered since, as many work at once.
 
-Receives: `Job`.  Sends: the job's result, or PluginTimeout if it exceeds the limit.
-Owns: nothing between jobs.  Ends: when the scheduling actor closes the channel.
-Fails: a plugin's exceptions are contained in the shard; the thread of a shard that hangs is abandoned.
+There are `parallelism` workers, started on demand; if that number is lowered later, fewer work at once. Receives:
+`Job`.  Sends: the job's result, or PluginTimeout if it exceeds the limit. Owns: nothing between jobs.  Ends: when the
+scheduling actor closes the channel. Fails: a plugin's exceptions are contained in the shard; the thread of a shard that
+hangs is abandoned.
 
 In-tree plugins never run here: numpy on a few thousand rows takes less time than the hand-over to a thread, and plain
-Python gains nothing by threads that share one interpreter lock.
+Python gains nothing from threads that share one interpreter lock.
 """
 
 import math
@@ -28,7 +28,7 @@ Shard = Callable[[], Any]
 
 @attrs.define(eq=False)
 class Together:
-    """The shards of one run: once one of them has failed, those that have not begun fail with the same fault."""
+    """The shards of one run: once one of them has failed, those that have not begun fail with the same exception."""
 
     fault: Exception | None = None
 
@@ -48,7 +48,7 @@ class Job:
 class FilterWorker:
     _inbox: trio.MemoryReceiveChannel[Job]
     _limit_s: float
-    # Bounds the threads: one per worker, plus the hung ones.
+    # Limits the threads: one per worker, plus the hung ones.
     _limiter: trio.CapacityLimiter
     _lock: SchedulerLock
     _at_once: trio.CapacityLimiter
@@ -81,20 +81,23 @@ class FilterWorker:
 
 
 class FilterWorkers:
-    """The pool of filter workers, as the scheduling actor uses it. They run in `nursery`."""
+    """The pool of filter workers, used by the scheduling actor. The workers run in `nursery`."""
 
     def __init__(self, at_once: int, limit_s: float, lock: SchedulerLock, nursery: trio.Nursery) -> None:
         # Each takes one shard; unbuffered, so no shard waits in the channel.
         self._send, self._inbox = trio.open_memory_channel[Job](0)
         self._at_once = trio.CapacityLimiter(at_once)
-        # No limit on threads: each worker awaits its thread, so the number of workers bounds them; a hung thread must
+        # No limit on threads: each worker awaits its thread, so the number of workers limits them; a hung thread must
         # not use up a slot.
         self._threads = trio.CapacityLimiter(math.inf)
         self._limit_s, self._lock, self._nursery = limit_s, lock, nursery
         self.started = 0
 
     async def run(self, shards: Sequence[Shard], parallelism: int) -> list[Any]:
-        """The results of all shards, in order, `parallelism` at once. Raises PluginTimeout if one exceeds the limit."""
+        """Return the results of all shards, in order, `parallelism` at once.
+
+        Raises PluginTimeout if one exceeds the limit.
+        """
         if shards and isinstance(shards[0], PluginBatch):
             parallelism = min(parallelism, shards[0].at_once or parallelism)
         self._at_once.total_tokens = parallelism

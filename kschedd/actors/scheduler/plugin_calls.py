@@ -1,10 +1,10 @@
-"""PluginCall: one task for each out-of-tree plugin or extender of a binding cycle, so bindings run beside each other.
+"""PluginCall: one task for each out-of-tree plugin or extender of a binding cycle, so that bindings run concurrently.
 
-Receives: nothing.  Sends: `Called`, with what the plugin returned or the Status of its fault.
-Owns: nothing.  Ends: when the plugin returns, or its time limit has passed; then its thread is abandoned.
+Receives: nothing.  Sends: `Called`, with the plugin's result or the Status of its fault. Owns: nothing.  Ends: when the
+plugin returns, or its time limit has passed; then its thread is abandoned.
 
-A plugin's call runs in a thread. Of all these tasks a limited number have a thread at a time (`PluginThreads`); the
-time limit begins when a call has its thread. An extender's call needs none.
+A plugin's call runs in a thread. A limited number of these tasks have a thread at a time (`PluginThreads`); the time
+limit begins when a call gets its thread. An extender's call needs none.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne: one goroutine for each binding cycle).
 """
@@ -32,9 +32,9 @@ log = structlog.get_logger("kschedd.plugins")
 
 
 def run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
-    """Run a plugin's `async def` in this thread, on a loop of its own: one that blocks holds up nobody.
+    """Run a plugin's `async def` in this thread, on a separate event loop, so that blocking it affects no other task.
 
-    At the limit it is cancelled, which a plain method cannot be. Raises TimeoutError.
+    It is cancelled at the limit, which is impossible for a plain method. Raises TimeoutError.
     """
 
     async def main() -> Any:
@@ -57,14 +57,14 @@ class Called:
 
 @attrs.frozen(eq=False)
 class PluginThreads:
-    """Threads for the calls of binding cycles, `at_a_time` of them; hung ones are not counted."""
+    """The threads for the calls of binding cycles, `at_a_time` of them; hung ones are not counted."""
 
     at_a_time: trio.CapacityLimiter
     lock: SchedulerLock
     _unlimited: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(math.inf))
 
     async def answer(self, wanted: CallPlugin) -> Plan | Status | None:
-        """Make the call, within its limit."""
+        """Make the call, within its time limit."""
         call = GuardedCall(calling=wanted.guard, method=wanted.method, args=(wanted.pod,), scheduler=self.lock)
         async with self.at_a_time:
             with trio.move_on_after(wanted.limit_s):

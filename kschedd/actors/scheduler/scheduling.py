@@ -2,23 +2,23 @@
 
 Receives: rings of the store's watch; `Popped` from the queue; `Answered` from the binding actor; `Called` from calls of
 plugins; `Expired` from permit waiters; `OwnerQuery` over its driver.  Sends: `QueueUpdate` to the queue, `BindingBatch`
-to the binding actor, jobs to the filter workers, what happened to the log.
-Owns: the SchedulingDriver (cache, profiles, nominations, binding cycles).  Ends: when the store closes its watch;
-then its channels close.  Fails: a fault of an out-of-tree plugin fails the pod's attempt; anything else is a bug.
+to the binding actor, jobs to the filter workers, entries to the log. Owns: the SchedulingDriver (cache, profiles,
+nominations, binding cycles).  Ends: when the store closes its watch; then its channels close.  Fails: a fault of an
+out-of-tree plugin fails the pod's attempt; any other exception is a bug.
 
-While the driver's debugger has stopped an attempt, or scheduling altogether, everything else is served; the cache stays
-as it is within an attempt, and follows the watch between two.
+While the driver's debugger has stopped an attempt, or scheduling altogether, everything else is served. The cache stays
+unchanged within an attempt, and follows the watch between two.
 
-A thin shell: the driver contains the logic; this module adds channels, time and threads. The cache is updated only
-between two attempts. The actor works in short slices, so that it never blocks the event loop for more than a few
+This is a thin shell: the driver contains the logic; this module adds channels, time and threads. The cache is updated
+only between two attempts. The actor works in short slices, so that it never blocks the event loop for more than a few
 milliseconds, and sends one message per slice, not per pod.
 
-With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock and passes
-it on while it waits for a plugin; an attempt by a profile without such plugins runs here, as it does where there are
-none. Until the step has ended, `_meanwhile` answers questions, and within an attempt it lets bindings go on, in other
-threads that take the lock. It is at rest whenever this actor's own code runs, so that the driver is never used from two
-threads at once. The same goes on while extenders are asked. PreBind, Bind and
-PostBind of out-of-tree plugins, and an extender's Bind, are tasks of their own (`PluginCall`).
+With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock and
+releases it while it waits for a plugin. An attempt of a profile without such plugins runs on the event loop, as all
+attempts do in a configuration without such plugins. Until the step has ended, `_meanwhile` answers queries, and within
+an attempt it continues bindings, in other threads that take the lock. `_meanwhile` pauses whenever this actor's own
+code runs, so the driver is never used from two threads at once. The same happens while extenders are called. PreBind,
+Bind and PostBind of out-of-tree plugins, and an extender's Bind, run as separate tasks (`PluginCall`).
 """
 
 import time
@@ -82,7 +82,7 @@ M = TypeVar("M")
 _SLICE_S = 0.004
 _MOST_EVENTS = 500  # events observed between two checks of the slice's time
 _MOST = 64  # messages of one kind in a turn
-_MOST_ATTEMPTS = 128  # in a turn: a pod that sorts before those popped already is heard of between two turns
+_MOST_ATTEMPTS = 128  # per turn: pods that sort before those already popped are received between two turns
 _CATCH_UP_S = 0.01
 _SLOW_S = 0.1  # attempts that take longer are logged, as upstream does
 
@@ -123,10 +123,11 @@ class SchedulingActor:
     _clock: Clock
     _threads: PluginThreads
     _stops: Bulletin = attrs.field(factory=Bulletin)  # numbers of the debugger's changes
-    _log_scores: bool = False  # a line for each plugin, node and attempt
+    _log_scores: bool = False  # log a line for each plugin, node and attempt
     _telemetry: TelemetryExporter | None = None
-    _must_wait: Callable[[], bool] | None = None  # whether a recording of what happens here is behind
-    _has_room: Callable[[], bool] | None = None  # whether the binding actor has; it rings when it has again
+    _must_wait: Callable[[], bool] | None = None  # returns whether a recording of this actor is behind
+    # returns whether the binding actor has room; it rings when it has room again
+    _has_room: Callable[[], bool] | None = None
     _courtesy: Courtesy = attrs.field(factory=Courtesy)
     _asked: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
     _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
@@ -158,7 +159,7 @@ class SchedulingActor:
             self._store.close()
 
     async def _rung(self) -> bool:
-        """Wait for the doorbell, or until a plan's deadline; False once the doorbell is closed."""
+        """Wait for the doorbell, or until a plan's deadline; return False once the doorbell is closed."""
         if not self._plan_waits and self._driver.debugger.until is None:
             return await self._bell.wait()
         rung = True
@@ -173,7 +174,7 @@ class SchedulingActor:
         return [wait.deadline_s for wait in waits if isinstance(wait, PlanWait)] + ends
 
     async def _turn(self) -> bool:
-        """Work for one slice of time; returns whether more work is pending."""
+        """Work for one slice of time; return whether more work is pending."""
         driver = self._driver
         pause = time.perf_counter() + _SLICE_S
         await self._observe()
@@ -212,7 +213,7 @@ class SchedulingActor:
         driver = self._driver
         for question in waiting_in(self._inboxes.questions, _MOST):
             await self._evaluate(question)
-            # Bindings end with the plugins they began with.
+            # Bindings end with the plugins of their attempt.
             self._out_of_tree = driver.has_out_of_tree or (self._out_of_tree and bool(driver.bindings.cycles))
         for answered in waiting_in(self._inboxes.answered, _MOST):
             await self._answered(answered)
@@ -233,7 +234,7 @@ class SchedulingActor:
             await self._step(driver.step, ResumeReady(), self._clock.now())
 
     async def _evaluate(self, question: OwnerQuery[SchedulingDriver, Any]) -> None:
-        """Answer a question. Nobody else works on the driver until it is answered, whatever plugins it calls."""
+        """Answer a query. Nothing else uses the driver until it is answered, whatever plugins it calls."""
         await (self._in_thread if question.long else self._alone)(question.evaluate, self._driver)
         question.reply.publish()
 
@@ -250,13 +251,13 @@ class SchedulingActor:
     # -- attempts ---------------------------------------------------------------------------------------------
 
     def _attempt_several(self) -> int:
-        """Make the attempts for the next pods that need not be made one by one; returns how many these are."""
+        """Attempt the next pods that can be attempted together; return their number."""
         if self._out_of_tree or self._log_scores or self._telemetry is not None:
             return 0
         driver, started = self._driver, time.perf_counter()
         try:
             run = driver.begin_run(self._clock.now())
-        except Exception as fault:  # of one of the pods: it comes up again in that pod's own attempt
+        except Exception as fault:  # a fault of one of the pods: it recurs in that pod's own attempt
             log.warning("run_broken", why=fault_text(fault))
             return 0
         if run:
@@ -264,7 +265,7 @@ class SchedulingActor:
         return len(run)
 
     async def _attempt(self, entry: QueuedPod) -> float:
-        """Make an attempt for the pod and act on its result; returns when that was."""
+        """Attempt the pod and act on the result; return the time of the result."""
         driver = self._driver
         if driver.in_group(entry):
             await self._run(driver.step(BeginGroupCycle(entry, self._clock.now), self._clock.now()))
@@ -278,7 +279,7 @@ class SchedulingActor:
             if attempt is None:
                 return self._clock.now()
             result = await self._run(attempt, entry)
-        except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
+        except Exception as fault:  # a fault of a plugin or the pod: the attempt fails, and the pod is retried
             if attempt is not None:
                 attempt.close()
             result = driver.step(BreakOff(entry, fault), self._clock.now())
@@ -305,7 +306,7 @@ class SchedulingActor:
         return now
 
     async def _run(self, work: Work[T], entry: QueuedPod | None = None) -> T:
-        """Run this to its end: have done what it yields, and wait where it is stopped. `entry`: of one attempt."""
+        """Run work to its end: execute what it yields, and wait where it is stopped. `entry`: of one attempt."""
         step = self._step_of(entry)
         asked, result = await step(send_on, work, None) if self._out_of_tree else send_on(work, None)
         while asked is not None:
@@ -319,7 +320,7 @@ class SchedulingActor:
         return ended
 
     async def _stopped(self) -> None:
-        """Serve everybody else until the debugger lets the attempt go on, or the daemon ends."""
+        """Serve all other requests until the debugger continues the attempt, or the daemon shuts down."""
         driver, debugger = self._driver, self._driver.debugger
         await self._send_effects(await self._alone(driver.take_effects))
         while debugger.stop is not None:
@@ -330,7 +331,7 @@ class SchedulingActor:
             if self._watch.ended or not await self._bell.wait():
                 debugger.end()
         debugger.now_s = self._clock.now()
-        self._bell.ring()  # for what lies in the other inboxes
+        self._bell.ring()  # for messages in the other inboxes
 
     async def _step(self, work: Callable[..., T], *args: Any) -> T:
         """Run a part of the driver that may call plugins."""
@@ -339,7 +340,7 @@ class SchedulingActor:
         return await self._beside(partial(self._in_thread, passes_on=True), work, *args)
 
     def _step_of(self, entry: QueuedPod | None) -> Callable[..., Awaitable[Any]]:
-        """How parts of this pod's attempt are run: beside out-of-tree plugins of other profiles they need no thread."""
+        """Return the function that runs parts of this pod's attempt; without out-of-tree plugins it needs no thread."""
         if not self._out_of_tree or entry is None or self._driver.calls_out_of_tree(entry):
             return self._step
         return self._here
@@ -349,7 +350,7 @@ class SchedulingActor:
             return work(*args)
 
     async def _in_thread(self, work: Callable[..., T], *args: Any, passes_on: bool = False) -> T:
-        """Do this in a thread that holds the SchedulerLock."""
+        """Run this in a thread that holds the SchedulerLock."""
 
         def run() -> T:
             with self._threads.lock.held(passes_on=passes_on):
@@ -358,14 +359,17 @@ class SchedulingActor:
         return await in_actor_thread(run)
 
     def _exclusively(self) -> AbstractContextManager[object]:
-        """For a short part of the driver that calls no plugin and that the calls of binding cycles, in threads of their
-        own, may change as well. They never hold the lock while they wait for anything."""
+        """Return a context for a short part of the driver that calls no plugin.
+
+        Calls of binding cycles, in their own threads, may change the same state. They never hold the lock while they
+        wait.
+        """
         return self._threads.lock.taken() if self._out_of_tree else nullcontext()
 
-    # -- what goes on while plugins and extenders are waited for ----------------------------------------------------
+    # -- while plugins and extenders are waited for -----------------------------------------------------------------
 
     async def _beside(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Await this while `_meanwhile` serves others; it is at rest again when this returns."""
+        """Await work while `_meanwhile` serves other requests; `_meanwhile` has paused again when this returns."""
         resting = trio.CancelScope()
         fault: Exception | None = None
         async with trio.open_nursery() as nursery:
@@ -380,7 +384,7 @@ class SchedulingActor:
         return result
 
     async def _outside(self, shards: Any) -> list[Any]:
-        """The answers to what an attempt yields: calls of extenders, or shards of work."""
+        """Return the answers to what an attempt yields: calls of extenders, or shards of work."""
         if shards and isinstance(shards[0], ExtenderCall):
             return await self._beside(self._outboxes.extenders.ask, shards)
         if any(isinstance(shard, PluginBatch) for shard in shards):
@@ -389,8 +393,11 @@ class SchedulingActor:
         return await self._in_tree(shards)
 
     async def _in_tree(self, shards: Sequence[Callable[[], Any]]) -> list[Any]:
-        """The answers of plugins of ours, worked out here: they are plain Python, which threads do not speed up, and
-        handing a shard of 64 nodes to one takes longer than its work."""
+        """Return the answers of in-tree plugins, computed here.
+
+        They are plain Python, which threads do not speed up, and handing a shard of 64 nodes to a thread takes longer
+        than its work.
+        """
         if self._out_of_tree:
             return await self._step(lambda: [shard() for shard in shards])
         answers: list[Any] = []
@@ -403,15 +410,15 @@ class SchedulingActor:
         return answers
 
     async def _alone(self, work: Callable[..., T], *args: Any) -> T:
-        """Do this while nobody else works on the driver, whatever plugins it calls."""
+        """Run work while nothing else uses the driver, whatever plugins it calls."""
         return await self._in_thread(work, *args) if self._out_of_tree else work(*args)
 
     async def _meanwhile(self, resting: trio.CancelScope) -> None:
-        """Answer questions, and within an attempt let bindings go on, until `resting` is cancelled."""
+        """Answer queries, and within an attempt continue bindings, until `resting` is cancelled."""
         rung = False
         with resting:
             while True:
-                with trio.CancelScope(shield=True):  # what has been taken from an inbox is seen through
+                with trio.CancelScope(shield=True):  # messages taken from an inbox are processed completely
                     await self._attend()
                 if not await self._bell.wait():
                     break
@@ -449,7 +456,7 @@ class SchedulingActor:
         )
 
     def _expire(self, uid: str) -> None:
-        """A waiter's deadline has passed: reject the pod, unless the plugin with that timeout has allowed it since."""
+        """Reject the pod at its deadline, unless the plugin with that timeout has allowed it since."""
         with self._exclusively():
             self._driver.step(Tick(), self._clock.now())
         waiter = self._permit_waiters.get(uid)
@@ -460,7 +467,7 @@ class SchedulingActor:
     # -- sending --------------------------------------------------------------------------------------------------
 
     async def _send_effects(self, effects: Effects | None = None) -> None:
-        """Have the effects applied: these, which came up within an attempt, or all there are."""
+        """Send the effects to the other actors: the given ones of an attempt in progress, or all."""
         driver, outboxes = self._driver, self._outboxes
         max_pods = None
         if effects is None:
@@ -493,7 +500,7 @@ class SchedulingActor:
         return BindingRequest(wanted, over)
 
     async def _finish(self) -> None:
-        """The store is ending: complete the decided placements, then stop receiving."""
+        """Complete the decided placements, then stop receiving, because the store is shutting down."""
         self._asked = True  # request no more pods
         await self._send_effects()
         while self._driver.bindings.any_executing:
@@ -511,7 +518,7 @@ class SchedulingActor:
             question.reply.refuse(Ending("scheduler"))
 
     async def _advance_one(self) -> None:
-        """Wait for the end of what some binding cycle waits for: a call of a plugin, if there is one, or a plan."""
+        """Wait for a call of a plugin by a binding cycle if there is one, else for a plan; process the result."""
         driver, inboxes = self._driver, self._inboxes
         if any(cycle.call is not None for cycle in driver.bindings.cycles.values()):
             called = await inboxes.called.receive()
@@ -528,9 +535,9 @@ async def _send(channel: "trio.MemorySendChannel[M]", message: M) -> None:
 
 
 def send_on(work: Work[T], answers: list[Any] | None) -> tuple[Any, Any]:
-    """Advance an attempt until it wants something done, or is stopped: (what, None); at its end: (None, result: T).
+    """Advance an attempt. Return (request, None) if it yields or stops, (None, result) at its end.
 
-    `answers`: to what it wanted last; None: it begins.
+    `answers`: those to its last request; None: it begins.
     """
     try:
         return next(work) if answers is None else work.send(answers), None

@@ -159,7 +159,7 @@ def _add_time_flags(parser: Any) -> None:
         default=(1.0, None),
         metavar="real|Nx|virtual[@START]",
         help="how the cluster's time passes (real): N times as fast, such as 10x, or not at all until `advance` or "
-        "`until` move it; START, such as 2025-01-01T00:00:00Z, is the time at the first start",
+        "`debug until` move it; START, such as 2025-01-01T00:00:00Z, is the time at the first start",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="decides ties; the same seed gives the same choices")
 

@@ -1,4 +1,4 @@
-"""The flags by which a command starts with a cluster as it stands."""
+"""Flags of commands that start with a dumped cluster."""
 
 import argparse
 from typing import Any
@@ -6,42 +6,42 @@ from typing import Any
 from kschedd.verbs.command_line.parsing import path_text
 
 
-def add_dump_flags(parser: Any, name: str = "--from") -> None:
-    """The flags that say which cluster there is at first; the dump is given by the flag of this name."""
+def add_dump_flags(parser: Any) -> None:
+    """Add --from and the flags that change how a dump is loaded."""
     parser.add_argument(
-        name,
+        "--from",
         dest="origin",
         type=path_text,
         action="append",
         default=[],
         metavar="PATH",
-        help="a cluster as it stands: dumps of kubectl, cluster-info dump, must-gather, /snapshotz ... (`load --how`)",
+        help="a dump of a cluster: files of kubectl, cluster-info dump, must-gather, /snapshotz ... (see `load --how`)",
     )
     parser.add_argument(
-        "--frozen", action="store_true", help=f"only the scheduler acts: no controllers, no kubelets (with {name})"
+        "--frozen", action="store_true", help="run only the scheduler, no controllers or kubelets (requires --from)"
     )
-    parser.add_argument("--keep-secrets", action="store_true", help="keep the data of Secrets and ConfigMaps of a dump")
+    parser.add_argument("--keep-secrets", action="store_true", help="keep the data of Secrets and ConfigMaps in a dump")
     parser.add_argument(
         "--scheduler",
         type=_renamed_scheduler,
         action="append",
         default=[],
         metavar="NAME=PROFILE",
-        help="pods that name this scheduler, as those of a dump may, are scheduled as by this profile",
+        help="schedule pods whose schedulerName is NAME with this profile",
     )
 
 
 def load_options(options: argparse.Namespace, config: Any) -> Any:
-    """The `LoadOptions` that the flags say, for a scheduler of that configuration."""
+    """Return the `LoadOptions` of the flags, for a scheduler with that configuration."""
     from kschedd.dumps.loading import LoadOptions
 
     return LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
 
 
 def config_of_dump(options: argparse.Namespace, config: Any, catalogue: Any, dump: Any) -> Any:
-    """Return the `Config` by the release that a dump's nodes show, unless --kube-version names one.
+    """Return the `Config` for the release of the dump's nodes, unless --kube-version names one.
 
-    The reason is noted among the dump's assumptions. Raises ConfigErrors.
+    Add the reason to the dump's assumptions. Raises ConfigErrors.
     """
     from kschedd.commands.flags.scheduler import with_ties
     from kschedd.config.changing.changes import with_version
@@ -56,5 +56,7 @@ def _renamed_scheduler(text: str) -> tuple[str, str]:
     """Raises ArgumentTypeError."""
     name, equals, profile = text.partition("=")
     if not name or not equals or not profile:
-        raise argparse.ArgumentTypeError(f"{text!r}: NAME=PROFILE is expected, such as volcano=default-scheduler")
+        raise argparse.ArgumentTypeError(
+            f"invalid value {text!r}: expected NAME=PROFILE, such as volcano=default-scheduler"
+        )
     return name, profile

@@ -1,7 +1,7 @@
-"""The StatefulSet controller: pods with names that stay, their claims, and the revisions of their template.
+"""The StatefulSet controller: pods with stable names, their claims, and the revisions of their template.
 
-`stateful_order` says what is done next, `stateful_pods` what pods and claims look like. maxUnavailable of a rolling
-update counts with the feature gate MaxUnavailableStatefulSet only, which 1.34 has off.
+`stateful_order` computes the next step, `stateful_pods` the manifests of pods and claims. maxUnavailable of a rolling
+update requires the feature gate MaxUnavailableStatefulSet, which is off in 1.34.
 Source: Kubernetes v1.34, controller/statefulset (stateful_set.go, stateful_set_control.go).
 
 Owns the deadlines of later reconciles, and the tallies of pods.
@@ -43,13 +43,13 @@ from kschedd.store.errors import AlreadyExists, ApiError, NotFound
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_write
 
-_STEP: Final = 100  # pods made, or whose claims are looked at, between two pauses: about 1 ms
+_STEP: Final = 100  # pods created or checked between two pauses: about 1 ms
 _ALWAYS: Final = ("replicas", "availableReplicas", "collisionCount")
 
 
 @attrs.frozen(eq=False)
 class _Revisions:
-    """The revision that pods are created from below the partition, and that of the present template."""
+    """The revision for pods below the partition, and that of the current template."""
 
     current: Object
     update: Object
@@ -87,7 +87,8 @@ class StatefulSets(InSteps):
         changed: dict[Key, None] = {}
         for event in events:
             if event.new.kind == CLAIM:
-                # A claim that goes may be what the next pod waits for; one that goes from a pending pod is made again.
+                # The next pod may be waiting for the claim to be deleted; a pending pod's deleted claim is created
+                # again.
                 if event.type == "DELETED":
                     changed.update(dict.fromkeys(self._pods.candidates(event.new)))
                 continue
@@ -128,7 +129,7 @@ class StatefulSets(InSteps):
         history = in_order(listed.items.values())
         revisions = self._present(workload, history, writes)
         if revisions is None:
-            return writes  # the creation of a revision leads to the next sync
+            return writes  # the creation of a revision triggers the next sync
         updating = 0
         if not workload.deleting:
             find = partial(view.find, CLAIM, workload.namespace)
@@ -151,7 +152,7 @@ class StatefulSets(InSteps):
     def _claims_and_labels(
         self, workload: Object, pods: StatefulTally, step: StatefulStep, find: stateful_pods.FindClaim
     ) -> Reconciling:
-        """Look after the labels and claims of the pods that there are."""
+        """Update the labels and claims of existing pods."""
         writes: list[Write] = []
         for pod in step.keep:
             writes += stateful_pods.identity_patch(workload, pod)
@@ -203,7 +204,7 @@ class StatefulSets(InSteps):
         return writes
 
     def _waits_after_failure(self, workload: Object, pod: Pod, now: float) -> bool:
-        """Whether a pod that failed once more soon after its creation is left for a while before it is replaced."""
+        """Return whether a pod that repeatedly failed soon after its creation must wait before it is replaced."""
         if pod.uid not in self._failed_soon:
             return False
         place = (workload.uid, pod.name)
@@ -217,7 +218,7 @@ class StatefulSets(InSteps):
     # --- revisions -----------------------------------------------------------------------------------------------
 
     def _present(self, workload: Object, revisions: Sequence[Object], writes: list[Write]) -> _Revisions | None:
-        """The current revision and that of the present template; None while the latter is only being created."""
+        """Return the current revision and that of the current template; None while the latter is being created."""
         equal = self._templates.equal_to(workload, revisions)
         last = number_of(revisions[-1]) if revisions else 0
         if equal:
@@ -235,10 +236,10 @@ class StatefulSets(InSteps):
         current = next((revision for revision in revisions if revision.name == name), update)
         return _Revisions(current, update)
 
-    # --- refusals ------------------------------------------------------------------------------------------------
+    # --- rejections ---------------------------------------------------------------------------------------------------
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """A refused pod or claim is tried again later; a revision's name that is taken leads to another hash."""
+        """Retry a rejected pod or claim later; if a revision's name is taken, compute another hash."""
         index = self._revisions if isinstance(write, Patch) and write.kind == "ControllerRevision" else self._pods
         for key in index.claimants(write, error, view):
             self._later.set(key, now)
@@ -248,7 +249,7 @@ class StatefulSets(InSteps):
         if write.raw["kind"] == "ControllerRevision":
             return another_hash(write, error, view)
         if write.raw["kind"] == CLAIM:
-            # Its owner is named by labels only, unless it is to be deleted with the StatefulSet.
+            # Only its labels identify its StatefulSet, unless it is to be deleted with it.
             claim = Object.from_raw(write.raw)
             told: list[Write] = []
             for key in self._pods.candidates(claim):

@@ -1,9 +1,9 @@
-"""Validation of what out-of-tree plugins return, and its conversion to exact built-in values.
+"""Validation of out-of-tree plugins' return values, and conversion to exact built-in values.
 
-Each function takes a method's return value and returns the value for the scheduler, or raises BadAnswer
-with the actual and the required value. They run in the plugin's thread and within its time limit, since inspecting a
-foreign value may run the plugin's code (`__len__`, `__eq__`, a generator). The plugin can change nothing of the
-result, and comparing, hashing or printing it runs no plugin code; except for callables, which the guard wraps.
+Each function takes a method's return value and returns the value for the scheduler, or raises BadAnswer with the actual
+and the required value. They run in the plugin's thread and within its time limit, because inspecting a foreign value
+may run the plugin's code (`__len__`, `__eq__`, a generator). The plugin cannot change the result, and comparing,
+hashing or printing it runs no plugin code. Exceptions are callables, which the guard wraps.
 """
 
 import math
@@ -33,9 +33,9 @@ from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan, Update, Write
 
 Answer = Status | int | None
-"""What `filter` or `score` says of a node."""
+"""The result of `filter` or `score` for a node."""
 
-MOST_PROCESSES: Final = 16  # that a plugin may ask for
+MOST_PROCESSES: Final = 16  # maximum of a plugin's `worker_processes`
 _INT64: Final = np.iinfo(np.int64)
 _LARGEST_CODE: Final = (1 << 31) - 1
 _MOST: Final = 1000  # reasons, writes, registrations
@@ -54,7 +54,7 @@ def text(what: str, value: object) -> str:
 
 
 def number(what: str, value: object) -> float:
-    """Seconds: finite and not negative."""
+    """Return a number of seconds: finite and not negative."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise BadAnswer(f"{what} is {shown(value)}; a number of seconds is expected")
     if not 0 <= value < math.inf:
@@ -66,7 +66,7 @@ def number(what: str, value: object) -> float:
 
 
 def status(method: str, value: object, plugin: str, *more: Code) -> Status | None:
-    """A Status or None. `more`: codes this method may return besides those every method may."""
+    """Return a Status or None. `more`: codes this method may return besides those every method may."""
     if value is None:
         return None
     if not isinstance(value, Status):
@@ -84,7 +84,7 @@ def status(method: str, value: object, plugin: str, *more: Code) -> Status | Non
 
 
 def rejection(method: str, value: object, plugin: str) -> Status:
-    """The status of a vector filter's code: a rejection."""
+    """Return the status of a vector filter's code, which must be a rejection."""
     found = status(method, value, plugin)
     if found is None or not found.rejected:
         _wrong(method, value, "a Status that rejects (Unschedulable, UnschedulableAndUnresolvable, Pending)")
@@ -95,7 +95,7 @@ def rejection(method: str, value: object, plugin: str) -> Status:
 
 
 def column(method: str, value: object, rows: int) -> Ints:
-    """One int64 per row, as a copy."""
+    """Return one int64 per row, as a copy."""
     expected = f"an int64 array of {rows} values, one for each row,"
     if isinstance(value, np.ndarray):
         array = value
@@ -150,7 +150,7 @@ def process_count(value: object) -> int:
 
 
 def plain_key(method: str, value: object, depth: int = 0) -> Hashable:
-    """A hashable of numbers, strings, None and tuples or frozensets of them: comparing it runs no plugin code."""
+    """Return a hashable of numbers, strings, None and tuples or frozensets of them; comparing it is safe."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | np.integer):
@@ -168,7 +168,7 @@ def plain_key(method: str, value: object, depth: int = 0) -> Hashable:
 
 
 def sort_key(method: str, value: object) -> tuple[Any, ...]:
-    """The key in a form in which any two are comparable: each value preceded by the rank of its type."""
+    """Return the key in a form in which any two are comparable: each value preceded by the rank of its type."""
     return _ranked(method, plain_key(method, value))
 
 
@@ -187,7 +187,7 @@ def _ranked(method: str, value: object) -> tuple[Any, ...]:
 
 
 def _json(what: str, value: object, depth: int = 0) -> Any:
-    """A copy of a JSON value."""
+    """Return a copy of a JSON value."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int) and _INT64.min <= value <= _INT64.max:
@@ -220,7 +220,7 @@ def pre_filter(method: str, value: object, plugin: str) -> Status | PreFilterRes
 
 
 def post_filter(method: str, value: object, plugin: str, pod_of: Callable[[str], Pod | None]) -> PostFilterResult:
-    """`pod_of` returns the assigned pod with a uid, or None."""
+    """Return the validated result. `pod_of` returns the assigned pod with a uid, or None."""
     if not isinstance(value, PostFilterResult):
         _wrong(method, value, "a PostFilterResult")
     said = status(method, value.status, plugin)
@@ -293,7 +293,7 @@ def _write(what: str, value: object) -> Write:
 
 
 def plan(method: str, value: object, plugin: str, wrap: Callable[[Callable[..., Any]], Any]) -> Plan | Status | None:
-    """A Plan, a Status or None. `wrap` makes the plan's `ready` a guarded call."""
+    """Return a Plan, a Status or None. `wrap` makes the plan's `ready` a guarded call."""
     if not isinstance(value, Plan):
         if value is not None and not isinstance(value, Status):
             _wrong(method, value, "a Plan, a Status or None")
@@ -331,7 +331,7 @@ def permit(method: str, value: object, plugin: str) -> tuple[Status | None, floa
 
 
 def idle_points(method: str, value: object) -> tuple[str, ...]:
-    """Return the points at which a plugin says that it has nothing to do."""
+    """Return the points at which a plugin has no work."""
     if not isinstance(value, tuple | list | set | frozenset):
         _wrong(method, value, f"a sequence or set of {', '.join(IDLE_POINTS)}")
     for point in value:
@@ -346,9 +346,9 @@ def idle_points(method: str, value: object) -> tuple[str, ...]:
 def registrations(
     method: str, value: object, wrap: Callable[[Callable[..., Any]], Any]
 ) -> tuple[ClusterEventWithHint, ...]:
-    """A plugin's event registrations. `wrap` makes a hint a guarded call."""
+    """Return a plugin's event registrations. `wrap` makes a hint a guarded call."""
     try:
-        entries = list(islice(iter(value), _MOST + 1))  # type: ignore[call-overload]  # that is what is tried
+        entries = list(islice(iter(value), _MOST + 1))  # type: ignore[call-overload]  # a TypeError is handled below
     except TypeError:
         _wrong(method, value, "a sequence of ClusterEventWithHint")
     if len(entries) > _MOST:

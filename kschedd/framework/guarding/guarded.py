@@ -1,10 +1,9 @@
 """GuardedPlugin: an out-of-tree plugin with the same methods, each of them guarded.
 
-`GuardedRegistry.make` constructs the plugin, reads once every attribute that the scheduler will ever read
-(which methods it has, what it depends on, which events it registers), all within the guard, and returns a
-GuardedPlugin with just these. A call passes read-only views instead of the scheduler's own objects
-(`views`), and its return value is validated and copied (`answers`) before the scheduler sees it. In-tree plugins are
-not guarded: they are part of the program.
+`GuardedRegistry.make` constructs the plugin within the guard. It reads once every attribute that the scheduler needs
+(methods, dependencies, registered events), and returns a GuardedPlugin with only these. A call passes read-only views
+instead of the scheduler's own objects (`views`), and its return value is validated and copied (`answers`) before the
+scheduler sees it. In-tree plugins are not guarded: they are part of the program.
 
 Owns: each plugin's guard. Fails: PluginLoadError if a plugin cannot be constructed; PluginError from the methods.
 """
@@ -62,11 +61,11 @@ if TYPE_CHECKING:
     from kschedd.framework.guarding.processes import ProcessPlugin, WorkerProcesses
 
 Check = Callable[["GuardedPlugin", str, tuple[Any, ...], Any], Any]
-"""Given the plugin, the method, the arguments of the call as the scheduler has them, and what was returned."""
+"""Arguments: the plugin, the method, the scheduler's original arguments of the call, and the return value."""
 
 _UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions)  # guarded separately, or never called
 
-# Return annotation -> the check it requires; each code in an Annotated is allowed in addition.
+# Return annotation -> the required check; each code in an Annotated is allowed in addition.
 _CHECKS: Final[Mapping[Any, Callable[["GuardedPlugin", str, tuple[Any, ...], Any, tuple[Code, ...]], Any]]] = {
     type(None): lambda plugin, method, args, said, codes: None,
     Status | None: lambda plugin, method, args, said, codes: answers.status(method, said, plugin.name, *codes),
@@ -115,18 +114,20 @@ def _guarded_methods() -> dict[str, Check]:
 
 
 GUARDED_METHODS: Final[Mapping[str, Check]] = _guarded_methods()
-"""The methods of a plugin that are called on behalf of a pod, and how what they return is checked: as the Protocols of
-the extension points and of the fast path say."""
+"""The methods of a plugin that are called for a pod, with the checks of their return values.
+
+They are derived from the Protocols of the extension points and of the fast path.
+"""
 
 _MAY_BE_ASYNC: Final = ("pre_bind", "bind", "post_bind")
 _WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # their faults are reported and fail nothing
 
 
-# -- what goes out ---------------------------------------------------------------------------------------------------
+# -- arguments of calls ----------------------------------------------------------------------------------------------
 
 
 def _entry(entry: Any) -> Any:
-    """A copy of a QueuedPod, since the queue modifies its own."""
+    """Return a copy of a QueuedPod, because the queue modifies its own."""
     return attrs.evolve(entry, pod=read_only(entry.pod))
 
 
@@ -156,10 +157,10 @@ def _outgoing(args: tuple[Any, ...], guard: PluginGuard) -> list[Any]:
 
 
 class AnswerListener(Protocol):
-    """Is told of each answer of an out-of-tree plugin, such as a recording."""
+    """An observer of each answer of an out-of-tree plugin, such as a recording."""
 
     def answered(self, plugin: str, method: str, call: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Make the call, and return what it returns."""
+        """Make the call, and return its result."""
 
 
 class GuardedPlugin:
@@ -190,7 +191,7 @@ class GuardedPlugin:
             raise BadAnswer(f"{missing}; a plugin with one has both")
 
     def limit(self, by_point: Mapping[str, float]) -> None:
-        """Set the limits of its calls, by extension point; elsewhere the daemon's own holds."""
+        """Set the time limits of its calls by extension point; the daemon's limit applies to all others."""
         self.guard.limits = {
             method: seconds
             for point, seconds in by_point.items()
@@ -199,13 +200,13 @@ class GuardedPlugin:
         }
 
     def batch(self, method: str, work: Callable[[], Any], pod: Pod) -> Any:
-        """Run work that makes many calls of this plugin, all about one pod, under one limit."""
+        """Run work that makes many calls of this plugin, all for one pod, under one limit."""
         return self._heard("batch", self.guard.batch)(method, work, pod)
 
     def call_elsewhere(
         self, method: str, state: CycleState, pod: Pod, table: NodeTable, rows: Sequence[int]
     ) -> list[answers.Answer | PluginError]:
-        """What its `filter` or `score` says of each row, by a worker process. Raises PluginError."""
+        """Return the result of its `filter` or `score` for each row, from a worker process. Raises PluginError."""
         assert self.elsewhere is not None, "a plugin that has worker processes is expected"
         processes, plugin = self.elsewhere
         guard = self.guard
@@ -217,7 +218,7 @@ class GuardedPlugin:
         return said
 
     def _heard(self, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """The call, of which the listener is told while there is one."""
+        """Return a call that the listener observes while there is one."""
 
         def heard(*args: Any) -> Any:
             listener = self.listener
@@ -257,7 +258,7 @@ class GuardedPlugin:
         return told if name in _WITHOUT_CONSEQUENCE else call
 
     def ready(self, ready: Callable[..., Any]) -> Callable[[SchedulerCache], Any]:
-        """A plan's `ready` callback, guarded."""
+        """Return a plan's `ready` callback, guarded."""
 
         def work(cluster: SchedulerCache) -> Any:
             return answers.status("ready", ready(ClusterView(cluster)), self.name)
@@ -271,8 +272,10 @@ class GuardedPlugin:
         return self._heard("hint", lambda pod, old, new: self.guard.call("hint", work, pod, old, new))
 
     def _sorting(self, sort_key: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
-        """The plugin's key as built-in values that can be compared; a pod whose key fails sorts after all others, and
-        ties are broken by priority and time."""
+        """Return a function that computes the plugin's key as comparable built-in values.
+
+        A pod whose key fails sorts after all others; ties are broken by priority and time.
+        """
 
         def work(entry: Any) -> Any:
             return answers.sort_key("sort_key", sort_key(_entry(entry)))
@@ -325,7 +328,7 @@ class GuardedRegistry(Registry):
         self.costs = CallCosts()
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
-        """A plugin ready for use; an out-of-tree one that cannot be constructed raises PluginLoadError."""
+        """Return a plugin ready for use; raise PluginLoadError if an out-of-tree one cannot be constructed."""
         if name not in self.added:
             return super().make(name, args, handle)
         guard = PluginGuard(name, self.limit_s, self.on_fault, self.costs)
@@ -360,7 +363,7 @@ class GuardedRegistry(Registry):
 
 
 def guarded(registry: Registry | None) -> GuardedRegistry:
-    """The registry itself if it guards its plugins, else a guarding one with the same plugins."""
+    """Return the registry itself if it guards its plugins, else a guarding one with the same plugins."""
     if isinstance(registry, GuardedRegistry):
         return registry
     if registry is None:

@@ -1,17 +1,17 @@
-"""WorkerProcesses: filters and scores of CPU-bound plugins, in processes of their own.
+"""WorkerProcesses: filters and scores of CPU-bound plugins, in separate processes.
 
-A plugin asks for them by its class attribute `worker_processes`: so many at once. The daemon gives them. Threads gain
-such a plugin nothing: one of them runs at a time, and it slows down the loop besides. Each shard of nodes goes to one
-process, whole, and is waited for by the thread that has the shard (`WorkerProcess.call`). Where the answers come from
-changes nothing about them.
+A plugin requests them with its class attribute `worker_processes`, the maximum number in parallel. Threads do not help
+such a plugin: only one runs at a time, and it slows down the event loop. Each shard of nodes goes to one process as a
+whole, and the thread that has the shard waits for it (`WorkerProcess.call`). The results do not depend on where they
+are computed.
 
-A process is started when one is needed and none is idle, `most` in all, and kept. One that does not answer within the
-plugin's limit is killed, one that dies is gone: the attempt ends with an error of the plugin, and the next has a new
-process. Making a plugin there has the limit of making it here, and so has the start. What a plugin has forked off its
-process ends with it.
+A process is started when one is needed and none is idle, at most `most` of them, and kept. One that does not answer
+within the plugin's limit is killed. If a process was killed or crashed, the attempt ends with an error of the plugin,
+and the next one has a new process. Creating a plugin there has the same time limit as in the daemon, and so has the
+start. Processes that a plugin has forked end with the worker process.
 
-Why not a library: `concurrent.futures` breaks the whole pool where one process dies, and cannot end one that hangs;
-`anyio.to_process` and trio-parallel count the start of a process into the limit of the call.
+No library fits: `concurrent.futures` breaks the whole pool if one process dies, and cannot end one that hangs;
+`anyio.to_process` and trio-parallel include the start of a process in the limit of the call.
 
 Owns: the processes, and the bytes of nodes that have been sent.  Ends: with `close`.
 Fails: PluginError, PluginTimeout.
@@ -50,7 +50,7 @@ _BEGIN: Final = beginning("kschedd.framework.guarding.worker_process")
 
 @attrs.define(eq=False)
 class _Gone(Exception):
-    """The process has ended, or has been ended because it did not answer."""
+    """The process has ended, or was killed because it did not answer."""
 
     late: bool
     status: int | None
@@ -64,10 +64,10 @@ class WorkerProcess:
         with theirs:
             self._process = start(_BEGIN, theirs, stderr=subprocess.DEVNULL)
         self._pipe = Connection(ours.detach())
-        self.plugins: set[str] = set()  # keys of those that it has made
+        self.plugins: set[str] = set()  # keys of the plugins it has created
 
     def answer(self, order: bytes | None, limit_s: float) -> Any:
-        """Send the order, if any, and wait for what is said. Raises _Gone."""
+        """Send the order, if any, and wait for the answer. Raises _Gone."""
         try:
             if order is not None:
                 self._pipe.send_bytes(order)
@@ -75,7 +75,8 @@ class WorkerProcess:
                 self.end()
                 raise _Gone(True, None)
             return msgpack.unpackb(self._pipe.recv_bytes(), strict_map_key=False)
-        except (EOFError, OSError, ValueError, msgpack.UnpackException):  # gone, or no longer to be understood
+        # the process has ended, or its answer is unreadable
+        except (EOFError, OSError, ValueError, msgpack.UnpackException):
             self.end()
             raise _Gone(False, self._process.returncode) from None
 
@@ -84,26 +85,27 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """For another thread than the one that uses it: that one learns of it."""
+        """Kill the process from a thread that does not use it; the thread that does gets _Gone."""
         self._kill_group()
         self._process.wait()
 
     def end(self) -> None:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.1)  # for the status of one that has died by itself
+            self._process.wait(0.1)  # for the exit status of a process that ended by itself
         self._kill_group()
         self._process.wait()
         self._pipe.close()
 
     def _kill_group(self) -> None:
-        """The process, and what plugins forked off it."""
-        with suppress(ProcessLookupError, PermissionError):  # all have ended; where some are zombies, macOS says that
+        """Kill the process and the processes that plugins forked from it."""
+        # all have ended; macOS raises PermissionError if some are zombies
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
 @attrs.frozen(eq=False)
 class ProcessPlugin:
-    """A plugin that wants processes: how it is made there, and how many of them it may have at once."""
+    """A plugin that uses processes: how it is created there, and how many it may use in parallel."""
 
     name: str
     recipe: PluginRecipe
@@ -112,7 +114,7 @@ class ProcessPlugin:
 
 
 class WorkerProcesses:
-    """See the module. May be used from several threads."""
+    """The worker processes of a daemon; see the module. May be used from several threads."""
 
     def __init__(self, most: int = MOST_PROCESSES, start_limit_s: float = START_LIMIT_S) -> None:
         self._start_limit_s = start_limit_s
@@ -126,12 +128,12 @@ class WorkerProcesses:
 
     @property
     def count(self) -> int:
-        """Processes that there are."""
+        """The number of processes."""
         with self._changed:
             return len(self._all)
 
     def plugin(self, recipe: PluginRecipe, at_once: int) -> ProcessPlugin:
-        """Raises NotSendable."""
+        """Register a plugin. Raises NotSendable."""
         key = hashlib.sha256(written(recipe)).hexdigest()
         return ProcessPlugin(recipe.name, recipe, key, threading.Semaphore(at_once))
 
@@ -146,11 +148,11 @@ class WorkerProcesses:
         limit_s: float,
         costs: CallCosts,
     ) -> list[Answer | PluginError]:
-        """What the plugin says of each row, where it has put `data` into `state.data`. Raises PluginError."""
+        """Return the plugin's result for each row, with `data` in `state.data`. Raises PluginError."""
         try:
             given = written(data, plugin.recipe.module)
         except NotSendable as fault:
-            why = f"what it has put into state.data cannot be sent to a worker process: {fault.why}"
+            why = f"what it put into state.data cannot be sent to a worker process: {fault.why}"
             raise PluginError(plugin.name, method, why) from None
         nodes = [self._node(table, row) for row in rows]
         order = written(("call", plugin.key, method, given, written(pod), nodes))
@@ -207,7 +209,7 @@ class WorkerProcesses:
             while not self._idle and len(self._all) + self._starting >= self._most and not self._closed:
                 self._changed.wait()
             if self._closed:
-                raise PluginError(plugin.name, method, "the daemon is ending")
+                raise PluginError(plugin.name, method, "the daemon is shutting down")
             while self._idle:
                 process = self._idle.pop()
                 if process.alive:
@@ -228,7 +230,7 @@ class WorkerProcesses:
                 self._all.add(process)
                 return process
         process.end()
-        raise PluginError(plugin.name, method, "the daemon is ending")
+        raise PluginError(plugin.name, method, "the daemon is shutting down")
 
     def _given_back(self, process: WorkerProcess) -> None:
         with self._changed:
@@ -243,7 +245,7 @@ class WorkerProcesses:
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def _node(self, table: NodeTable, row: int) -> bytes:
-        """The node's bytes, made once for as long as it and its pods stay the same."""
+        """Return the node's bytes, cached as long as the node and its pods stay the same."""
         info = NodeInfo(table, row)
         node, pods, resources = info.node, tuple(info.pods), (table.numbering, len(table.resources))
         known = self._sent.get(node.name)
@@ -253,7 +255,7 @@ class WorkerProcesses:
             if same and all(map(is_, pods, its_pods)):
                 return data
         data = written(NodeSnapshot(node, pods, info.allocatable, info.requested, info.used_ports))
-        if len(self._sent) > 2 * table.node_count:  # most of them are gone
+        if len(self._sent) > 2 * table.node_count:  # most of the cached nodes no longer exist
             self._sent = {name: sent for name, sent in self._sent.items() if name in table.row_of}
         self._sent[node.name] = node, pods, resources, data
         return data

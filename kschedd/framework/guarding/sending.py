@@ -1,10 +1,10 @@
-"""What goes to a worker process, as bytes and back: pods, nodes, and what a plugin has put into `state.data`.
+"""Serialization for worker processes: pods, nodes, and the plugin's entries in `state.data`.
 
-API objects are sent as their fields, without what is cached in them; a read-only one arrives as a read-only one.
-Classes and functions of a plugin's file are sent as their names, since that file is no module that can be imported:
-whoever reads names the module (`read`).
+API objects are sent as their fields, without their caches; a read-only object arrives as a read-only one. Classes and
+functions of a plugin's file are sent as their names, because that file is not an importable module: the reader passes
+the module (`read`).
 
-Source: pickle. Raises NotSendable.
+Based on pickle. Raises NotSendable.
 """
 
 import io
@@ -33,7 +33,7 @@ class NotSendable(KscheddError):
 
 @attrs.frozen(eq=False)
 class NodeSnapshot:
-    """A node as a worker process sees it: what a `NodeInfo` shows, but for the table it is a row of."""
+    """A node in a worker process: the content of a `NodeInfo` without the table."""
 
     node: Node
     pods: Sequence[Pod]
@@ -64,7 +64,7 @@ def made(cls: type, fields: Mapping[str, Any], twin: bool) -> Any:
 
 
 def attribute(name: str) -> Any:
-    """Replaced by the reader: what the plugin's module calls so."""
+    """Stand for an object of the plugin's module; the reader replaces it."""
     raise pickle.UnpicklingError(f"{name} belongs to a plugin's file")
 
 
@@ -106,11 +106,11 @@ class _Unpickler(pickle.Unpickler):
 
 
 def written(value: Any, module: str = "") -> bytes:
-    """`module`: the name of the plugin's module. Raises NotSendable."""
+    """Serialize a value. `module`: the name of the plugin's module. Raises NotSendable."""
     out = io.BytesIO()
     try:
         _Pickler(out, module).dump(value)
-    except Exception as fault:  # what the plugin has put there may raise anything
+    except Exception as fault:  # the plugin's values may raise anything
         raise NotSendable(plain_text(f"{type(fault).__name__}: {fault}")) from None
     return out.getvalue()
 

@@ -1,11 +1,11 @@
 """Read-only views of the scheduler's tables, objects and state, for out-of-tree plugins.
 
-Each view has the attributes of its original (`NodeTable`, `SchedulerCache`, `CycleState`, ...), so a plugin need not
-know of it. Arrays are returned as read-only numpy views, API objects as their read-only classes, lists and maps as
-views of theirs. Only requested rows and raw manifests are copied.
+Each view has the attributes of its original (`NodeTable`, `SchedulerCache`, `CycleState`, ...), so plugins use it like
+the original. Arrays are returned as read-only numpy views, API objects as their read-only classes, lists and maps as
+views. Only requested rows and raw manifests are copied.
 
-A few calls make the scheduler cache something from then on (a label column, a pod counter). They are
-allowed only within a call that the scheduler makes, and while nobody else changes anything.
+A few calls make the scheduler cache additional data (a label column, a pod counter). They are allowed only within a
+call that the scheduler makes, and while nothing else changes its state.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -36,7 +36,7 @@ from kschedd.values import frozen
 
 
 def array(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array, read-only through a buffer: on a plain numpy view the plugin could set `flags.writeable` again."""
+    """Return the array, read-only through a buffer: a plugin could make a plain numpy view writeable again."""
     buffer: Any = values  # numpy's stubs do not declare a Buffer before Python 3.12
     return np.asarray(memoryview(buffer).toreadonly())
 
@@ -89,7 +89,7 @@ def _pods(pods: Sequence[Pod]) -> tuple[Pod, ...]:
 
 
 class _View:
-    """Base of views: rejects the original's mutating methods."""
+    """The base of views: rejects the original's mutating methods."""
 
     __slots__ = ()
 
@@ -124,7 +124,7 @@ class ChangesView(_View):
 
 
 class VersionsView(_View):
-    """A `Versions`."""
+    """A view of a `Versions`."""
 
     __slots__ = ("_versions",)
 
@@ -171,7 +171,7 @@ _MAPS: Final = ("row_of", "resources")
 
 
 class TableView(_View):
-    """A `NodeTable`."""
+    """A view of a `NodeTable`."""
 
     __slots__ = ("_table",)
 
@@ -306,7 +306,7 @@ class CountsView(_View):
 
 
 class ClusterView(_View):
-    """A `SchedulerCache`."""
+    """A view of a `SchedulerCache`."""
 
     __slots__ = ("_cluster",)
 
@@ -362,7 +362,7 @@ class PluginData:
         self.values = {} if values is None else values
 
     def clone(self) -> "PluginData":
-        """For a what-if. Raises PluginError where a value's `clone` does."""
+        """Return a clone for a what-if. Raises PluginError if a value's `clone` raises."""
         return PluginData(
             {
                 key: (guard, guard.call("clone", value.clone) if clones else value)
@@ -406,14 +406,14 @@ class DataView(MutableMapping[str, Any]):
 
 
 def data_of(state: CycleState, guard: PluginGuard) -> dict[str, Any]:
-    """What this plugin has put into `state.data`."""
+    """Return this plugin's entries of `state.data`."""
     found = state.data.get(PluginData.KEY)
     values: dict[str, tuple[PluginGuard, Any]] = {} if found is None else found.values
     return {key: value for key, (owner, value) in values.items() if owner is guard}
 
 
 class StateView(_View):
-    """A `CycleState`."""
+    """A view of a `CycleState`."""
 
     __slots__ = ("_state", "data")
 
@@ -437,7 +437,7 @@ class StateView(_View):
 
 
 class HandleView(_View):
-    """A `Handle`; arguments are checked here, since some methods change the scheduler's state.
+    """A view of a `Handle`. It checks arguments, because some methods change the scheduler's state.
 
     `allow`, `reject`, `activate`, `waiting_pods` and `nominated_pods` may be called from any thread, at any time.
     """
@@ -504,7 +504,7 @@ def _text(method: str, value: object) -> str:
 
 
 class PostFilterViewView(_View):
-    """A `FailedAttemptView` of the attempt for `pod`."""
+    """A view of a `PostFilterView`, of the attempt for `pod`."""
 
     __slots__ = ("_pod", "_view")
 
@@ -542,5 +542,5 @@ def _candidate(candidate: Candidate) -> Candidate:
 
 
 def node_info(info: NodeInfo) -> NodeInfo:
-    # A TableView has the attributes of a NodeTable that can be read.
+    # A TableView has the readable attributes of a NodeTable.
     return NodeInfo(TableView(info.table), info.row)  # type: ignore[arg-type]

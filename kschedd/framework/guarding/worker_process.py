@@ -1,16 +1,16 @@
-"""A worker process: makes plugins of its own and calls their `filter` and `score`, for as long as its parent lives.
+"""A worker process: it creates plugins and calls their `filter` and `score`, as long as its parent lives.
 
-`main` is where it begins. Over one pipe it gets a message and answers it, one after the other (`kschedd.framework.
-processes` is the other end):
+`main` is the entry point. It receives messages over one pipe and answers each in turn
+(`kschedd.framework.guarding.processes` is the other end):
 
     ("make", key, PluginRecipe)                          None, or why the plugin cannot be made
     ("call", key, method, state.data, pod, [node, ...])  an answer for each node, and the seconds it took
 
-An answer is None, a score, a {"status": [code, reasons]}, or a {"fault": why} where the plugin raised. The process ends
-when the pipe is closed, whatever a plugin is doing then: a thread of its own reads the pipe.
+An answer is None, a score, a {"status": [code, reasons]}, or a {"fault": why} if the plugin raised. The process ends
+when the pipe is closed, whatever a plugin is doing then, because a separate thread reads the pipe.
 
-A process that a plugin forks off there ends when it comes back from the plugin, or with the worker process: it answers
-nothing, and there is nothing else for it to do. All of them are one process group.
+A process that a plugin forks there ends when it returns from the plugin, or with the worker process; it never answers.
+All of them are in one process group.
 """
 
 import contextlib
@@ -43,12 +43,12 @@ from kschedd.framework.plugin_file import PluginRecipe
 from kschedd.framework.registry import PluginLoadError
 from kschedd.framework.status import Status, fault_text
 
-_MOST_NODES: Final = 20_000  # nodes whose bytes have been read before
+_MOST_NODES: Final = 20_000  # nodes whose parsed bytes are cached
 _MOST_PLUGINS: Final = 16
 
 
 class WorkerHandle:
-    """What a plugin's handle is in a worker process."""
+    """A plugin's handle in a worker process."""
 
     def __init__(self, recipe: PluginRecipe) -> None:
         self.feature_gates = dict(recipe.feature_gates)
@@ -56,14 +56,14 @@ class WorkerHandle:
 
     def __getattr__(self, name: str) -> Never:
         raise RuntimeError(
-            f"the handle has no {name} in a worker process, where there is no cluster: look in pre_filter or "
-            "pre_score, which run in the daemon, and leave what filter and score need in state.data"
+            f"the handle has no {name} in a worker process, where there is no cluster: read it in pre_filter or "
+            "pre_score, which run in the daemon, and put what filter and score need into state.data"
         )
 
 
 class _Worker:
     def __init__(self) -> None:
-        self.forked = False  # off the worker process
+        self.forked = False  # True in a process forked from the worker process
         self._made: dict[str, tuple[ModuleType, GuardedPlugin]] = {}
         self._nodes: dict[bytes, NodeSnapshot] = {}
 
@@ -79,7 +79,7 @@ class _Worker:
             self._end_if_forked()
         except PluginLoadError as fault:
             return fault.why
-        except BaseException as fault:  # the plugin's
+        except BaseException as fault:  # a fault of the plugin
             return fault_text(fault)
         if len(self._made) >= _MOST_PLUGINS:
             self._made.clear()
@@ -89,7 +89,7 @@ class _Worker:
     def call(self, key: str, method: str, data: bytes, pod: bytes, nodes: list[bytes]) -> tuple[list[Any], list[Any]]:
         made = self._made.get(key)
         if made is None:
-            return [], []  # forgotten: it is to be made again
+            return [], []  # dropped: it has to be created again
         module, plugin = made
         state, subject = CycleState(), read(pod)
         StateView(state, plugin.guard).data.update(read(data, module))
@@ -106,7 +106,7 @@ class _Worker:
 
     def _end_if_forked(self) -> None:
         if self.forked:
-            os._exit(0)  # at once: what is to be done at an exit is the worker process's to do
+            os._exit(0)  # at once: exit handlers belong to the worker process
 
     def _node(self, data: bytes) -> NodeSnapshot:
         found = self._nodes.get(data)

@@ -1,4 +1,4 @@
-"""Text in columns, three spaces apart, as kubectl lays out its tables."""
+"""Text in columns, three spaces apart, like kubectl's tables."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ _TONED = frozenset({"STATUS", "TYPE", "PLACE", "VERDICT", "READY"})
 
 @attrs.frozen
 class Table:
-    """Headers in capitals, and rows with one cell per header."""
+    """A table: headers in capitals, and rows with one cell per header."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 def clean(text: str) -> str:
-    """`text` on one line, with control characters escaped."""
+    """Return `text` on one line, with control characters escaped."""
     if text.isprintable():
         return text
     return "".join(
@@ -31,7 +31,7 @@ def clean(text: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """The number of terminal columns of the text."""
+    """Return the number of terminal columns that the text takes."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
@@ -39,7 +39,7 @@ def width_of(text: str) -> int:
 
 
 def widths_of(table: Table) -> list[int]:
-    """The width of each column; a watch passes it on to `render` for later rows."""
+    """Return the width of each column; a watch passes it on to `render` for later rows."""
     return [
         max(width_of(table.headers[place]), *(width_of(clean(row[place])) for row in table.rows), 0)
         for place in range(len(table.headers))
@@ -49,7 +49,7 @@ def widths_of(table: Table) -> list[int]:
 def render(
     table: Table, style: TerminalStyle, *, headers: bool = True, widths: Sequence[int] | None = None, indent: str = ""
 ) -> str:
-    """The table as lines, each with a line end. The last column is not padded; status words are coloured."""
+    """Return the table as lines, each with a line end. The last column is not padded; status words are coloured."""
     columns = widths_of(table) if widths is None else list(widths)
     lines = [_line(table.headers, table.headers, columns, style, header=True, indent=indent)] if headers else []
     lines += [_line(row, table.headers, columns, style, header=False, indent=indent) for row in table.rows]

@@ -1,23 +1,24 @@
-"""OpportunisticBatching: a pod like the one before it is tried on the next best node of that one's attempt first.
+"""OpportunisticBatching: reuse of the scores of one attempt for the next pod of the same kind.
 
-Most pods come in numbers. Where the node that the last one took is full for the next, and nothing else came between,
-the scores of its attempt still hold for all other nodes: so the next best of them, if the pod fits there, is taken
-without a search and without scores. Where it does not fit there, all nodes are searched as ever.
+Pods often arrive in groups made from one template. If the node that the previous pod took is full for the next pod and
+nothing else changed, the other scores of the previous attempt are still valid. The next best node is then tried first,
+without a search and without scoring. If the pod does not fit there, all nodes are searched as usual.
 
-Known are the results of one attempt, for each profile, and they are used only
+The results of one attempt are kept for each profile. They are used only
+* in the scheduling cycle that follows directly (a failed attempt, or one of another profile, discards them),
+* for a pod with the same batch signature (`signing`),
+* within half a second after the search,
+* if filters reject the pod on the node that the last cycle chose. With the rule batch_rescores, a node where the pod
+  still fits is scored again and competes with the others.
 
-* in the scheduling cycle that follows (a pod that came to nothing, or of another profile, ends it),
-* for a pod of the same batch signature (`signing`), where it has one,
-* for half a second after the search,
-* if filters reject the pod on the node that the last cycle chose; by the rule batch_rescores that node is scored anew
-  where the pod still fits there, and takes part with the others.
+An attempt that took the hinted node keeps the stored results; any other attempt replaces them. The pods of a PodGroup
+are tried in one cycle, so they get no hints from one another.
 
-An attempt that took the node it was hinted at keeps what is known; any other replaces it. The pods of a PodGroup are
-tried in one cycle, so that none of them gets a hint from another.
+Pure; the time is an argument. The stored results are part of a fork, and of a recording that starts on a running
+daemon.
 
-Pure; time is told. What it knows is part of a fork, and of a recording that begins on a running daemon.
-Rules: opportunistic_batching, batch_rescores, nominated_pods_unbatched.
-Source: Kubernetes v1.36 and v1.37, scheduler/framework/runtime/batch.go.
+Rules: opportunistic_batching, batch_rescores, nominated_pods_unbatched. Source: Kubernetes v1.36 and v1.37,
+scheduler/framework/runtime/batch.go.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,16 +36,17 @@ MAX_AGE_S: Final = 0.5
 
 @attrs.define(eq=False)
 class SortedNodes:
-    """The nodes that were scored and not taken; among equals `choose` decides when one is popped.
+    """The nodes that were scored and not chosen; `choose` breaks ties when one is popped.
 
-    Where ties go by order the lists are the heap that kube-scheduler has. The node that the attempt took is among them
-    until the next attempt wants one, because taking it out moves others.
+    If ties are broken by order, the lists form the same heap as in kube-scheduler. The node that the attempt took stays
+    in the heap until the next attempt needs a node, because removing it moves other entries.
     """
 
     names: list[str]
     totals: list[int]
-    raw: dict[str, list[int]] = attrs.field(factory=dict)  # by plugin: of each node; kept where nodes are rescored
-    taken: str = ""  # the node that is still to be taken out
+    # raw scores of each node by plugin; kept only if nodes are rescored
+    raw: dict[str, list[int]] = attrs.field(factory=dict)
+    taken: str = ""  # the node that is still to be removed
 
     @classmethod
     def of(
@@ -55,7 +57,7 @@ class SortedNodes:
         return cls([names[row] for row in rows.tolist()], totals.tolist(), kept, taken)
 
     def add(self, name: str, raw: Mapping[str, int]) -> None:
-        """Add a node with these raw scores; its total is not known yet."""
+        """Add a node with these raw scores; its total is not computed yet."""
         for plugin in {**self.raw, **raw}:
             self.raw.setdefault(plugin, [0] * len(self.names)).append(raw.get(plugin, 0))
         self.names.append(name)
@@ -64,7 +66,7 @@ class SortedNodes:
         return len(self.names) - bool(self.taken)
 
     def take_out(self, choose: Choose) -> None:
-        """Remove the node that the attempt took, if it is still there."""
+        """Remove the node that the attempt took, if it is still in the heap."""
         if not self.taken:
             return
         if _in_order(choose):
@@ -72,7 +74,7 @@ class SortedNodes:
             at = self.names.index(self.taken)
             if at == 0:
                 pop_first(self.totals, *self._columns())
-            else:  # it was chosen by hand
+            else:  # the node was forced by the user
                 self._remove(at)
         else:
             self._remove(self.names.index(self.taken))
@@ -107,17 +109,17 @@ def _in_order(choose: Choose) -> bool:
 
 @attrs.define(eq=False)
 class BatchState:
-    """What is known in one profile."""
+    """The stored results of one profile."""
 
     signature: str = ""
     nodes: SortedNodes = attrs.field(factory=lambda: SortedNodes([], []))
     created_s: float = 0.0
-    cycle: int = -1  # the last one that came to a node, and which
+    cycle: int = -1  # number of the last cycle that found a node
     chosen: str = ""
     hinted: str = ""  # the node that the last cycle was to try first
 
     def follows(self, cycle: int, signature: str | None, now_s: float) -> bool:
-        """Whether what is known may serve this cycle, if only the node that was chosen is full."""
+        """Return whether the stored results are valid for this cycle, provided the chosen node is full."""
         return (
             bool(self.nodes)
             and cycle == self.cycle + 1
@@ -128,7 +130,7 @@ class BatchState:
     def store(
         self, cycle: int, signature: str | None, hint: str, chosen: str, others: SortedNodes | None, now_s: float
     ) -> None:
-        """A cycle has come to a node. `others`: None where it was the only one that was feasible."""
+        """Store the result of a cycle that found a node; `others` is None if it was the only feasible one."""
         self.cycle, self.chosen = cycle, chosen
         if hint == chosen:
             return
@@ -138,27 +140,30 @@ class BatchState:
 
 @attrs.define(eq=False)
 class Batching:
-    """What one attempt knows of the cycle before, and leaves to the next. `signature` None: the pod has none."""
+    """One attempt's access to the results of the previous cycle and to those it stores for the next.
+
+    `signature` is None if the pod has none.
+    """
 
     _state: BatchState
     _cycle: int
     _signature: str | None
     _now_s: float
-    hint: str = attrs.field(default="", init=False)  # the node to be tried first
+    hint: str = attrs.field(default="", init=False)  # the node to try first
 
     @property
     def full_node(self) -> str:
-        """The node that has to be full for a hint to be given; "" where none is given."""
+        """The node that must be full before a hint is given; "" if there is no hint."""
         state = self._state
         return state.chosen if state.follows(self._cycle, self._signature, self._now_s) else ""
 
     def nodes_left(self, choose: Choose) -> SortedNodes:
-        """Return the nodes of which a hint is taken."""
+        """Return the nodes from which a hint is taken."""
         self._state.nodes.take_out(choose)
         return self._state.nodes
 
     def replaces(self, chosen: str) -> bool:
-        """Return whether the scores of an attempt that came to this node replace those that are known."""
+        """Return whether the scores of an attempt that chose this node replace the stored ones."""
         return self._signature is not None and self.hint != chosen
 
     def take_hint(self, choose: Choose) -> None:
@@ -172,7 +177,7 @@ class Batching:
         names: Sequence[str],
         raw: Mapping[str, Ints] | None = None,
     ) -> None:
-        """Note the node of the attempt. `totals` of its rows: None if it was the only one. `raw`: scores of plugins."""
+        """Store the node of the attempt. `totals` of its rows: None if it was the only one. `raw`: scores by plugin."""
         others = None
         if totals is not None and self.replaces(chosen):
             others = SortedNodes.of(chosen, rows, totals, names, raw)
@@ -181,7 +186,7 @@ class Batching:
 
 @attrs.define(eq=False)
 class Batches:
-    """What is known in all profiles, and the number of the scheduling cycle; see `Handle.shared`."""
+    """The stored results of all profiles, and the number of the scheduling cycle; see `Handle.shared`."""
 
     cluster: SchedulerCache
     cycle: int = 0
@@ -191,12 +196,12 @@ class Batches:
         return self._states.setdefault(profile, BatchState())
 
     def next_cycle(self) -> int:
-        """A pod was popped."""
+        """Count a popped pod and return the number of its cycle."""
         self.cycle += 1
         return self.cycle
 
     def forget(self) -> None:
-        """The configuration is another one."""
+        """Discard all results, because the configuration changed."""
         self._states.clear()
 
     def fork(self, cluster: SchedulerCache) -> Self:
@@ -205,7 +210,7 @@ class Batches:
         return forked
 
     def saved(self) -> Mapping[str, Any]:
-        """As plain values."""
+        """Return the state as plain values."""
         states = {
             profile: [
                 *(one.signature, [*one.nodes.names], [*one.nodes.totals], one.created_s, one.cycle, one.chosen),
@@ -230,5 +235,5 @@ def _nodes(
     raw: Mapping[str, Sequence[int]] | None = None,
     taken: str = "",
 ) -> SortedNodes:
-    """Return saved nodes; older recordings have neither raw scores nor the node that was taken."""
+    """Return saved nodes. Older recordings have neither raw scores nor the node that was taken."""
     return SortedNodes([*names], [*totals], {plugin: [*values] for plugin, values in (raw or {}).items()}, taken)

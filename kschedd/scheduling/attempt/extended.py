@@ -1,8 +1,8 @@
-"""Extenders in an attempt: they filter what the plugins left, add to the scores, and choose preemption's victims.
+"""Extenders in an attempt: filtering what the plugins left, adding to scores, choosing preemption's victims.
 
-Each function is a part of an attempt: it yields calls (`ExtenderCall`) and goes on with their answers. Filters are
-asked one after the other, each about the nodes that the one before left; for scores all are asked at once. A failure
-ends the attempt, unless the extender is ignorable; a failed prioritize never does.
+Each function is a part of an attempt: it yields calls (`ExtenderCall`) and continues with their answers. Filters are
+called one after the other, each with the nodes that the previous one left. Prioritize calls are made all at once. A
+failure ends the attempt unless the extender is ignorable; a failed prioritize call never does.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassExtenders, prioritizeNodes),
 scheduler/framework/preemption/preemption.go (callExtenders, pickOneNodeForPreemption).
@@ -33,13 +33,13 @@ _LIFT = 1 << 31
 
 @attrs.define(eq=False)
 class CandidatesFound(Exception):
-    """Candidates of a dry run about which extenders have to be asked before PostFilter can choose."""
+    """The candidates of a dry run, raised when extenders must be called before PostFilter can choose."""
 
     tried: DryRun
 
 
 def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, found: Found) -> Work[Found]:
-    """The feasible nodes that the extenders leave, and what they say of the others. Raises ExtenderFailure."""
+    """Return the feasible nodes that the extenders leave, and statuses for the others. Raises ExtenderFailure."""
     rows, without_pods = found.rows.tolist(), False
     statuses: dict[int, Status] = {}
     elsewhere: list[Status] = []
@@ -71,7 +71,7 @@ def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, foun
 
 
 def rejections(said: FilterResult) -> Iterable[tuple[str, Status]]:
-    """By node, of those that the extender says something of."""
+    """Yield each node that the extender rejected, with the status."""
     for name, why in said.unresolvable.items():
         yield name, unresolvable(why)
     for name, why in said.failed.items():
@@ -80,7 +80,7 @@ def rejections(said: FilterResult) -> Iterable[tuple[str, Status]]:
 
 
 def scored(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, rows: Rows, totals: Ints) -> Work[Ints]:
-    """Return the totals with the extenders' scores; the very array that was given if no extender scored a node."""
+    """Return the totals with the extenders' scores; the same array if no extender scored a node."""
     asked = [extender for extender in extenders if extender.prioritizes and extender.is_interested(pod)]
     if not asked:
         return totals
@@ -94,7 +94,7 @@ def scored(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, rows: 
         known = [(places[name], extender.weighted(score)) for name, score in said if name in places]
         if known:
             any_scored = True
-            np.add.at(more, *np.array(known, dtype=np.int64).T)  # a name may repeat; it wraps, as Go's int64 does
+            np.add.at(more, *np.array(known, dtype=np.int64).T)  # a name may repeat; sums wrap as Go's int64 does
     return totals + more if any_scored else totals
 
 
@@ -102,12 +102,12 @@ def scored(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, rows: 
 
 
 def preempting(extenders: Sequence[HTTPExtender], pod: Pod) -> tuple[HTTPExtender, ...]:
-    """Those that have a say in whom this pod preempts."""
+    """Return the extenders that take part in preemption for this pod."""
     return tuple(extender for extender in extenders if extender.preempts and extender.is_interested(pod))
 
 
 def candidates_left(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, tried: DryRun) -> Work[DryRun]:
-    """The dry run with the candidates, and their victims, that the extenders leave."""
+    """Return the dry run reduced to the candidates and victims that the extenders leave."""
     candidates = tried.candidates
     for extender in extenders:
         asked: Shards = [extender.preempt(pod, candidates)]
@@ -130,7 +130,10 @@ def candidates_left(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTabl
 
 
 def _candidates(extender: HTTPExtender, table: NodeTable, said: dict[str, MetaVictims]) -> tuple[Candidate, ...]:
-    """Raises ExtenderFailure where the answer names what is not there, or nobody to evict."""
+    """Return the candidates of an extender's answer.
+
+    Raises ExtenderFailure if the answer names a node or pod that does not exist, or a node without victims.
+    """
     found = []
     for node_name, victims in said.items():
         row = table.row_of.get(node_name)
@@ -152,7 +155,7 @@ def _candidates(extender: HTTPExtender, table: NodeTable, said: dict[str, MetaVi
 
 
 def _rank(candidate: Candidate) -> tuple[int, ...]:
-    """Sort key, the best candidate first, by the criteria of `kschedd.scheduling.preemption.candidates`."""
+    """Return the sort key, best candidate first, by the criteria of `kschedd.scheduling.preemption.candidates`."""
     pods = candidate.victims
     priorities = sum(pod.priority + _LIFT for pod in pods)
     return candidate.pdb_violations, pods[0].priority, priorities, len(pods), -earliest_start(pods)

@@ -1,12 +1,12 @@
-"""Search for feasible nodes: which nodes are visited, in which order, and when to stop.
+"""Search for feasible nodes: which nodes are visited, in which order, and when the search stops.
 
-Nodes are visited in the order of the table (round robin over zones), from where the last pod's search ended, until as
-many feasible ones are found as percentageOfNodesToScore asks for. The search takes windows of rows at a time, so its
-cost follows the number of nodes visited, not the size of the cluster; the result is that of visiting one node after the
-other.
+Nodes are visited in the order of the table (round robin over zones), beginning where the last pod's search ended, until
+as many feasible nodes are found as percentageOfNodesToScore requires. The search takes windows of rows at a time, so
+its cost follows the number of nodes visited, not the size of the cluster. The result is the same as visiting one node
+after the other.
 
-The filters with `depends_on` are read from the evaluation of the pod's class; all others are called on the rows that
-those pass. A search with a stepper calls every filter in turn, on all nodes, and takes the result apart afterwards.
+The filters with `depends_on` are read from the cached evaluation of the pod's class. All others are called on the rows
+that pass those. A search with a stepper calls every filter in turn on all nodes, and evaluates the result afterwards.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
 """
@@ -40,35 +40,38 @@ from kschedd.scheduling.profiles.profile import EnabledFilter, Framework
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED, PASSED_ALL, Places, Verdicts
 from kschedd.values import fast_frozen
 
-_FEWEST = 100  # nodes to find, at least
-_MOST_PER_PASSING = 8.0  # rows visited at first for each that is to be found
-_MARGIN = 1.06  # so that a little worse luck than lately needs no second window
-_WEIGHT = 0.25  # of the latest search, in the average
+_FEWEST = 100  # minimum number of nodes to find
+_MOST_PER_PASSING = 8.0  # rows of the first window for each node to find, at most
+_MARGIN = 1.06  # headroom, so that a slightly lower pass rate needs no second window
+_WEIGHT = 0.25  # weight of the latest search in the moving average
 
 
 @attrs.define(eq=False)
 class StartNode:
-    """Where in the visiting order the next search begins."""
+    """The position in the visiting order at which the next search begins."""
 
     index: int = 0
 
 
 @fast_frozen(eq=False)
 class Found:
-    """Feasible rows in visiting order, their positions in the evaluation (None: not known), and the verdicts on all
-    that were visited."""
+    """The result of a search.
+
+    Has the feasible rows in visiting order, their positions in the evaluation (None: unknown), and the verdicts on all
+    visited nodes.
+    """
 
     rows: Rows
     visited: int
     verdicts: Verdicts
-    error: Status | None = None  # a filter failed on some node
+    error: Status | None = None  # set if a filter failed on some node
     at: Positions | None = None
-    without_pods: bool = False  # an extender answered with Node objects, which are scored as they are
+    without_pods: bool = False  # an extender returned Node objects, which are scored without their pods
 
 
 @lru_cache(64)
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    """Return how many feasible nodes end the search among `nodes`; `percentage` 0 is adaptive."""
+    """Return the number of feasible nodes that ends a search among `nodes`; `percentage` 0 is adaptive."""
     if nodes < _FEWEST:
         return nodes
     if percentage == 0:
@@ -77,19 +80,19 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
 
 
 def nodes_wanted(profile: Framework, nodes: int) -> int:
-    """Return how many feasible nodes end a search among so many where no extender is called."""
+    """Return the number of feasible nodes that ends a search among `nodes` if no extender is called."""
     return nodes_to_find(nodes, profile.percentage) if profile.scores else 1
 
 
 @lru_cache(64)
 def narrowed_status(plugins: tuple[str, ...]) -> Status:
-    """Return the status of the nodes that PreFilter of these plugins left out."""
+    """Return the status of the nodes that PreFilter of these plugins excluded."""
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]")
 
 
 @fast_frozen(eq=False)
 class Turn:
-    """What a search for pods of one class needs."""
+    """The inputs of a search for pods of one class."""
 
     known: Evaluation
     state: CycleState
@@ -97,8 +100,10 @@ class Turn:
 
 
 class Windows:
-    """Searches that follow one another, by the verdicts that the evaluations have now. `visited`: how many nodes each
-    of them visited."""
+    """Consecutive searches based on the current verdicts of the evaluations.
+
+    `visited` is the number of nodes that each search visited.
+    """
 
     def __init__(self, turns: Sequence[Turn], start: int, wanted: int) -> None:
         self.visited: list[int] = []
@@ -110,7 +115,7 @@ class Windows:
             passing = turn.known.passing(())
             first = int(passing.searchsorted(start))
             feasible = passing[first : first + wanted]
-            if len(feasible) < wanted:  # around the end
+            if len(feasible) < wanted:  # wrap around the end
                 feasible = np.concatenate((feasible, passing[: wanted - len(feasible)]))
                 if len(feasible) < wanted:
                     break
@@ -129,7 +134,7 @@ class Windows:
         return at % turn.known.size
 
     def feasible(self, turn: Turn) -> Positions:
-        """Return the positions of the feasible nodes that the searches for this turn found, search by search."""
+        """Return the positions of the feasible nodes that the searches for this turn found, in order of search."""
         found = [feasible for of, feasible in zip(self._turns, self._found, strict=False) if of is turn]
         if len(found) == len(self.visited) and sum(self.visited) == len(found) * len(found[0]):
             at = turn.known.window(self._starts[0], sum(self.visited))
@@ -140,18 +145,19 @@ class Windows:
 
 @attrs.define(eq=False)
 class NodeSearch:
-    """Searches the nodes of a cluster with a profile's filters."""
+    """The search over the nodes of a cluster with a profile's filters."""
 
     filters: Filters
     evaluations: Evaluations
     nominated_pods: NominatedPodFilter = attrs.field(init=False)
-    _per_passing: float = attrs.field(default=1.0, init=False)  # rows visited for each that passed, lately
+    # recent average of rows visited for each row that passed
+    _per_passing: float = attrs.field(default=1.0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.nominated_pods = NominatedPodFilter(self.filters)
 
     def expected(self, wanted: int) -> int:
-        """Return about how many rows a search for so many feasible ones visits."""
+        """Return the estimated number of rows that a search for `wanted` feasible ones visits."""
         return int(wanted * min(self._per_passing, _MOST_PER_PASSING) * _MARGIN) + 1
 
     def run(
@@ -169,7 +175,8 @@ class NodeSearch:
         """Visit nodes from `start` on, around the end, until `wanted` are feasible. Yields shards of per-node work.
 
         `among`: the positions to visit instead of the whole order; `start` counts in them. `others`: the filters that
-        read more than the row they judge and may reject the pod unless PreFilter skips them, if the caller knows.
+        read more than the row they judge and may reject the pod unless PreFilter skips them; None if the caller does
+        not have them.
         """
         if stepper is not None:
             return (yield from self._stepped(known, state, pod, among, start, wanted, nominated, stepper))
@@ -187,7 +194,7 @@ class NodeSearch:
         lacking, visited, size = wanted, 0, self.expected(wanted)
         while lacking > 0 and visited < total:
             first = (start + visited) % total
-            if among is None:  # no less than it takes if the others let every node pass
+            if among is None:  # at least as many rows as needed if the other filters let every node pass
                 size = max(size, _reach(known.passing(()), first, lacking, total))
             size = min(size, total - visited)
             at = known.window(first, size) if among is None else _among(among, first, size)
@@ -196,7 +203,7 @@ class NodeSearch:
             windows.append(window)
             lacking -= len(window.passing)
             visited += len(window.rows)
-            # As many more as are needed at this rate, at most twice as many.
+            # Visit as many more rows as this pass rate requires, at most twice as many.
             size = min(visited * lacking // max(wanted - lacking, 1) + _FEWEST, 2 * visited)
         if wanted > 1 and not lacking:
             self._learn(visited, wanted)
@@ -205,7 +212,7 @@ class NodeSearch:
     def _kept(
         self, known: Evaluation, state: CycleState, pod: Pod, others: Sequence[EnabledFilter]
     ) -> list[CodesOf] | None:
-        """The codes of these filters on all nodes; None if one of them has to be called."""
+        """Return the codes of these filters on all nodes; None if one of them has to be called."""
         kept: list[CodesOf] = []
         for filter_ in others:
             codes = self.evaluations.known_codes(known, state, pod, filter_)
@@ -224,7 +231,7 @@ class NodeSearch:
         wanted: int,
         kept: list[CodesOf],
     ) -> Found:
-        """Search as `run` does, where columns decide: no filter has to be called on a node that is not stale."""
+        """Search as `run` does, from cached columns only: a filter is called on stale nodes alone."""
         nothing = known.nothing
         if among is None and not kept and isinstance(nothing, Nothing) and nothing.start == start:
             self.evaluations.use.hits += known.size
@@ -243,10 +250,10 @@ class NodeSearch:
                 at = at[:visited]
         self.evaluations.use.hits += visited
         filters, table, rows = self.filters.profile.filters, self.filters.cluster.table, known.order[at]
-        if isinstance(at, slice) and visited == len(feasible):  # there is room wherever it is looked for
+        if isinstance(at, slice) and visited == len(feasible):  # all visited nodes pass
             verdicts = Verdicts(table, filters, state, pod, rows, None, None, compute=lambda: _all_passed(visited))
             return Found(rows, visited, verdicts, None, at)
-        # The evaluation changes, a result does not.
+        # The evaluation changes later; a result must not.
         failed, codes = known.failed[at].copy(), known.codes[at].copy()
         if not kept:
             verdicts = Verdicts(table, filters, state, pod, rows, failed, codes)
@@ -263,7 +270,7 @@ class NodeSearch:
     def _taken(
         self, known: Evaluation, state: CycleState, pod: Pod, kept: Sequence[CodesOf], start: int, wanted: int
     ) -> tuple[Positions, Ints, int]:
-        """The positions visited from `start` on, those of the feasible nodes among them, and how many were visited."""
+        """Return the positions visited from `start` on, the feasible ones among them, and the number visited."""
         size = 0
         while True:
             passing, changes = known.passing(kept), known.changes
@@ -272,7 +279,7 @@ class NodeSearch:
             if last <= many:
                 feasible = passing[first:last]
                 visited = feasible.item(-1) + 1 - start
-            elif wanted <= many:  # around the end
+            elif wanted <= many:  # wrap around the end
                 feasible = np.concatenate((passing[first:], passing[: last - many]))
                 visited = feasible.item(-1) + 1 - start + known.size
             else:
@@ -289,8 +296,11 @@ class NodeSearch:
                 return at, feasible, visited
 
     def windows(self, turns: Sequence["Turn"], start: int, wanted: int) -> "Windows":
-        """Search once for each turn, each time from where the search before ended, without visiting a node twice; the
-        evaluations alone decide. Only the first turns are searched for if the nodes do not suffice for all."""
+        """Search once for each turn, using the evaluations alone.
+
+        Each search begins where the previous one ended, and no node is visited twice. If the nodes do not suffice for
+        all turns, only the first turns are searched for.
+        """
         while True:
             found = Windows(turns, start, wanted)
             stale = False
@@ -320,7 +330,7 @@ class NodeSearch:
         others: Sequence[EnabledFilter],
         explicit_status: dict[int, Status],
     ) -> Work["_Window"]:
-        """The verdicts on a window: of the evaluation, with nominated pods added, and of the `others`."""
+        """Return the verdicts on a window: of the evaluation, with nominated pods added, and of the `others`."""
         self.evaluations.judge(known, state, pod, at)
         rows, failed, codes = known.order[at], known.failed[at], known.codes[at]
         if isinstance(at, slice):
@@ -350,7 +360,7 @@ class NodeSearch:
         nominated: NominatedByRow,
         stepper: Stepper,
     ) -> Work[Found]:
-        """Search with every row dirty and a stop before each filter. Vetoed nodes are rejected after the last one."""
+        """Search with every row stale and a stop before each filter. Vetoed nodes are rejected after the last one."""
         order = known.order if among is None else known.order[among]
         rows = np.roll(order, -start)
         explicit_status: dict[int, Status] = {}
@@ -372,7 +382,7 @@ class NodeSearch:
         return found
 
     def _found(self, state: CycleState, pod: Pod, window: "_Window", explicit_status: dict[int, Status]) -> Found:
-        """The result of a search that ended with this window."""
+        """Return the result of a search that ended with this window."""
         rows, at, passing, broken = window.rows, window.at, window.passing, None
         if explicit_status:
             there = set(rows.tolist())
@@ -391,7 +401,7 @@ class NodeSearch:
 
 @fast_frozen(eq=False)
 class _Window:
-    """The verdicts on the nodes at these positions. `passing`: which of these pass."""
+    """The verdicts on the nodes at these positions; `passing` are the indices of those that pass."""
 
     at: Positions
     rows: Rows
@@ -400,7 +410,7 @@ class _Window:
     passing: Ints
 
     def until(self, most: int) -> "_Window":
-        """Return the part that ends with the node that is number `most` to pass; all if fewer pass."""
+        """Return the window up to the `most`-th passing node; the whole window if fewer pass."""
         passing, at = self.passing, self.at
         if len(passing) < most:
             return self
@@ -410,7 +420,7 @@ class _Window:
 
 
 def _joined_windows(windows: list[_Window]) -> _Window:
-    """Windows that follow one another, as one."""
+    """Join consecutive windows into one."""
     if len(windows) == 1:
         return windows[0]
     nothing: Ints = np.zeros(0, dtype=np.int64)
@@ -434,8 +444,7 @@ class Nothing:
 
 
 def _reach(passing: Ints, start: int, wanted: int, total: int) -> int:
-    """Return how many nodes there are from `start` up to the node that is number `wanted` of these; `total` if there
-    are fewer."""
+    """Return the number of nodes from `start` up to the `wanted`-th passing one, or `total` if fewer pass."""
     last = int(passing.searchsorted(start)) + wanted - 1
     if last < len(passing):
         return passing.item(last) + 1 - start
@@ -447,7 +456,7 @@ def _among(among: Ints, first: int, size: int) -> Ints:
 
 
 def _joined(failed: Places, codes: Ints, others: list[tuple[int, Ints]]) -> tuple[Places, Ints]:
-    """The columns with the codes of further filters, by place: of each row the first filter counts that rejects it."""
+    """Return the columns with the codes of further filters merged in; the first filter that rejects a row counts."""
     for place, said in others:
         rejected = (said != 0) & (failed > place)
         failed[rejected], codes[rejected] = place, said[rejected]
@@ -455,5 +464,5 @@ def _joined(failed: Places, codes: Ints, others: list[tuple[int, Ints]]) -> tupl
 
 
 def _all_passed(count: int) -> tuple[Places, Ints]:
-    """The columns of so many rows that all passed."""
+    """Return the columns for `count` rows that all passed."""
     return np.full(count, PASSED, dtype=np.int16), np.zeros(count, dtype=np.int64)

@@ -1,6 +1,8 @@
-"""OneNode: whether a pod fits on one node, evaluated from nothing: for what preemption tries in a changed cluster.
+"""OneNode: evaluation of a pod on one node without caches.
 
-Nothing of it is kept, since the cluster is put back afterwards.
+Preemption uses it in a cluster that it has changed on trial. Nothing is cached, because those changes are undone
+afterwards.
+
 Source: Kubernetes v1.37, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
 """
 
@@ -20,7 +22,7 @@ from kschedd.scheduling.nominations.counted import NominatedByRow
 
 @attrs.frozen(eq=False)
 class OneNode:
-    """See the module."""
+    """The evaluation of a pod on one node; see the module."""
 
     table: NodeTable
     pre_filters: PreFiltering
@@ -28,7 +30,7 @@ class OneNode:
     search: NodeSearch
 
     def why_not(self, pod: Pod, node_name: str, counted: NominatedByRow) -> Work[Status | None]:
-        """Return why the pod does not fit on the node as things stand; None if it does. `counted`: nominated pods."""
+        """Return why the pod does not currently fit on the node; None if it fits. `counted`: nominated pods."""
         state = CycleState()
         pre_filtered = yield from self.pre_filters.run(state, pod, None)
         if pre_filtered.status is not None:

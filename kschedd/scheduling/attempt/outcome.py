@@ -1,4 +1,4 @@
-"""What comes of one attempt: a node for the pod (ScheduleResult), or why there is none (FitError)."""
+"""Results of one attempt: a node for the pod (ScheduleResult), or the reasons why there is none (FitError)."""
 
 import attrs
 
@@ -15,7 +15,7 @@ from kschedd.values import fast_frozen
 
 @fast_frozen(eq=False)
 class ScheduleResult:
-    """The pod goes to `node_name`; nothing has been assumed yet."""
+    """The node selected for the pod; nothing has been assumed yet."""
 
     pod: Pod
     node_name: str
@@ -23,22 +23,22 @@ class ScheduleResult:
     state: CycleState
     feasible: Rows
     visited: int
-    totals: Ints | None  # None where only one node was feasible
+    totals: Ints | None  # None if only one node was feasible
     score: int | None  # the highest total
     ties: int
-    verdicts: Verdicts | None  # None of attempts that were made in one go (`Runs.together`)
+    verdicts: Verdicts | None  # None for attempts made together (`Runs.together`)
 
 
 @attrs.frozen(eq=False)
 class FitError:
-    """No node for the pod. `status` is Error for an internal error, else the code of the fit error."""
+    """A failed attempt. `status` is Error for an internal error, otherwise the code of the fit error."""
 
     pod: Pod
     status: Status
     diagnosis: Diagnosis
     state: CycleState
     post_filter: PostFilterResult | None = None
-    nominated_node: str | None = ""  # None: leave the pod's nomination, "": clear it
+    nominated_node: str | None = ""  # None: keep the pod's nomination, "": clear it
 
     @property
     def message(self) -> str:

@@ -1,4 +1,4 @@
-"""PostFilter in an attempt: what plugins do for a pod that fits nowhere, as preemption does.
+"""PostFilter in an attempt: plugins such as preemption, called for a pod that fits on no node.
 
 Source: Kubernetes v1.34, runtime/framework.go (RunPostFilterPlugins).
 """
@@ -39,8 +39,8 @@ class FailedAttemptView:
     verdicts: Verdicts
     counting: NominatedPods
     cached: Evaluation | None
-    apart: bool = False  # caches no dry runs: for plugins whose call may be abandoned at a time limit
-    left: DryRun | None = None  # what extenders have made of the dry run
+    apart: bool = False  # no dry runs are cached: for plugins whose call may be abandoned at a time limit
+    left: DryRun | None = None  # the dry run as reduced by the extenders
 
     def code_on(self, node_name: str) -> Code:
         row = self.phase.cluster.table.row_of.get(node_name)
@@ -67,7 +67,7 @@ class FailedAttemptView:
 
 @attrs.define(eq=False)
 class PostFiltering:
-    """The PostFilter plugins of a profile, and what they are shown of an attempt that failed."""
+    """The PostFilter plugins of a profile, and the view of a failed attempt that they get."""
 
     profile: Framework
     cluster: SchedulerCache
@@ -100,7 +100,7 @@ class PostFiltering:
         return FitError(pod, status, diagnosis, state, result, nominated_node)
 
     def reconsider(self, failed: FitError, nominated: Nominated) -> FitError:
-        """Run PostFilter again for a failed attempt, with the nominations as they are now."""
+        """Run PostFilter again for a failed attempt, with the current nominations."""
         diagnosis = failed.diagnosis
         if failed.post_filter is None or diagnosis.verdicts is None:
             return failed
@@ -111,7 +111,7 @@ class PostFiltering:
     def _ask(
         self, state: CycleState, pod: Pod, view: FailedAttemptView, stepper: Stepper | None = None
     ) -> Work[PostFilterResult]:
-        """Run PostFilter plugins until one makes the pod schedulable; their messages are joined.
+        """Run PostFilter plugins until one makes the pod schedulable; join their messages.
 
         Source: runtime/framework.go, RunPostFilterPlugins.
         """
@@ -131,13 +131,14 @@ class PostFiltering:
             try:
                 try:
                     said = plugin.post_filter(state, pod, self.cluster, own)
-                except CandidatesFound as found:  # it is a function, so it is called again with what extenders say
+                # PostFilter cannot be suspended, so it is called again with the extenders' answers
+                except CandidatesFound as found:
                     asked = preempting(self.extenders, pod)
                     left = yield from candidates_left(asked, pod, self.cluster.table, found.tried)
                     said = plugin.post_filter(state, pod, self.cluster, attrs.evolve(own, left=left))
-            except PluginError:  # of the plugin itself, or of one that its dry run called
+            except PluginError:  # raised by the plugin itself, or by one that its dry run called
                 raise
-            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+            except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
                 said = PostFilterResult(error(fault_text(fault)))
             calls.answered(began, said.status)
             code = said.status.code

@@ -1,4 +1,4 @@
-"""PreFilter in an attempt: what plugins work out about the pod before any node is looked at.
+"""PreFilter in an attempt: what plugins compute about the pod before any node is examined.
 
 Source: Kubernetes v1.34, runtime/framework.go (RunPreFilterPlugins).
 """
@@ -25,16 +25,17 @@ from kschedd.scheduling.verdicts import Verdicts
 _MOST_SHAPES = 4096
 
 Concerned = tuple[list[tuple[PreFilterPlugin, CallCounter]], frozenset[str]]
-"""The plugins whose PreFilter runs, with what counts its calls, and the names of those that skip it."""
+"""The plugins whose PreFilter runs, with their call counters, and the names of those that skip it."""
 _REJECTIONS: Final = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-"""Pending, by which later extension points reject, is an error here as any other code is."""
+"""The codes that reject a pod. Pending, with which later extension points reject, is an error here as any other code.
+"""
 
 
 @attrs.frozen(eq=False)
 class PreFiltered:
-    """What the plugins said of a pod."""
+    """The combined answers of the PreFilter plugins for a pod."""
 
-    narrowed: PreFilterResult | None  # to these nodes; None: all nodes
+    narrowed: PreFilterResult | None  # the only nodes left; None: all nodes
     status: Status | None = None  # the rejection or error
     narrowed_by: set[str] = attrs.field(factory=set)  # plugins
 
@@ -47,7 +48,8 @@ class PreFiltering:
     _cluster: SchedulerCache
     _plugins: list[tuple[PreFilterPlugin, CallCounter]] = attrs.field(init=False)
     _idle: list[tuple[str, Callable[[Pod], Collection[str]]]] = attrs.field(init=False)
-    # Whether pods that differ only in their pinned node, or only in amounts, get the same answers.
+    # True if all plugins with `idle_for` are in-tree: then pods that differ only in their pinned node, or only in
+    # amounts, get the same answers.
     _in_tree: bool = attrs.field(init=False)
     _concerned_by: dict[int, Concerned] = attrs.field(factory=dict, init=False)
 
@@ -58,11 +60,11 @@ class PreFiltering:
         self._in_tree = all(name in self._profile.in_tree for name, _ in self._idle)
 
     def all_but(self, names: Collection[str]) -> Sequence[tuple[PreFilterPlugin, CallCounter]]:
-        """Return the plugins without those of these names, for `run`."""
+        """Return the plugins other than those with these names, for `run`."""
         return [one for one in self._plugins if one[0].name not in names]
 
     def at_once(self, state: CycleState, pod: Pod) -> PreFiltered:
-        """As `run`, with nobody who stops it."""
+        """Run all plugins without a stepper."""
         return drive(self.run(state, pod, None))
 
     def run(
@@ -72,7 +74,7 @@ class PreFiltering:
         stepper: Stepper | None,
         only: Sequence[tuple[PreFilterPlugin, CallCounter]] | None = None,
     ) -> Work[PreFiltered]:
-        """Run the plugins for this pod, or `only` these of them. With a `stepper` it may be stopped before each."""
+        """Run the plugins for this pod, or only those in `only`. With a `stepper` the attempt may stop before each."""
         narrowed: PreFilterResult | None = None
         narrowed_by: set[str] = set()
         rejected: Status | None = None
@@ -84,7 +86,7 @@ class PreFiltering:
             began = calls.start() if calls.sampling.plugins else None
             try:
                 said = plugin.pre_filter(state, pod, self._cluster)
-            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+            except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
                 said = error(fault_text(fault))
             if said is None and began is None:
                 calls.evaluations += 1
@@ -117,8 +119,10 @@ class PreFiltering:
         return PreFiltered(narrowed, rejected, narrowed_by)
 
     def _concerned(self, pod: Pod) -> Concerned:
-        """Return the plugins whose PreFilter runs for pods of this one's signature, with what counts its calls, and the
-        names of those that skip it."""
+        """Return the plugins whose PreFilter runs for pods with this signature, and the names of those that skip it.
+
+        Each plugin comes with its call counter.
+        """
         signature = pod.signature
         number = signature.id
         if self._in_tree:
@@ -134,7 +138,7 @@ class PreFiltering:
         return known
 
     def no_verdicts(self, state: CycleState, pod: Pod, status: Status) -> Verdicts:
-        """Verdicts where PreFilter rejected the pod on all nodes."""
+        """Return the verdicts for a pod that PreFilter rejected on all nodes."""
         none = np.zeros(0, dtype=np.int64)
         table = self._cluster.table
         return Verdicts(

@@ -1,19 +1,19 @@
-"""PreparedAttempt: the part of an attempt that is the same for all pods of a class, until the cluster changes.
+"""PreparedAttempt: the part of an attempt that is the same for all pods of a class until the cluster changes.
 
-Most pods come in numbers, from one template. Between their attempts pods come to nodes, and most plugins return the
-same from PreFilter and PreScore whatever the pods on the nodes are. A `PreparedAttempt` keeps what these plugins left
-in the CycleState, and names the plugins that have to be called for every pod. An attempt that is prepared takes the
-same way as one that is not; it calls fewer plugins.
+Pods often arrive in groups made from one template. While these pods are scheduled, most plugins return the same from
+PreFilter and PreScore, whatever pods the nodes have. A `PreparedAttempt` keeps what these plugins wrote to the
+CycleState, and lists the plugins that must be called for every pod. A prepared attempt takes the same steps as any
+other; it only calls fewer plugins.
 
-Invariant: a prepared attempt has the result that it would have otherwise. It is made from a whole attempt that found a
+Invariant: a prepared attempt has the same result as an unprepared one. It is made from a whole attempt that found a
 node, and is valid
-
-* for pods of one class and one controller (a DaemonSet's pods, which differ in the node that they name, share one),
+* for pods of one class and one controller (the pods of a DaemonSet, which differ only in the node they name, share
+  one),
 * that have neither a node nor a nomination,
-* until some part of the cluster changes that `Versions.at` dates.
+* until a part of the cluster changes that `Versions.at` covers.
 
-A plugin that promises nothing (`RepeatsWhileUnchanged`) is called for every pod; so is every plugin out of the tree
-with PreFilter or PreScore. Its calls are all that it costs.
+A plugin without the promise `RepeatsWhileUnchanged` is called for every pod, and so is every out-of-tree plugin with
+PreFilter or PreScore. These calls are the only cost.
 """
 
 from collections.abc import Collection, Sequence
@@ -39,11 +39,11 @@ _MOST: Final = 4096
 
 @attrs.frozen(eq=False)
 class PreparedAttempt:
-    """See the module. `state` is copied for each attempt (`begin`).
+    """The prepared part of an attempt; see the module. `state` is copied for each attempt (`begin`).
 
-    named: PreFilter narrows the search to the node that the pod's affinity names.
-    alone: no plugin reads more of the cluster than one row, so attempts that visit different rows do not affect each
-    other. immediate: no plugin that is called can make the attempt wait.
+    named: PreFilter narrows the search to the node that the pod's affinity names. alone: no plugin reads more of the
+    cluster than one row, so attempts that visit different rows do not affect each other. immediate: no plugin that is
+    called can make the attempt wait.
     """
 
     stamp: int
@@ -52,7 +52,7 @@ class PreparedAttempt:
     pre_filters: tuple[tuple[PreFilterPlugin, CallCounter], ...]
     pre_scores: tuple[tuple[PreScorePlugin, CallCounter], ...]
     constant: int  # weighted sum of the scores that are the same on all nodes
-    scores: tuple[EnabledScore, ...]  # those to add to it and to the cached sum
+    scores: tuple[EnabledScore, ...]  # scores to add to the constant and to the cached sum
     named: bool
     others: tuple[EnabledFilter, ...]  # filters that read more than the row they judge and may reject the pod
     alone: bool
@@ -71,7 +71,7 @@ class PreparedAttempt:
 
 @attrs.define(eq=False)
 class Preparations:
-    """What is prepared for the classes of one profile on one cluster."""
+    """The prepared attempts for the classes of one profile on one cluster."""
 
     _profile: Framework
     _cluster: SchedulerCache
@@ -82,7 +82,7 @@ class Preparations:
     )  # by signature, ignoring the named node
 
     def of(self, pod: Pod) -> PreparedAttempt | None:
-        """Return what is prepared for the pod, if it is valid now."""
+        """Return the prepared attempt for the pod if it is still valid."""
         table = self._cluster.table
         prepared = self._by_class.get(pod.signature.signature_ignoring_node)
         if (
@@ -97,7 +97,7 @@ class Preparations:
         return prepared
 
     def learn(self, pod: Pod, state: CycleState, pre_filtered: PreFiltered) -> None:
-        """Prepare attempts for pods like this one, after a whole attempt that has found a node for it."""
+        """Prepare attempts for pods like this one, after a whole attempt that found a node for it."""
         signature, profile = pod.signature, self._profile
         if signature.spec.resource_requests.wraps:
             return

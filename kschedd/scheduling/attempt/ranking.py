@@ -1,4 +1,4 @@
-"""Scoring feasible nodes and choosing one of the best.
+"""Scoring of feasible nodes, and the choice of one of the best.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (prioritizeNodes, selectHost),
 scheduler/framework/runtime/framework.go (RunPreScorePlugins, RunScorePlugins).
@@ -40,12 +40,12 @@ from kschedd.scheduling.profiles.profile import EnabledScore, EvaluationStyle, F
 _SHARD = 64
 
 CountedPreScore = tuple[PreScorePlugin, CallCounter]
-"""A plugin and what counts the calls of its PreScore."""
+"""A plugin with the counter for its PreScore calls."""
 
 
 @attrs.frozen(eq=False)
 class Scores:
-    """Every plugin's part of the totals; computed only on request."""
+    """The contribution of every plugin to the totals; computed only on request."""
 
     rows: Rows
     raw: dict[str, Ints]
@@ -55,12 +55,12 @@ class Scores:
 
 @attrs.define(eq=False)
 class Ranking:
-    """Runs a profile's score plugins on a cluster."""
+    """The score plugins of a profile on a cluster."""
 
     profile: Framework
     cluster: SchedulerCache
-    evaluations: Evaluations | None  # None: for `details` only
-    scored: Scores | None = attrs.field(default=None, init=False)  # of the attempt, where every score is noted
+    evaluations: Evaluations | None  # None: only `details` is used
+    scored: Scores | None = attrs.field(default=None, init=False)  # of the attempt, if every score is recorded
     _plugins: list[CountedPreScore] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -68,7 +68,7 @@ class Ranking:
         self._plugins = [(plugin, calls(plugin.name, points.PRE_SCORE)) for plugin in self.profile.at(PRE_SCORE)]
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> Status | None:
-        """Run PreScore without a stop; see `pre_scoring`."""
+        """Run PreScore without a stepper; see `pre_scoring`."""
         return drive(self.pre_scoring(state, pod, rows, None))
 
     def pre_scoring(
@@ -79,7 +79,7 @@ class Ranking:
         stepper: Stepper | None,
         only: Sequence[CountedPreScore] | None = None,
     ) -> Work[Status | None]:
-        """Run PreScore of all plugins, or `only` of these; return the failure of a plugin, if one fails."""
+        """Run PreScore of all plugins, or of those in `only`; return the status of the first failure."""
         if only is not None:
             failure, skips = self._pre_score(only, state, pod, rows)
             state.skip_score |= skips
@@ -104,7 +104,7 @@ class Ranking:
             began = calls.start() if calls.sampling.plugins else None
             try:
                 status = plugin.pre_score(state, pod, self.cluster, rows)
-            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+            except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
                 status = error(fault_text(fault))
             if status is None and began is None:
                 calls.evaluations += 1
@@ -133,7 +133,8 @@ class Ranking:
         """Return the total of each row; `at` are the rows' positions in the evaluation. Raises PluginFault.
 
         `prepared`: the weighted sum of the scores that are the same on all nodes, and the scores to add to it. The rows
-        of several `attempts` follow one another, equally many of each; scores are normalized for each of them.
+        of several `attempts` follow one another, the same number for each; scores are normalized for each attempt
+        separately.
         """
         table, self.scored = self.cluster.table, None
         if table.wraps or pod.pod_spec.resource_requests.wraps:
@@ -167,8 +168,7 @@ class Ranking:
         return total
 
     def not_cached(self, state: CycleState, pod: Pod) -> tuple[int, list[EnabledScore]]:
-        """Return the weighted sum of the scores that are the same on all nodes, and the other scores that the cached
-        sum lacks."""
+        """Return the weighted sum of the scores that are the same on all nodes, and the other uncached scores."""
         constant, left = 0, []
         for score in self.profile.scores:
             if score.name in state.skip_score or (score.style is EvaluationStyle.CACHED and not score.normalizes):
@@ -181,7 +181,7 @@ class Ranking:
         return constant, left
 
     def _checked(self, state: CycleState, pod: Pod, rows: Rows, stepper: Stepper | None) -> Work[Ints]:
-        """The totals where sums may overflow, so that in-tree plugins' scores can be out of range: then an error."""
+        """Return the totals when sums may overflow; raise PluginFault if an in-tree plugin's score is out of range."""
         scores: Scores = yield from self.details(state, pod, rows, stepper)
         weights = {score.name: score.weight for score in self.profile.scores}
         final = {name: weighted // weights[name] for name, weighted in scores.weighted.items()}
@@ -193,7 +193,7 @@ class Ranking:
         return scores.total if stepper is None or not stepper.replaced else stepper.totals()
 
     def _normal(self, score: EnabledScore, state: CycleState, pod: Pod, rows: Rows, raw: Ints) -> Ints:
-        """The plugin's normalized scores, 0 to 100. Raises PluginFault."""
+        """Return the plugin's normalized scores, 0 to 100. Raises PluginFault."""
         if not score.normalizes:
             normal = raw
         else:
@@ -203,7 +203,7 @@ class Ranking:
                 normal = score.extensions.normalize(state, pod, raw)
                 if began is not None:
                     calls.ended(began)
-            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+            except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
                 if score.in_tree:
                     raise
                 calls.ended(began, points.ERROR)
@@ -215,7 +215,7 @@ class Ranking:
         return normal
 
     def _raw(self, score: EnabledScore, state: CycleState, pod: Pod, rows: Rows) -> Work[Ints]:
-        """The plugin's raw scores. Raises PluginFault."""
+        """Return the plugin's raw scores. Raises PluginFault."""
         table = TableWithoutPods(self.cluster.table) if state.scores_without_pods else self.cluster.table
         if score.style is not EvaluationStyle.PER_NODE:
             return score_columns(score, state, pod, table, rows)
@@ -233,7 +233,7 @@ class Ranking:
         return np.array(answers, dtype=np.int64)
 
     def raw_scores(self, state: CycleState, pod: Pod, rows: Rows) -> Work[dict[str, Ints]]:
-        """Return each plugin's raw scores, computed afresh. Raises PluginFault."""
+        """Return each plugin's raw scores, computed without caches. Raises PluginFault."""
         found = {}
         for score in self.profile.scores:
             if score.name not in state.skip_score:
@@ -241,7 +241,7 @@ class Ranking:
         return found
 
     def totals_of(self, state: CycleState, pod: Pod, rows: Rows, raw: Mapping[str, Sequence[int]]) -> Ints:
-        """Return the total of each row by these raw scores; a plugin without one gave 0. Raises PluginFault."""
+        """Return the total of each row from these raw scores; a plugin without one counts 0. Raises PluginFault."""
         total = np.zeros(len(rows), dtype=np.int64)
         for score in self.profile.scores:
             if score.name not in state.skip_score:
@@ -250,7 +250,7 @@ class Ranking:
         return total
 
     def details(self, state: CycleState, pod: Pod, rows: Rows, stepper: Stepper | None = None) -> Work[Scores]:
-        """Each plugin's raw and weighted scores, computed afresh. Raises PluginFault."""
+        """Return each plugin's raw and weighted scores, computed without caches. Raises PluginFault."""
         raw_scores = {}
         weighted = {}
         total = np.zeros(len(rows), dtype=np.int64)
@@ -281,7 +281,7 @@ def _score_shard(
         for row in rows:
             try:
                 said = score.per_node.score(state, pod, NodeInfo(table, row))
-            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+            except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
                 return [_score_failure(score, fault_text(fault))]
             if isinstance(said, Status):
                 return [_score_failure(score, said.message)]

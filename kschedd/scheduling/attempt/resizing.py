@@ -1,7 +1,8 @@
-"""Attempts for pods that run already and whose resize is deferred: most plugins have nothing to say to them.
+"""Attempts for running pods whose resize is deferred; most plugins are skipped for them.
 
-The pod is on its node, counted with what it is to have. It fits if the node is not overcommitted; then the kubelet
-will resize it, and nothing is left for the scheduler to do. Else preemption looks for victims on that node.
+The pod is already on its node and counted there with its desired resources. It fits if the node is not overcommitted;
+the kubelet then resizes it, and the scheduler has nothing left to do. Otherwise preemption looks for victims on that
+node.
 
 Rules: resizes_preempt.
 Source: Kubernetes v1.37: the plugins that begin with `if resource.IsPodResizeDeferred(pod)`.
@@ -30,5 +31,5 @@ SKIPPING: Final = frozenset(
 
 
 def skipping(framework: Framework) -> frozenset[str]:
-    """Return the profile's plugins that take no part in such an attempt."""
+    """Return the profile's plugins that are skipped in such an attempt."""
     return SKIPPING & frozenset(framework.in_tree)

@@ -1,11 +1,11 @@
-"""Runs: attempts for several popped pods in one go, with the results that single attempts have.
+"""Runs: attempts for several popped pods together, with the same results as single attempts.
 
-A run needs pods whose attempts are prepared and cannot have to wait. Pods that affect no other are attempted without a
-look at what the attempts before them did, since no two searches of a run visit the same node: their searches follow one
-another around the order of nodes, and each class's columns are read once for all of its pods. They are assumed together
-afterwards. Pods that affect each other are attempted in turn.
+A run needs pods whose attempts are prepared and cannot wait. Pods that do not affect each other are attempted without
+looking at the previous attempts, because no two searches of a run visit the same node. Their searches follow one
+another around the node order, and each class's columns are read once for all of its pods. These pods are assumed
+together afterwards. Pods that affect each other are attempted in turn.
 
-Shapes: positions and rows as in `node_search`; a matrix has one line for each attempt.
+Shapes: positions and rows as in `node_search`; a matrix has one row for each attempt.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,10 +28,10 @@ from kschedd.scheduling.filtering.node_local_plugins import PluginFault
 from kschedd.scheduling.profiles.profile import Framework
 
 AttemptWithin = Callable[[Pod, int], Work[ScheduleResult | FitError | None]]
-"""An attempt that returns None if it would visit more nodes than so many, or find none."""
+"""An attempt that returns None if it would visit more nodes than the given number, or find none."""
 
-_MOST_NAMED: Final = 64  # attempts for pods that name their nodes, in a run
-_MOST_IN_TURN: Final = 16  # and for pods that affect each other: some 100 microseconds each
+_MOST_NAMED: Final = 64  # attempts in a run for pods that name their nodes
+_MOST_IN_TURN: Final = 16  # attempts in a run for pods that affect each other, some 100 µs each
 
 
 @attrs.frozen(eq=False)
@@ -48,7 +48,7 @@ class Runs:
     ranking: Ranking
 
     def longest(self, pod: Pod) -> int:
-        """Return about how many attempts a run may make that begins with this pod; below 2, none is worth it."""
+        """Return the estimated length of a run that begins with this pod; below 2, a run does not pay."""
         prepared = self._prepared(pod)
         if prepared is None or self.profile.plugin_metrics.sampling.due:
             return 0
@@ -65,14 +65,14 @@ class Runs:
         return prepared is not None and prepared.alone
 
     def _prepared(self, pod: Pod) -> PreparedAttempt | None:
-        """Return what is prepared for a pod whose attempt cannot have to wait; None if it may."""
+        """Return the prepared attempt for a pod if it cannot wait; None otherwise."""
         prepared = self.preparations.of(pod)
         return None if prepared is None or not prepared.immediate else prepared
 
     def in_turn(self, pods: Sequence[Pod], attempt_within: AttemptWithin) -> Iterator[ScheduleResult]:
         """Yield the results of attempts for the first of these pods, as long as each finds a node; no pod is nominated.
 
-        If the run is not `alone`, the pod must be on its node before the next result is asked for.
+        Unless the run is `alone`, each pod must be assumed on its node before the next result is requested.
         """
         left = self.cluster.table.node_count  # nodes that no attempt has visited
         alone: bool | None = None
@@ -86,7 +86,7 @@ class Runs:
                 result = drive(attempt_within(pod, left))
             finally:
                 if not isinstance(result, ScheduleResult):
-                    self.start.index = start  # the attempt is made again, by itself
+                    self.start.index = start  # the attempt is repeated on its own
             if not isinstance(result, ScheduleResult):
                 return
             if alone:
@@ -94,8 +94,10 @@ class Runs:
             yield result
 
     def together(self, pods: Sequence[Pod]) -> list[ScheduleResult]:
-        """Return the results of attempts for the first of these pods, of which the first runs `alone`; none if no two
-        can be made in one go."""
+        """Return the results for the first of these pods; none if no two attempts can be made together.
+
+        The first pod's attempt must be `alone`.
+        """
         prepared = self._prepared(pods[0])
         if prepared is None or not prepared.alone:
             return []
@@ -125,7 +127,7 @@ class Runs:
         ]
 
     def _turns(self, pods: Sequence[Pod]) -> list["_Class"]:
-        """Return the class of each of the first pods, as far as the evaluations of these classes alone decide."""
+        """Return the class of each of the first pods, up to the first that the cached evaluations cannot decide."""
         turns, by_signature = list[_Class](), dict[int, _Class]()
         for pod in pods:
             found = by_signature.get(pod.signature.id)
@@ -174,8 +176,10 @@ class Runs:
         )
 
     def _named(self, pods: Sequence[Pod], prepared: PreparedAttempt) -> list[ScheduleResult]:
-        """Return the results for the first of these pods that differ only in the node that they name, no two the
-        same."""
+        """Return the results for the first of these pods, which must differ only in the node that each names.
+
+        Ends before a pod that names the node of an earlier one.
+        """
         first, state, table, times = pods[0], prepared.state, self.cluster.table, self.profile.times
         began, template, rows = times.start(), first.signature.signature_ignoring_node, dict[int, None]()
         for pod in pods:
@@ -209,13 +213,13 @@ class Runs:
 
 @attrs.define(eq=False)
 class _Class:
-    """The attempts of a run for pods of one class: one line of `rows` and `totals` for each."""
+    """The attempts of a run for pods of one class: one row of `rows` and `totals` for each."""
 
     turn: Turn
     prepared: PreparedAttempt
     rows: Rows = attrs.field(init=False)
     totals: Ints = attrs.field(init=False)
-    highest: list[int] = attrs.field(init=False)  # the highest total of each line
-    best: Ints = attrs.field(init=False)  # places of these in all lines
-    ends: list[int] = attrs.field(init=False)  # where each line begins in `best`, and the end
-    chosen: int = attrs.field(default=0, init=False)  # lines of which a node is chosen
+    highest: list[int] = attrs.field(init=False)  # the highest total of each attempt
+    best: Ints = attrs.field(init=False)  # indices of the best nodes of all attempts
+    ends: list[int] = attrs.field(init=False)  # where each attempt begins in `best`, and the end
+    chosen: int = attrs.field(default=0, init=False)  # number of attempts whose node is chosen

@@ -1,11 +1,11 @@
 """One attempt to schedule one pod, as a pure state machine: a cluster and a pod go in, a decision comes out.
 
-The attempt is a generator. It yields only where per-node plugins look at nodes one by one: then it yields
-shards of that work and receives their answers, so the caller can spread them over workers, put a time limit on
-them, or (`drive`) run them at once; and where extenders are asked: then it yields calls (`ExtenderCall`), likewise.
-Vector plugins never make it yield.
+The attempt is a generator. It yields in two places. Where per-node plugins judge nodes one by one, it yields shards of
+that work and receives their answers; the caller can spread them over workers, put a time limit on them, or run them at
+once (`drive`). Where extenders take part, it yields calls (`ExtenderCall`) in the same way. Vector plugins never make
+it yield.
 
-Nothing here waits, reads a clock or has its own randomness: `choose` breaks ties.
+Nothing here waits, reads a clock or draws random numbers: `choose` breaks ties.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycle).
 """
@@ -84,7 +84,7 @@ class Scheduler:
     pre_filters: PreFiltering = attrs.field(init=False)
     post_filters: PostFiltering = attrs.field(init=False)
     preparations: Preparations | None = attrs.field(init=False)  # None: every plugin is called in every attempt
-    runs: Runs | None = attrs.field(init=False)  # None: each attempt is made by itself
+    runs: Runs | None = attrs.field(init=False)  # None: attempts are never made together
     _sign: Callable[[Pod], str | None] | None = attrs.field(init=False)  # None: no pod can have a batch signature
 
     def __attrs_post_init__(self) -> None:
@@ -148,8 +148,7 @@ class Scheduler:
             return FitError(pod, error(failure.why), Diagnosis(self.cluster.table.node_count), CycleState())
 
     def attempt_within(self, pod: Pod, most: int) -> Work[ScheduleResult | FitError | None]:
-        """Make an attempt for a pod where none is nominated; return None if it would visit more nodes than `most`, or
-        find none."""
+        """Attempt a pod without nominations; return None if it would visit more than `most` nodes or find none."""
         return self._attempt(pod, {}, False, None, None, within=most)
 
     def _attempt(
@@ -164,7 +163,7 @@ class Scheduler:
         post_filters: bool = True,
         resizes: bool = False,
     ) -> Work[ScheduleResult | FitError | None]:
-        """Make an attempt. `within`: see `attempt_within`."""
+        """Attempt a pod. `within`: see `attempt_within`."""
         table = self.cluster.table
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), Diagnosis(0), CycleState())
@@ -245,7 +244,7 @@ class Scheduler:
     # -- batching ---------------------------------------------------------------------------------------------
 
     def batched(self, pod: Pod, cycle: int, now_s: float) -> Batching | None:
-        """What an attempt in this scheduling cycle knows of the one before; None where no pod can be signed."""
+        """Return the batching results that an attempt in this cycle may use; None if no pod can be signed."""
         if self._sign is None:
             return None
         assert self.batches is not None, "otherwise nothing is signed"
@@ -254,7 +253,7 @@ class Scheduler:
         return Batching(state, cycle, self._sign(pod), now_s)
 
     def _hint(self, batching: Batching, state: CycleState, pod: Pod) -> Work[None]:
-        """Take the next best node of the cycle before, if the one it chose is full for this pod or is rescored."""
+        """Take the next best node of the previous cycle if the node it chose is full for this pod or is rescored."""
         rules = self.profile.rules
         if pod.nominated_node_name and rules.nominated_pods_unbatched:
             return
@@ -272,7 +271,7 @@ class Scheduler:
             batching.take_hint(self.choose)
 
     def _rescored(self, nodes: SortedNodes, state: CycleState, pod: Pod, row: int) -> Work[bool]:
-        """Score the row anew and add it to the nodes, which are normalized with it; False if that fails."""
+        """Score the row again and add it to the nodes, normalized together; return False if that fails."""
         table, state = self.cluster.table, state.clone()
         found = [table.row_of.get(name) for name in nodes.names]
         rows = [known for known in found if known is not None]
@@ -292,7 +291,7 @@ class Scheduler:
     # -- step by step -----------------------------------------------------------------------------------------
 
     def _stepped(self, pod: Pod, nominated: Nominated, stepper: Stepper, batching: Batching | None) -> Attempt:
-        """An attempt, and what somebody makes of its outcome who is stopped at it."""
+        """Attempt a pod and apply the user's changes when the stepper stops at its outcome."""
         made = yield from self._attempt(pod, nominated, False, stepper, batching)
         assert made is not None, "an attempt without a limit has a result"
         result: ScheduleResult | FitError = made
@@ -311,7 +310,7 @@ class Scheduler:
                 return result
 
     def _by_hand(self, result: ScheduleResult | FitError, stepper: Stepper) -> ScheduleResult | FitError:
-        """The outcome with the node that was forced; without nodes that were vetoed after the search."""
+        """Return the outcome with the forced node, or without the nodes that were vetoed after the search."""
         table, pod, state = self.cluster.table, result.pod, result.state
         row = table.row_of.get(stepper.forced)
         if row is not None:
@@ -338,7 +337,7 @@ class Scheduler:
         return self._chosen(result, stepper.totals()[np.isin(stepper.scoring, result.feasible)])
 
     def _chosen(self, result: ScheduleResult, totals: Ints) -> ScheduleResult:
-        """The result with one of the best by these totals; the one it has, if that is one of them."""
+        """Return the result with one of the best nodes by these totals; keep its node if it is one of them."""
         names = self.cluster.table.names
         score = np.maximum.reduce(totals)
         places = (totals == score).nonzero()[0]
@@ -353,7 +352,7 @@ class Scheduler:
     def _pre_filter(
         self, state: CycleState, pod: Pod, prepared: PreparedAttempt | None, stepper: Stepper | None
     ) -> Work[PreFiltered]:
-        """Call the PreFilter plugins, as far as their answers are not prepared."""
+        """Call the PreFilter plugins whose answers are not prepared."""
         if state.resizes:
             left_out = skipping(self.profile)
             state.skip_filter.update(left_out)
@@ -380,8 +379,10 @@ class Scheduler:
         wished: str,
         others: Sequence[EnabledFilter] | None,
     ) -> Work[Found]:
-        """`wished`: the node that is tried first, by a nomination or a hint; "" for none. `others`: see
-        `NodeSearch.run`."""
+        """Search for feasible nodes.
+
+        `wished`: the node that a nomination or a hint puts first; "" for none. `others`: see `NodeSearch.run`.
+        """
         table = self.cluster.table
         nominee: Found | None = None
         if wished and wished in table.row_of:
@@ -424,14 +425,14 @@ class Scheduler:
         return found
 
     def _nominee_left(self, pod: Pod, nominee: Found) -> Work[Found]:
-        """The nominated node if the extenders leave it; one that fails makes it a node like all others."""
+        """Return the nominated node if the extenders leave it. If one fails, the node gets no precedence."""
         try:
             return (yield from filtered(self.extenders, pod, self.cluster.table, nominee))
         except ExtenderFailure:
             return attrs.evolve(nominee, rows=nominee.rows[:0])
 
     def _wanted(self, nodes: int) -> int:
-        """Return how many feasible nodes end a search among so many."""
+        """Return the number of feasible nodes that ends a search among `nodes`."""
         if any(one.filters or one.prioritizes for one in self.extenders):
             return nodes_to_find(nodes, self.profile.percentage)
         return nodes_wanted(self.profile, nodes)
@@ -481,7 +482,7 @@ class Scheduler:
         return self._choice(state, pod, found, totals, extended=totals is not plain)
 
     def _only_node(self, state: CycleState, pod: Pod, found: Found) -> ScheduleResult:
-        """The one feasible node, which needs no score."""
+        """Return the one feasible node, which needs no score."""
         rows = found.rows
         name = self.cluster.table.names[int(rows[0])]
         return ScheduleResult(pod, name, self.profile, state, rows, found.visited, None, None, 1, found.verdicts)
@@ -489,7 +490,7 @@ class Scheduler:
     def _choice(
         self, state: CycleState, pod: Pod, found: Found, totals: Ints, *, extended: bool = False
     ) -> ScheduleResult:
-        """One of the best by these totals; `extended`: an extender has scored."""
+        """Return one of the best nodes by these totals; `extended`: an extender has scored."""
         score = totals.item(totals.argmax())
         places = (totals == score).nonzero()[0]
         best = found.rows[places]
@@ -509,7 +510,7 @@ class Scheduler:
 
 
 def broken_off(fault: PluginError) -> Status:
-    """The status of an attempt that an out-of-tree plugin aborted."""
+    """Return the status of an attempt that an out-of-tree plugin aborted."""
     text = f'running plugin "{fault.plugin}", {fault.method}: {fault.why}'
     return Status(Code.ERROR, (text,), fault.plugin)
 
@@ -519,5 +520,5 @@ def _label(status: Status | None) -> str:
 
 
 def _unfiltered(state: CycleState, pod: Pod, diagnosis: Diagnosis) -> FitError:
-    """Return what comes of a pod that fits nowhere, and for which no PostFilter plugin is called."""
+    """Return the result for a pod that fits nowhere and for which no PostFilter plugin is called."""
     return FitError(pod, Status(Code.UNSCHEDULABLE, (diagnosis.message,)), diagnosis, state, None, None)

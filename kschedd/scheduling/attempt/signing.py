@@ -1,10 +1,9 @@
-"""Signing pods: what of a pod its decision depends on, as far as one plugin or another reads it; and where that is all.
+"""Batch signatures of pods: the fields of a pod that its plugins read.
 
-Two pods of one batch signature get the same verdict and score on the same nodes in the same state. A pod has none where
-a plugin of its profile looks further than at the pod and the node: at devices, at pods elsewhere, at topology. What is
-signed, and what cannot be, is upstream's, mistakes included: of host ports only the number is, namespaces are not.
-
-This is not `PodSignature`, by which answers are cached here: that one is finer, and every pod has one.
+Two pods with the same batch signature get the same verdict and score on the same nodes in the same state. A pod has no
+signature if a plugin of its profile reads more than the pod and the node, such as devices, other pods or topology. The
+signed fields are those of upstream, mistakes included: for host ports only the number is signed, and namespaces are
+not. This differs from `PodSignature`, the key for cached answers here, which is finer and exists for every pod.
 
 Source: Kubernetes v1.36, kube-scheduler/framework/signers.go, the plugins' SignPod, framework/runtime (SignPod).
 """
@@ -24,12 +23,12 @@ from kschedd.scheduling.profiles.profile import Framework
 
 Fragments = Mapping[str, Any]
 Classes = Mapping[str, Object]
-"""The DeviceClass behind each extended resource."""
+"""The DeviceClass of each extended resource."""
 Signer = Callable[[PodSignature, Framework, Classes], Fragments | None]
-"""What a plugin's answers depend on, under names that plugins share; None where that cannot be said of the pod."""
+"""The pod fields that a plugin reads, under names shared between plugins; None if the pod cannot be signed."""
 
 _NOTHING: Final[Fragments] = {}
-_SYNTHETIC: Final = ("configMap", "secret")  # volumes that do not matter to scheduling
+_SYNTHETIC: Final = ("configMap", "secret")  # volumes that scheduling ignores
 
 
 def _tolerations(signature: PodSignature, framework: Framework, classes: Classes) -> Fragments:
@@ -88,7 +87,7 @@ def _features(signature: PodSignature, framework: Framework, classes: Classes) -
 
 SIGNERS: Final[Mapping[str, Signer]] = {
     "NodeUnschedulable": _tolerations,
-    "NodeName": lambda signature, framework, classes: _NOTHING,  # no pod that is scheduled has a node
+    "NodeName": lambda signature, framework, classes: _NOTHING,  # a pod to be scheduled has no node
     "TaintToleration": _tolerations,
     "NodeAffinity": _node_affinity,
     "NodePorts": _host_ports,
@@ -104,14 +103,14 @@ SIGNERS: Final[Mapping[str, Signer]] = {
     "DynamicResources": _devices,
     "NodeDeclaredFeatures": _features,
 }
-"""By the plugin's name. A profile that has another one at these extension points signs no pod."""
+"""Signers by plugin name. A profile with any other plugin at these extension points signs no pod."""
 
 _POINTS: Final = ("pre_filter", "filter", "pre_score", "score")
 _PLAIN_POD: Final = intern_signature("", {}, intern_spec({}))
 
 
 def signer_of(framework: Framework, cluster: SchedulerCache) -> Callable[[Pod], str | None] | None:
-    """What signs the pods of a profile; None where no pod of it can have a signature."""
+    """Return the function that signs the pods of a profile; None if no pod of the profile can have a signature."""
     names = dict.fromkeys(ref.name for point in _POINTS for ref in framework.profile.at(point))
     if any(name not in SIGNERS or name not in framework.in_tree for name in names):
         return None

@@ -1,9 +1,9 @@
-"""Ties: which of several nodes with the highest total a pod goes to.
+"""Ties: the choice between several nodes with the highest total.
 
-Until 1.35 kube-scheduler draws one of them. Since then it takes the first of a binary heap over the feasible nodes in
-visiting order, and draws only where an extender has scored. The heap is that of Go's container/heap: an entry moves up
-only if its total is higher, and of two children with the same total the left one moves. So the root is the first of
-the best in pre-order of the tree, which is not always the first that was visited.
+Before 1.35 kube-scheduler draws one at random. Since 1.35 it takes the first entry of a binary heap over the feasible
+nodes in visiting order, and draws only if an extender has scored. The heap is Go's container/heap: an entry moves up
+only if its total is higher, and of two children with the same total the left one moves. So the root is the first of the
+best nodes in pre-order of the tree, which is not always the first that was visited.
 
 Rules: ties_in_order. Source: Kubernetes v1.34 and v1.36, scheduler/schedule_one.go (selectHost, newSortedNodeScores).
 """
@@ -19,21 +19,24 @@ import numpy as np
 from kschedd.cache.table import Ints, Rows
 
 Choose = Callable[[Rows, Sequence[str], Ints | None], int]
-"""Picks one of several best nodes and returns its row. The arguments are their rows in visiting order, the names of all
-rows, and the places of the best among the feasible nodes; None instead of places where an extender has scored."""
+"""Picks one of several best nodes and returns its row.
 
-_DEPTH: Final = 24  # levels of the largest heap for which ranks are kept
+The arguments are their rows in visiting order, the names of all rows, and the positions of the best nodes among the
+feasible ones. The positions are None if an extender has scored.
+"""
+
+_DEPTH: Final = 24  # levels of the largest heap for which ranks are cached
 
 
 def by_name(rows: Rows, names: Sequence[str], places: Ints | None = None) -> int:
-    """The alphabetically first of the best nodes."""
+    """Return the alphabetically first of the best nodes."""
     first: int = min(rows.tolist(), key=names.__getitem__)
     return first
 
 
 @attrs.define(eq=False)
 class NodeTies:
-    """The choice of a release: drawn, all equally likely and by the seed, or the first in the heap's order."""
+    """The tie break of a release: a uniform draw from the seeded generator, or the first in heap order."""
 
     random: Random
     drawn: bool = True
@@ -44,7 +47,7 @@ class NodeTies:
         return int(rows[first_in_heap(places)])
 
     def fork(self) -> "NodeTies":
-        """Return one that chooses from now on as this one would."""
+        """Return a copy that makes the same choices from now on."""
         random = Random()
         random.setstate(self.random.getstate())
         return NodeTies(random, self.drawn)
@@ -59,11 +62,11 @@ def first_in_heap(places: Ints) -> int:
 
 @lru_cache(_DEPTH)
 def _ranks(levels: int) -> Ints:
-    """Return at which number pre-order comes to each place of a full heap with so many levels."""
+    """Return the pre-order rank of each position of a full heap with `levels` levels."""
     numbers = np.arange(1, 1 << levels)  # the root is 1, the children of n are 2n and 2n + 1
     level = np.frexp(numbers)[1].astype(np.int64) - 1
     # The path from the root is the number in binary without its first digit. Paths compare like words: of two that are
-    # equal when filled up with zeros the shorter one comes first.
+    # equal when padded with zeros, the shorter one comes first.
     paths = (numbers - (1 << level)) << (levels - 1 - level)
     ranks: Ints = np.empty(len(numbers), dtype=np.int64)
     ranks[np.lexsort((level, paths))] = np.arange(len(numbers))

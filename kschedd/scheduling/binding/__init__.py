@@ -1,1 +1,1 @@
-"""From an assumed pod to a bound one: Reserve, Permit, PreBind, Bind, PostBind."""
+"""Steps from an assumed pod to a bound one: Reserve, Permit, PreBind, Bind, PostBind."""

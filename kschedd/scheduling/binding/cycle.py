@@ -3,11 +3,11 @@
     assumed, reserved ─▶ AwaitPermit ─▶ ReleaseInFlight ─▶ PreBind, plugin by plugin; Bind; PostBind ─▶ bound
                                                            (each: CallPlugin, then ExecutePlan)
 
-`BindingSteps.run` is a generator that yields these steps; the driver keeps one BindingCycle for each pod in
-one. A pod for which only the Bind plugin has anything to do has no generator: its binding cycle is that plugin's plan.
-An in-tree plugin is called at once, since it only makes a plan; an out-of-tree one may take its time, so its call
-is a step of its own (`CallPlugin`), during which everything else goes on. An extender that binds is asked instead of
-the Bind plugins (`CallExtender`). A binding cycle that a debugger stops yields the StopPoint.
+`BindingSteps.run` is a generator that yields these steps; the driver keeps one BindingCycle for each pod that is being
+bound. If only the Bind plugin has work for a pod, there is no generator: the binding cycle is that plugin's plan. An
+in-tree plugin is called at once, since it only makes a plan; an out-of-tree one may be slow, so its call is a separate
+step (`CallPlugin`), during which everything else continues. An extender that binds is called instead of the Bind
+plugins (`CallExtender`). A binding cycle that a debugger stops yields the StopPoint.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle).
 """
@@ -33,35 +33,38 @@ from kschedd.values import fast_frozen
 
 @fast_frozen(eq=False)
 class AssumedPod:
-    """The pod is assumed on `result.node_name`; `waiting` is set if a Permit plugin returned Wait."""
+    """The pod assumed on `result.node_name`; `waiting` is set if a Permit plugin returned Wait."""
 
     entry: QueuedPod
     pod: Pod  # as assumed: with its node
     result: ScheduleResult
     waiting: WaitingPod | None
-    binder: BindPlugin | None = None  # where it alone takes part in the binding cycle (`Framework.bound_by`)
+    binder: BindPlugin | None = None  # set if only this plugin takes part in the binding cycle (`Framework.bound_by`)
 
     @property
     def framework(self) -> Framework:
-        """The framework (plugin instances) that its scheduling cycle used."""
+        """The framework (plugin instances) of the pod's scheduling cycle."""
         return self.result.framework
 
 
 @attrs.frozen(eq=False)
 class AwaitPermit:
-    """Wait until the Permit plugins have allowed or rejected the waiting pod."""
+    """A wait until the Permit plugins have allowed or rejected the pod."""
 
     waiting: WaitingPod
 
 
 @attrs.frozen(eq=False)
 class ReleaseInFlight:
-    """Call `queue.done`; later failures requeue through `undo`."""
+    """A call of `queue.done`; later failures requeue through `undo`."""
 
 
 @fast_frozen(eq=False)
 class ExecutePlan:
-    """Do a plan's writes and wait until it is ready; answered with None, or the Status of the failure."""
+    """A plan whose writes are executed, followed by a wait until it is ready.
+
+    The answer is None, or the Status of the failure.
+    """
 
     uid: str  # of the pod that is being bound
     plan: Plan
@@ -69,7 +72,7 @@ class ExecutePlan:
 
 @fast_frozen(eq=False)
 class CallPlugin:
-    """Run `call`, which calls an out-of-tree plugin and may take long; answered with what `run` returns."""
+    """A call of an out-of-tree plugin, which may take long; the answer is what `run` returns."""
 
     uid: str  # of the pod that is being bound
     plugin: str
@@ -80,27 +83,27 @@ class CallPlugin:
     call: Callable[[], Plan | Status | None]
 
     def run(self) -> Plan | Status | None:
-        """What the plugin returned, or the Status of its fault."""
+        """Return the plugin's result, or the Status of its fault."""
         try:
             return self.call()
-        except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        except Exception as fault:  # a plugin's exception fails the binding, not the daemon
             return self.failed(fault)
 
     def failed(self, fault: Exception) -> Status:
-        """The answer where the call came to nothing."""
+        """Return the answer for a call that failed."""
         return error(fault_text(fault)).by(self.plugin)
 
 
 @fast_frozen(eq=False)
 class CallExtender:
-    """Have an extender bind the pod; answered with None, or the Status of the failure."""
+    """A call of an extender that binds the pod; the answer is None, or the Status of the failure."""
 
     uid: str  # of the pod that is being bound
     call: ExtenderCall
-    binding: Bind  # the write that it makes
+    binding: Bind  # the write that the extender makes
 
     def answered(self, said: str | ExtenderFailure) -> Status | None:
-        """The answer where the extender said this."""
+        """Return the Status for the extender's answer; None if it succeeded."""
         return error(str(said)) if str(said) else None
 
 
@@ -118,17 +121,17 @@ class PlanWait:
 
 @attrs.define(eq=False)
 class BindingProgress:
-    """What is done: whoever goes on with the binding elsewhere begins after it."""
+    """The completed steps of a binding; a binding that is continued elsewhere starts after them."""
 
-    pre_binds: int = 0  # PreBind plugins
-    nominated: bool = False  # the pod was told where it is going, or did not have to be
-    has_work: bool = True  # PreBind may have, unless it was asked and has none
+    pre_binds: int = 0  # number of PreBind plugins
+    nominated: bool = False  # nominatedNodeName was written, or did not have to be
+    has_work: bool = True  # False only if PreBind was checked and has no work
     in_pre_bind: bool = False
-    cancelled: Status | None = None  # why it must not go on to Bind
+    cancelled: Status | None = None  # why the binding must not go on to Bind
 
 
 NOTHING_DONE: Final = BindingProgress()
-"""That of a binding cycle that is one plan, which nobody changes."""
+"""The progress of a binding cycle that is one plan; never modified."""
 
 
 @attrs.define(eq=False)
@@ -138,24 +141,25 @@ class BindingCycle:
     uid: str
     number: int  # in order of start
     assumed: AssumedPod
-    binding: Binding | None  # None: `plan` is all there is to do
+    binding: Binding | None  # None: `plan` is the only step
     plan: Plan | None = None  # the plan being executed
     call: CallPlugin | CallExtender | None = None  # the call being made
     waits: AwaitPermit | PlanWait | None = None
     progress: BindingProgress = attrs.field(factory=BindingProgress)
-    stopped_at: StopPoint | None = None  # where a debugger has stopped it
-    began_s: float = 0.0  # when its attempt had ended
-    attempt_s: float = 0.0  # how long that attempt took
-    bind_began_s: float = 0.0  # where `plan` is all, when the Bind plugin was called, on the clock that times plugins
+    stopped_at: StopPoint | None = None  # set if a debugger has stopped it
+    began_s: float = 0.0  # end of its attempt
+    attempt_s: float = 0.0  # duration of that attempt
+    # if `plan` is the only step: when the Bind plugin was called, on the clock that times plugins
+    bind_began_s: float = 0.0
 
     @property
     def is_decided(self) -> bool:
-        """Whether the pod waited at Permit and has been allowed or rejected."""
+        """True if the pod waited at Permit and has been allowed or rejected."""
         return isinstance(self.waits, AwaitPermit) and self.waits.waiting.decided
 
     @property
     def deadline_s(self) -> float | None:
-        """When the current wait times out (seconds since the epoch)."""
+        """The time at which the current wait times out (seconds since the epoch)."""
         if isinstance(self.waits, PlanWait):
             return self.waits.deadline_s
         if self.waits is not None and not self.waits.waiting.decided:

@@ -1,8 +1,8 @@
-"""Whether PreBind has work to do for a pod: asked before its binding, so that others learn where the pod is going.
+"""Preflight for PreBind: whether a plugin has work to do for a pod, checked before its binding.
 
 Binding volumes or reserving devices may take a while; a cluster autoscaler that sees the pod still pending must not
-remove the node meanwhile. So where a PreBind plugin has work, or the pod waits at Permit, the node is written to its
-status (`nominatedNodeName`) first. By the rule nominated_before_binding.
+remove the node meanwhile. So if a PreBind plugin has work, or the pod waits at Permit, the node is first written to the
+pod's status (`nominatedNodeName`). By the rule nominated_before_binding.
 
 Source: Kubernetes v1.36, scheduler/schedule_one.go (bindingCycle) and framework/runtime/framework.go
 (RunPreBindPreFlights).
@@ -19,7 +19,7 @@ from kschedd.scheduling.profiles.profile import Framework
 
 
 def has_pre_bind_work(framework: Framework, state: CycleState, pod: Pod, node_name: str) -> bool | Status:
-    """A Status if a plugin cannot say; a plugin that cannot be asked has work."""
+    """Return whether a PreBind plugin has work; a Status if a preflight fails. A plugin without preflight has work."""
     work = False
     for plugin in framework.at(PRE_BIND):
         if not hasattr(plugin, "pre_bind_pre_flight"):
@@ -27,7 +27,7 @@ def has_pre_bind_work(framework: Framework, state: CycleState, pod: Pod, node_na
             continue
         try:
             said = cast(PreBindPreFlight, plugin).pre_bind_pre_flight(state, pod, node_name)
-        except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        except Exception as fault:  # a plugin's exception fails the binding, not the daemon
             said = error(fault_text(fault))
         if said is None or said.code == Code.SUCCESS:
             work = True
@@ -37,7 +37,7 @@ def has_pre_bind_work(framework: Framework, state: CycleState, pod: Pod, node_na
 
 
 def nomination(pod: Pod, node_name: str) -> Plan:
-    """The plan that tells where the pod is going; it has no writes where that has been told."""
+    """Return the plan that writes the pod's nominatedNodeName; it has no writes if that is already set."""
     if pod.nominated_node_name == node_name:
         return Plan(())
     patch = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node_name}}

@@ -1,12 +1,11 @@
-"""Run: attempts that are made one right after the other, for pods that are next and have nothing before them but to be
-bound, and what they have come to.
+"""Run: attempts made one right after the other, for the next pods that need no step but Bind, and their results.
 
-What goes with an attempt costs as much as the attempt itself where most of that is known: a run shares it. There are
-two kinds of runs. In one the attempts are made together, since no two of them look at the same node and nothing else
-that changes between them matters: a window of nodes for each pod, or the node that it names. In the other, of pods
-whose plugins count pods, each attempt is made with the pods before it on their nodes.
+The steps around an attempt cost as much as the attempt itself if most of it is cached; a run shares them. There are two
+kinds of runs. In one, the attempts are made together, because no two of them visit the same node and no other change
+between them matters: each pod has its own window of nodes, or names its node. In the other, for pods whose plugins
+count pods, each attempt is made with the previous pods on their nodes.
 
-Invariant: everything comes to what it comes to where one pod is attempted, and acted on, after the other.
+Invariant: all results equal those of attempting and completing one pod after the other.
 """
 
 import attrs
@@ -18,8 +17,11 @@ from kschedd.scheduling.failure import FailedAttempt
 
 @attrs.frozen(eq=False)
 class AttemptRun:
-    """`outcomes`: of each attempt the pod that is assumed on its node, or how it failed; None where that is still to be
-    done, pod by pod."""
+    """The results of a run.
+
+    `outcomes`: for each attempt the pod as assumed on its node, or its failure; None if it must still be completed, pod
+    by pod.
+    """
 
     results: list[ScheduleResult] = attrs.field(factory=list)
     outcomes: list[AssumedPod | FailedAttempt | None] = attrs.field(factory=list)

@@ -1,6 +1,6 @@
-"""What a binding cycle does, step by step: Permit is waited for, then PreBind, Bind and PostBind plugins are called.
+"""Steps of a binding cycle: the wait at Permit, then calls of PreBind, Bind and PostBind plugins.
 
-A plugin that binds says what is to be written, as a Plan. See `binding_cycle` for the steps that are yielded.
+A plugin that binds returns its writes as a Plan. See `cycle` for the steps that are yielded.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle, bind), scheduler/framework/runtime/framework.go
 (RunPreBindPlugins, RunBindPlugins).
@@ -38,9 +38,9 @@ from kschedd.scheduling.profiles import plugin_metrics as points
 from kschedd.scheduling.profiles.contained import contained
 from kschedd.scheduling.profiles.profile import Framework
 
-# The names of its methods, for the debugger and for metrics.
+# The method's names for the debugger and for metrics.
 _POINTS = {"pre_bind": ("preBind", "PreBind"), "bind": ("bind", "Bind"), "post_bind": ("postBind", "PostBind")}
-# Extension points at which no plugin has anything to do for a pod that is bound directly.
+# Extension points at which no plugin has work for a pod that is bound directly.
 _BEFORE_BIND = ("PreBind",)
 _AROUND_BIND = ("PreBind", "PostBind")
 
@@ -54,9 +54,9 @@ class BindingSteps:
     extenders: tuple[HTTPExtender, ...] = ()
 
     def run(self, assumed: AssumedPod, progress: BindingProgress, stepper: Stepper | None = None) -> Binding:
-        """The rest of the binding cycle. Ends with None when the pod is bound, else with the Status of the failure.
+        """Run the rest of the binding cycle. Ends with None when the pod is bound, else with the Status of the failure.
 
-        The PreBind plugins that are done by `progress` are left out; it counts the others.
+        The PreBind plugins that `progress` marks as done are skipped; it counts the others.
         """
         pod, state, node_name = assumed.pod, assumed.result.state, assumed.result.node_name
         profile = assumed.framework
@@ -66,7 +66,7 @@ class BindingSteps:
                 return work
             progress.nominated, progress.has_work = True, work
             if work or assumed.waiting is not None:
-                yield ExecutePlan(pod.uid, nomination(pod, node_name))  # where it is refused, the binding goes on
+                yield ExecutePlan(pod.uid, nomination(pod, node_name))  # if it is rejected, the binding continues
         if assumed.waiting is not None:
             yield AwaitPermit(assumed.waiting)
             self._waiting.pods.pop(pod.uid, None)
@@ -104,7 +104,7 @@ class BindingSteps:
     def _extender_binds(
         self, pod: Pod, node_name: str
     ) -> Generator[BindingEffect, Plan | Status | None, tuple[bool, Status | None]]:
-        """Whether an extender has been asked for it in the place of the plugins, and what it failed with."""
+        """Return whether an extender was called to bind instead of the plugins, and its failure."""
         for extender in self.extenders:
             if not extender.binds or not extender.is_interested(pod):
                 continue
@@ -116,7 +116,7 @@ class BindingSteps:
         return False, None
 
     def _plugin_binds(self, assumed: AssumedPod, stepper: Stepper | None) -> Binding:
-        """Ask the Bind plugins until one does not skip the pod."""
+        """Call the Bind plugins until one does not skip the pod."""
         profile, result = assumed.framework, assumed.result
         began = profile.times.start()
         for binder in profile.at(BIND):
@@ -133,7 +133,7 @@ class BindingSteps:
         return error("no Bind plugin bound the pod")
 
     def direct_plan(self, assumed: AssumedPod) -> Plan | None:
-        """The one plan that is the whole binding cycle of the pod; None where it may have further steps."""
+        """Return the one plan that is the whole binding cycle of the pod; None if it may have further steps."""
         binder = assumed.binder
         if binder is None:
             return None
@@ -144,7 +144,7 @@ class BindingSteps:
         return said if isinstance(said, Plan) and said.writes and said.ready is None else None
 
     def direct_plans(self, run: AttemptRun) -> list[Plan | None]:
-        """As `direct_plan` of each of its pods that are assumed."""
+        """Return the direct plan of each assumed pod of the run, as `direct_plan` does."""
         plans: list[Plan | None] = []
         calls = None
         for assumed in run.outcomes:
@@ -163,12 +163,12 @@ class BindingSteps:
         return plans
 
     def all_bound_directly(self, framework: Framework, began_s: Sequence[float]) -> None:
-        """As `bound_directly` of so many pods, none of whose plans was refused."""
+        """Record directly bound pods, none of whose plans was rejected."""
         framework.times.ended_each("Bind", began_s)
         framework.times.skipped(_AROUND_BIND, len(began_s))
 
     def bound_directly(self, assumed: AssumedPod, began_s: float, failure: Status | None) -> Status | None:
-        """What comes of a binding cycle whose one plan was executed; it began then, on the clock of `times`."""
+        """Return the result of a binding cycle whose one plan was executed; `began_s` is on the clock of `times`."""
         times = assumed.framework.times
         if failure is None or failure.code == Code.SUCCESS:
             times.ended("Bind", began_s)
@@ -181,7 +181,7 @@ class BindingSteps:
 
 
 def _refusal(point: str, plugin: Plugin, said: Status) -> Status:
-    """What a binding cycle ends with where a plugin has said this: a rejection is passed on as it is."""
+    """Return the final Status of a binding cycle for a plugin's failure; a rejection is returned unchanged."""
     return (said if said.rejected else error(f'running {point} plugin "{plugin.name}": {said.message}')).by(plugin.name)
 
 
@@ -194,7 +194,7 @@ def _called(
     node_name: str,
     stepper: Stepper | None,
 ) -> Binding:
-    """Call a plugin of a binding cycle and do what it plans; what it came to."""
+    """Call a plugin of a binding cycle and execute its plan; return the result."""
     point, label = _POINTS[method.__name__]
     if stepper is not None:
         at = stepper.place(point, plugin.name, node_name)

@@ -1,8 +1,9 @@
-"""WaitingPods: pods that Permit plugins keep waiting, reserved on their node and not yet bound.
+"""WaitingPods: pods that wait at Permit, reserved on their node and not yet bound.
 
-A pod proceeds once every plugin that returned Wait has allowed it; a rejection by one, or the first timeout,
+A pod proceeds once every plugin that returned Wait has allowed it. A rejection by one plugin, or the first timeout,
 fails it.
-Pure: the caller checks timeouts against its clock (`deadline`, `expire`) and reads answers with `verdict`.
+
+Pure: the caller checks timeouts against its clock (`deadline`, `expire`) and reads the result from `decided`.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/waiting_pods_map.go; v1.36 (preempt).
 Units: seconds of the caller's clock.
@@ -20,7 +21,7 @@ MOST_WAIT_S = 15 * 60.0
 class WaitingPod:
     pod: Pod
     node_name: str
-    pending: dict[str, float]  # plugin -> when its wait times out
+    pending: dict[str, float]  # plugin -> end of its wait
     waits: dict[str, float]  # plugin -> its timeout
     rejection: Status | None = None
 
@@ -44,7 +45,7 @@ class WaitingPod:
             self.rejection = unschedulable(reason).by(plugin)
 
     def preempt(self, plugin: str, reason: str) -> None:
-        """As `reject`, but the pod backs off instead of waiting for something to change."""
+        """Reject the pod with an error, so that it backs off instead of waiting for an event."""
         if not self.decided:
             self.rejection = error(f"waiting on permit for pod: {reason}").by(plugin)
 
@@ -58,7 +59,7 @@ class WaitingPod:
 
 
 def duration(seconds: float) -> str:
-    """A time span as Go prints it: `1m30s`, `500ms`."""
+    """Return a time span in Go's format: `1m30s`, `500ms`."""
     if seconds == 0:
         return "0s"
     if seconds < 1:
@@ -77,12 +78,12 @@ def _plain(number: float) -> str:
 
 @attrs.define(eq=False)
 class WaitingPods:
-    """All waiting pods, by uid; `on_decided` is called for each one allowed or rejected."""
+    """All waiting pods, by uid."""
 
     pods: dict[str, WaitingPod] = attrs.field(factory=dict)
 
     def allow(self, uid: str, plugin: str) -> bool:
-        """Record one plugin's Allow; False if no such pod waits."""
+        """Record one plugin's Allow; return False if no such pod waits."""
         waiting = self.pods.get(uid)
         if waiting is None:
             return False
@@ -90,7 +91,7 @@ class WaitingPods:
         return True
 
     def decided(self, uid: str) -> bool:
-        """Whether this pod was allowed or rejected, and its binding has yet to go on."""
+        """Return whether this pod was allowed or rejected and its binding has not continued yet."""
         waiting = self.pods.get(uid)
         return waiting is not None and waiting.decided
 

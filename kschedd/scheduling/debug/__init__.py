@@ -1,1 +1,1 @@
-"""Stopping attempts: breakpoints, the debugger, and attempts that run step by step."""
+"""Stopping of attempts: breakpoints, the debugger, and attempts that run step by step."""

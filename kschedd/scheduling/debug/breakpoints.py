@@ -1,13 +1,16 @@
-"""Breakpoints: where an attempt, or the binding cycle after it, is to be stopped.
+"""Breakpoints: places at which an attempt, or the binding cycle after it, stops.
 
-A `StopPoint` is a place of an attempt that may be stopped: before a plugin is called (`outcome` is ""), after it has
-rejected something, or when the attempt has come to its outcome (`point` is "" then). A breakpoint matches a stop point
-if all that it names match. One that names no plugin matches the first plugin of each extension point only, and one that
-names no extension point either the first stop point of an attempt at which what it names is concerned; so that nobody
-is stopped thirty times for one pod. One that names an outcome matches wherever that outcome occurs.
+A `StopPoint` is a place at which an attempt may stop: before a plugin is called (`outcome` is ""), after a plugin has
+rejected something, or at the attempt's outcome (then `point` is ""). A breakpoint matches a stop point if all its
+criteria match.
 
-Conditions are CEL expressions on the variables of `VARIABLES`. One that fails disables its breakpoint.
-Pure. Errors: CelCompileError from `compile_condition`; no matching raises.
+To avoid stopping dozens of times for one pod, less specific breakpoints match less often. One without a plugin matches
+only the first plugin of each extension point. One without an extension point matches only the first stop point of an
+attempt that its criteria concern. One with an outcome matches wherever that outcome occurs.
+
+Conditions are CEL expressions on the variables of `VARIABLES`. A condition that fails disables its breakpoint.
+
+Pure. Errors: CelCompileError from `compile_condition`; matching never raises.
 """
 
 from collections.abc import Mapping
@@ -53,20 +56,23 @@ VARIABLES: Final[Mapping[str, str]] = {
 
 @attrs.frozen(eq=False)
 class StopPoint:
-    """See the module. `rows` are the nodes that the plugin is about to be asked about, or has rejected."""
+    """A place at which an attempt may stop; see the module.
 
-    cycle: int  # number of the attempt among all
+    `rows` are the nodes that the plugin is about to judge, or has rejected.
+    """
+
+    cycle: int  # number of the attempt among all attempts
     pod: Pod
-    attempt: int  # of this pod
+    attempt: int  # number among the attempts of this pod
     point: str
     plugin: str
     outcome: str = ""
-    node: str = ""  # where one has been chosen
+    node: str = ""  # the chosen node, if there is one
     rows: Rows | None = None
     table: NodeTable | None = None
 
     def concerns(self, node_name: str) -> bool:
-        """Whether the node is the chosen one, or among `rows`."""
+        """Return whether the node is the chosen one, or among `rows`."""
         if self.node:
             return self.node == node_name
         if self.rows is None or self.table is None:
@@ -75,7 +81,7 @@ class StopPoint:
         return row is not None and bool((self.rows == row).any())
 
     def values(self, now_s: float) -> dict[str, Any]:
-        """The variables of a condition."""
+        """Return the variables of a condition."""
         return {
             "pod": self.pod.raw,
             "attempt": self.attempt,
@@ -90,7 +96,7 @@ class StopPoint:
 
 @attrs.frozen(kw_only=True)
 class BreakpointSpec:
-    """What a breakpoint stops at; "" stands for anything. `pod` is a pattern of `namespace/name`."""
+    """The criteria of a breakpoint; "" matches anything. `pod` is a pattern of `namespace/name`."""
 
     pod: str = ""
     selector: str = ""
@@ -106,30 +112,33 @@ class BreakpointSpec:
 
 @attrs.define(eq=False)
 class Breakpoint:
-    """One breakpoint. `ignore`: how many more times it is passed without stopping; `once`: it goes when it has stopped
-    somebody."""
+    """A breakpoint.
+
+    `ignore`: the number of hits left that do not stop. `once`: the breakpoint is deleted after it has stopped an
+    attempt.
+    """
 
     number: int
     spec: BreakpointSpec
-    by: str = ""  # who set it
+    by: str = ""  # the client that set it
     ignore: int = 0
     once: bool = False
     enabled: bool = True
-    hits: int = 0  # how often it was reached, ignored or not
+    hits: int = 0  # number of hits, ignored or not
     disabled_because: str = ""
     _selector: LabelSelector | None = None
     _condition: "CelCondition | None" = None
-    _last: tuple[object, ...] = ()  # the place where it matched last
+    _last: tuple[object, ...] = ()  # the place of the latest match
 
     def may_match(self, pod: Pod) -> bool:
-        """Whether it can stop an attempt of this pod."""
+        """Return whether it can stop an attempt of this pod."""
         spec = self.spec
         if not self.enabled or (spec.pod and not fnmatchcase(pod.key, spec.pod)):
             return False
         return self._selector is None or self._selector.matches(pod.labels)
 
     def reached(self, at: StopPoint, now_s: float) -> bool:
-        """Whether to stop here; counts the hit."""
+        """Return whether to stop here; count the hit."""
         if not self._matches(at):
             return False
         place = (at.cycle, at.point if self.spec.point else "", self.spec.plugin and (at.point, at.plugin), at.outcome)

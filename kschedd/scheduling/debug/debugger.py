@@ -1,24 +1,24 @@
-"""Debugger: whether scheduling goes on, up to where, and who decides that.
+"""Debugger: whether scheduling continues, where it stops, and which client controls it.
 
     running ──pause──▶ stopped between two attempts ──step N──▶ runs N attempts, then stops
        ▲  │                │        ▲                ──next──▶ stops at the next plugin, or extension point
        │  ╰─breakpoint──▶ stopped within an attempt ──until──▶ runs up to a time, a condition, a number of pods
        ╰──────resume───────╯
 
-The driver asks `lets_begin` before each attempt; an attempt that may have to stop has a `Stepper`, which asks `arrives`
-at each stop point and, if that is to stop, yields the point to its caller, who goes on with it when `stop` is None
-again. Nothing else stops: events, bindings and questions are served as ever.
+The driver calls `lets_begin` before each attempt. An attempt that may have to stop has a `Stepper`, which calls
+`arrives` at each stop point. If `arrives` returns True, the stepper yields the point to its caller, which continues
+when `stop` is None again. Nothing else stops: events, bindings and requests are processed as usual.
 
-The cycle of a PodGroup is stopped before (`enters_group`), by `next` or by a breakpoint that matches one of its pods;
-`next` goes on from one of its pods to the next (`before_member`), and stops after it. Within the attempt of one of its
-pods it is not stopped: others are on nodes on trial then, which nobody may see.
+The cycle of a PodGroup can stop before its begin (`enters_group`), by `next` or by a breakpoint that matches one of its
+pods. `next` continues from one of its pods to the next (`before_member`), and stops after the cycle. The attempt of a
+member cannot stop, because other members are then assumed on trial, which must stay invisible.
 
-One client holds the debugger at a time; others may look. When its connection ends, scheduling goes on and its
-breakpoints are disabled, unless it said `keep`.
+One client holds the debugger at a time; others may only read. When its connection ends, scheduling continues and its
+breakpoints are disabled, unless it set `keep`.
 
-Pure: its owner (the driver) passes the time. `engaged` is False where there is nothing to do, the only thing that is
-looked at then; `changes` counts what a watcher is to be told of.
-Errors: DebuggerHeld, NotStopped; BreakpointRefused, CelCompileError, SelectorError for breakpoints.
+Pure: its owner (the driver) passes the time. `engaged` is False if the debugger has nothing to do; then nothing else is
+read. `changes` counts the changes that watchers are notified of. Errors: DebuggerHeld, NotStopped; BreakpointRefused,
+CelCompileError, SelectorError for breakpoints.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,26 +49,26 @@ STATE_VARIABLES: Final[Mapping[str, str]] = {
     "time": "double",
 }
 
-MOST_BREAKPOINTS: Final = 100  # each of them is looked at in every attempt
-MOST_CONDITION_COST: Final = 10_000  # of CEL, about a millisecond: nothing else runs meanwhile
-LONGEST_PATTERN: Final = 2 * 253 + 1  # a pod's namespace and name have no more
+MOST_BREAKPOINTS: Final = 100  # every attempt checks all of them
+MOST_CONDITION_COST: Final = 10_000  # CEL cost, about a millisecond: nothing else runs meanwhile
+LONGEST_PATTERN: Final = 2 * 253 + 1  # the longest namespace/name of a pod
 
 
 @attrs.define(eq=False)
 class BreakpointRefused(KscheddError, rpc_code="invalid"):
-    """One too many, or one that no pod can match."""
+    """A breakpoint beyond the limit, or one that no pod can match."""
 
     why: str
 
 
 def compile_state_condition(expression: str) -> "CelCondition":
-    """A condition on `STATE_VARIABLES`. Raises CelCompileError."""
+    """Compile a condition on `STATE_VARIABLES`. Raises CelCompileError."""
     return _compiled(expression, STATE_VARIABLES)
 
 
 def _compiled(expression: str, variables: Mapping[str, str]) -> "CelCondition":
-    """Raises CelCompileError, which names the variables."""
-    from kschedd.devices.cel.program import compile_condition  # with the first condition: most runs have none
+    """Compile a condition. Raises CelCompileError, which names the variables."""
+    from kschedd.devices.cel.program import compile_condition  # imported with the first condition: most runs have none
 
     try:
         return compile_condition(expression, variables, MOST_CONDITION_COST)
@@ -79,7 +79,7 @@ def _compiled(expression: str, variables: Mapping[str, str]) -> "CelCondition":
 
 @attrs.define(eq=False)
 class DebuggerHeld(KscheddError, rpc_code="conflict"):
-    """Somebody else holds the debugger."""
+    """Another client holds the debugger."""
 
     holder: str
 
@@ -89,23 +89,23 @@ class DebuggerHeld(KscheddError, rpc_code="conflict"):
 
 @attrs.define(eq=False)
 class NotStopped(KscheddError, rpc_code="conflict"):
-    """What is asked for makes sense at a stop only."""
+    """A request that requires scheduling to be stopped."""
 
     why: str
 
 
 class Run(Enum):
-    """Up to where scheduling runs, breakpoints aside."""
+    """The end of a run, apart from breakpoints."""
 
     FREE = "free"
-    ATTEMPTS = "attempts"  # so many attempts
+    ATTEMPTS = "attempts"  # a number of attempts
     POINT = "point"  # up to the next extension point
     PLUGIN = "plugin"  # up to the next plugin
 
 
 @attrs.frozen(eq=False)
 class SchedulingStop:
-    """Scheduling is stopped. `point` None: between two attempts."""
+    """A stop of scheduling. `point` None: between two attempts."""
 
     why: str
     since_s: float
@@ -115,43 +115,43 @@ class SchedulingStop:
 
 @attrs.frozen(eq=False)
 class Until:
-    """What a run is to end with; None where that is not asked for."""
+    """The conditions that end a run; None for those not set."""
 
-    what: str  # in words
+    what: str  # description for users
     time_s: float | None = None
     scheduled: int | None = None  # pods bound since the start
     condition: "CelCondition | None" = None
-    breakpoint: int | None = None  # which is there for this run only
+    breakpoint: int | None = None  # number of the breakpoint that exists for this run only
 
 
 @attrs.define(eq=False)
 class Debugger:
-    """See the module. `state` gives the values of `STATE_VARIABLES`, but for the time."""
+    """The debugger; see the module. `state` returns the values of `STATE_VARIABLES`, except for the time."""
 
     state: Callable[[], dict[str, Any]]
     engaged: bool = False
     stop: SchedulingStop | None = None
-    holder: str = ""  # the client that decides; "" if nobody does
-    keep: bool = False  # what the holder has set outlives its connection
+    holder: str = ""  # the controlling client; "" if there is none
+    keep: bool = False  # the holder's settings outlive its connection
     breakpoints: dict[int, Breakpoint] = attrs.field(factory=dict)
     most_breakpoints: int = MOST_BREAKPOINTS
-    most_set: int = 0  # there have been
+    most_set: int = 0  # highest number of breakpoints so far
     until: Until | None = None
     changes: int = 0
-    stops: int = 0  # how often scheduling was stopped
-    now_s: float = 0.0  # as last told
-    cycle: int = 0  # number of the attempt that was begun last
+    stops: int = 0  # number of stops so far
+    now_s: float = 0.0  # time of the latest call that passed it
+    cycle: int = 0  # number of the latest attempt
     _run: Run = Run.FREE
     _attempts_left: int = 0
     _why: str = ""  # why the run ends
-    _last: tuple[int, str] = (0, "")  # the cycle and extension point of the last stop point
-    _entered: tuple[int, str] = (0, "")  # the number of attempts and the PodGroup of the last stop before its cycle
-    _made: int = 0  # breakpoints
+    _last: tuple[int, str] = (0, "")  # cycle and extension point of the last stop point
+    _entered: tuple[int, str] = (0, "")  # number of attempts, and PodGroup, at the last stop before a group's cycle
+    _made: int = 0  # number of breakpoints created
 
-    # -- who decides ------------------------------------------------------------------------------------------
+    # -- control ------------------------------------------------------------------------------------------
 
     def attach(self, client: str, *, take: bool = False, keep: bool | None = None) -> None:
-        """Let this client decide from now on. Raises DebuggerHeld if another does."""
+        """Give this client control. Raises DebuggerHeld if another client has it."""
         if self.holder not in ("", client) and not take:
             raise DebuggerHeld(self.holder)
         if self.holder != client:
@@ -161,7 +161,7 @@ class Debugger:
         self._changed()
 
     def detach(self, client: str) -> None:
-        """The client decides no longer, because it says so or has gone."""
+        """Take control from the client, because it detached or disconnected."""
         if self.holder != client:
             return
         self.holder = ""
@@ -188,13 +188,13 @@ class Debugger:
         self._go(Run.FREE)
 
     def step(self, attempts: int) -> None:
-        """Run so many attempts; one that is under way counts."""
+        """Run a number of attempts; one in progress counts."""
         within = self.stop is not None and self.stop.point is not None
         self._forget_until()
         self._go(Run.ATTEMPTS, "step", attempts=attempts - within)
 
     def next(self, *, point: bool = False) -> None:
-        """Run up to the next plugin that is called, or the next extension point at which one is."""
+        """Run up to the next plugin that is called, or the next extension point with such a plugin."""
         self._forget_until()
         self._go(Run.POINT if point else Run.PLUGIN, "next")
 
@@ -204,7 +204,7 @@ class Debugger:
         self._go(Run.FREE)
 
     def end(self) -> None:
-        """Nobody can decide any more: go on, and stop nowhere."""
+        """Run without any stop from now on, because no client can control the debugger any more."""
         self.breakpoints.clear()
         self.resume()
 
@@ -221,7 +221,7 @@ class Debugger:
         self.stop = stop
         self._forget_until()
         self.stops += 1
-        self._run = Run.ATTEMPTS  # whatever is begun before somebody says otherwise is begun by mistake
+        self._run = Run.ATTEMPTS  # no attempt may begin until a client continues
         self._attempts_left, self._why = 0, stop.why
         self._changed()
 
@@ -234,10 +234,10 @@ class Debugger:
             or any(each.enabled for each in self.breakpoints.values())
         )
 
-    # -- asked by the driver ----------------------------------------------------------------------------------
+    # -- called by the driver ---------------------------------------------------------------------------------
 
     def tick(self, now_s: float) -> None:
-        """Stop if what the run is to end with has come; called between two attempts."""
+        """Stop if a condition that ends the run is met; called between two attempts."""
         self.now_s = now_s
         if self.stop is not None or self.until is None:
             return
@@ -260,14 +260,17 @@ class Debugger:
         return until.condition is not None and until.condition.holds({**values, "time": self.now_s})
 
     def lets_begin(self, now_s: float) -> bool:
-        """Whether an attempt may begin; stops if the run ends here."""
+        """Return whether an attempt may begin; stop if the run ends here."""
         self.tick(now_s)
         if self.stop is None and self._run is Run.ATTEMPTS and self._attempts_left <= 0:
             self._halt(SchedulingStop(self._why, now_s))
         return self.stop is None
 
     def enters_group(self, group: str, pods: Mapping[Pod, int], now_s: float) -> bool:
-        """Whether the cycle of these pods of one PodGroup may begin; stops before it, once. The values: attempts."""
+        """Return whether the cycle of these pods of one PodGroup may begin; stop before it, once.
+
+        The values of `pods` are numbers of attempts.
+        """
         entering = (self.cycle, group)
         if self._entered == entering:
             return True
@@ -286,36 +289,36 @@ class Debugger:
         return False
 
     def before_member(self, at: StopPoint) -> bool:
-        """Whether to stop within the cycle of a PodGroup, before the attempt of this pod."""
+        """Return whether to stop within the cycle of a PodGroup, before the attempt of this pod."""
         if self._run not in (Run.POINT, Run.PLUGIN):
             return False
         self._halt(SchedulingStop(self._why, self.now_s, at))
         return True
 
     def left_group(self, now_s: float) -> None:
-        """The cycle of a PodGroup has ended: whoever runs up to the next plugin stops behind it."""
+        """Stop after the cycle of a PodGroup if the run ends at the next plugin or extension point."""
         if self._run in (Run.POINT, Run.PLUGIN):
             self._halt(SchedulingStop(self._why, now_s))
 
     def began(self, pod: Pod) -> bool:
-        """An attempt begins; returns whether it has to ask at each stop point."""
+        """Count an attempt that begins; return whether it needs a stepper."""
         self.cycle += 1
         if self._run is Run.ATTEMPTS:
             self._attempts_left -= 1
         return self.may_stop_within(pod)
 
     def may_stop_within(self, pod: Pod) -> bool:
-        """Whether an attempt of this pod may be stopped on its way."""
+        """Return whether an attempt of this pod may have to stop."""
         stepping = self._run in (Run.POINT, Run.PLUGIN)
         return stepping or any(each.may_match(pod) for each in self.breakpoints.values())
 
     @property
     def watches_outcomes(self) -> bool:
-        """Whether some breakpoint waits for a plugin to reject something."""
+        """True if a breakpoint waits for a plugin to reject something."""
         return any(each.enabled and each.spec.outcome for each in self.breakpoints.values())
 
     def arrives(self, at: StopPoint) -> bool:
-        """Whether to stop at this point of an attempt or a binding cycle."""
+        """Return whether to stop at this point of an attempt or a binding cycle."""
         if not self.engaged:
             return False
         place, last = (at.cycle, at.point), self._last
@@ -341,7 +344,7 @@ class Debugger:
     # -- breakpoints ------------------------------------------------------------------------------------------
 
     def add(self, spec: BreakpointSpec, *, by: str = "", ignore: int = 0, once: bool = False) -> Breakpoint:
-        """A new breakpoint. Raises CelCompileError, SelectorError, BreakpointRefused."""
+        """Add a breakpoint. Raises CelCompileError, SelectorError, BreakpointRefused."""
         if len(self.breakpoints) >= self.most_breakpoints:
             raise BreakpointRefused(f"there are {self.most_breakpoints} breakpoints, which is the limit: delete some")
         _check_lengths(spec)
@@ -355,7 +358,7 @@ class Debugger:
         return made
 
     def change(self, number: int, *, enabled: bool | None = None, ignore: int | None = None) -> Breakpoint:
-        """Raises KeyError."""
+        """Change a breakpoint. Raises KeyError."""
         found = self.breakpoints[number]
         if enabled is not None:
             found.enable() if enabled else found.disable()
@@ -365,7 +368,7 @@ class Debugger:
         return found
 
     def delete(self, number: int) -> None:
-        """Raises KeyError."""
+        """Delete a breakpoint. Raises KeyError."""
         del self.breakpoints[number]
         self._changed()
 

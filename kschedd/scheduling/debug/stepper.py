@@ -1,13 +1,13 @@
-"""Stepper: one attempt that may be stopped at each plugin, what is known of it there, and what is changed by hand.
+"""Stepper: one attempt that may stop at each plugin, its intermediate state, and the user's changes to it.
 
-An attempt with a stepper takes the plain path: each plugin is called in turn, on all nodes that are left, and nothing
-is taken from the evaluation cache. What it comes to is the same. The attempt tells its stepper before each plugin is
-called (`before`), after one has rejected something (`rejected`), and of its outcome; the stepper yields a StopPoint
-where the debugger says so, and whoever drives the attempt goes on with it when the debugger is no longer stopped.
+An attempt with a stepper takes the plain path: each plugin is called in turn, on all remaining nodes, and the
+evaluation cache is not used. The result is the same. The attempt calls its stepper before each plugin call (`before`),
+after a plugin has rejected something (`rejected`), and at its outcome. The stepper yields a StopPoint if the debugger
+requires it, and the caller continues when the debugger is no longer stopped.
 
-While it is stopped, somebody may `force` a node, `veto` nodes, replace a plugin's `score`, or `drop` the attempt: each
-an `Intervention`, which takes effect when the attempt goes on. Those of an attempt that is replayed are `planned`: made
-at the stop points at which they were made.
+While it is stopped, a user may `force` a node, `veto` nodes, replace a plugin's `score`, or `drop` the attempt. Each is
+an `Intervention`, which takes effect when the attempt continues. The interventions of a replayed attempt are `planned`:
+they are applied at the stop points of the original.
 
 Owned by the driver, for one attempt and its binding cycle. Pure. Errors: AttemptDropped, within the attempt.
 """
@@ -34,12 +34,12 @@ DROPPED: Final = "the attempt was given up by hand"
 
 
 class AttemptDropped(Exception):
-    """The attempt is given up, on somebody's request."""
+    """The attempt was dropped on a user's request."""
 
 
 @attrs.frozen
 class Intervention:
-    """What somebody changes of an attempt that is stopped. `verb`: force, veto, score or drop."""
+    """A user's change to a stopped attempt. `verb`: force, veto, score or drop."""
 
     verb: str
     node: str = ""
@@ -49,7 +49,7 @@ class Intervention:
 
 @attrs.define(eq=False)
 class PluginScores:
-    """The scores of one plugin: one for each of the rows, before and after normalizing."""
+    """The scores of one plugin, one for each row, before and after normalizing."""
 
     weight: int
     raw: Ints
@@ -58,7 +58,7 @@ class PluginScores:
 
 @attrs.define(eq=False)
 class Stepper:
-    """See the module."""
+    """The stepper of one attempt; see the module."""
 
     debugger: Debugger
     pod: Pod
@@ -67,9 +67,9 @@ class Stepper:
     cycle: int
     state: CycleState | None = None
     rejected_by: Status | None = None  # PreFilter's rejection of the pod
-    narrowed_to: frozenset[str] | None = None  # by PreFilter
-    verdicts: Verdicts | None = None  # of the search that has ended
-    scoring: Rows | None = None  # the rows that are scored
+    narrowed_to: frozenset[str] | None = None  # the nodes left by PreFilter; None: all
+    verdicts: Verdicts | None = None  # of the completed search
+    scoring: Rows | None = None  # the rows being scored
     scores: dict[str, PluginScores] = attrs.field(factory=dict)
     victims: Sequence[Pod] = ()
     nominated_node: str = ""
@@ -77,12 +77,13 @@ class Stepper:
     vetoed: set[str] = attrs.field(factory=set)
     replaced: dict[tuple[str, str], int] = attrs.field(factory=dict)  # (plugin, node) -> normalized score
     dropped: bool = False
-    points: int = 0  # stop points that were reached, stopped or not
+    points: int = 0  # number of stop points reached, whether or not the attempt stopped
     planned: Mapping[int, Sequence[Intervention]] = attrs.field(factory=dict)  # by the number of their stop point
-    _search: tuple[FilterPass, dict[int, Status], tuple[EnabledFilter, ...]] | None = None  # of the search that runs
+    # state of the search in progress
+    _search: tuple[FilterPass, dict[int, Status], tuple[EnabledFilter, ...]] | None = None
 
     def intervene(self, change: Intervention) -> None:
-        """Have this changed when the attempt goes on."""
+        """Store a change to apply when the attempt continues."""
         match change.verb:
             case "force":
                 self.forced = change.node
@@ -100,24 +101,24 @@ class Stepper:
     # -- stop points ------------------------------------------------------------------------------------------
 
     def before(self, point: str, plugin: str, rows: Rows | None = None, node: str = "") -> Work[None]:
-        """The plugin is about to be called, on these rows. Raises AttemptDropped."""
+        """Stop before the plugin is called on these rows, if required. Raises AttemptDropped."""
         yield from self._at(StopPoint(self.cycle, self.pod, self.attempt, point, plugin, "", node, rows, self.table))
 
     def rejected(self, point: str, plugin: str, rows: Rows | None = None, node: str = "") -> Work[None]:
-        """The plugin has rejected the pod, or these rows for it. Raises AttemptDropped."""
+        """Stop after the plugin has rejected the pod or these rows, if required. Raises AttemptDropped."""
         at = StopPoint(self.cycle, self.pod, self.attempt, point, plugin, REJECTED, node, rows, self.table)
         yield from self._at(at)
 
     def waits(self, plugin: str, node: str) -> Work[None]:
-        """A Permit plugin keeps the pod waiting."""
+        """Stop where a Permit plugin keeps the pod waiting, if required."""
         yield from self._at(self.place("permit", plugin, node, WAITING))
 
     def ended(self, outcome: str, node: str = "", rows: Rows | None = None) -> Work[None]:
-        """The attempt has come to this. Raises AttemptDropped."""
+        """Stop at the attempt's outcome, if required. Raises AttemptDropped."""
         yield from self._at(StopPoint(self.cycle, self.pod, self.attempt, "", "", outcome, node, rows, self.table))
 
     def place(self, point: str, plugin: str, node: str, outcome: str = "") -> StopPoint:
-        """A stop point on the way of a pod whose node is chosen."""
+        """Return a stop point of a pod whose node is chosen."""
         return StopPoint(self.cycle, self.pod, self.attempt, point, plugin, outcome, node, None, self.table)
 
     def _at(self, at: StopPoint) -> Work[None]:
@@ -134,20 +135,20 @@ class Stepper:
     def filtering(
         self, done: FilterPass, explicit_status: dict[int, Status], filters: tuple[EnabledFilter, ...]
     ) -> None:
-        """A search begins; `done` holds what its filters have said so far."""
+        """Begin a search; `done` has its filters' results so far."""
         self._search, self.verdicts = (done, explicit_status, filters), None
 
     def filtered(self, name: str, before: Rows, after: Rows) -> Work[None]:
-        """A filter has left these rows."""
+        """Process the rows that a filter left; stop if it rejected any and that is required."""
         if len(after) == len(before):
             return
         if self.debugger.watches_outcomes or self.points + 1 in self.planned:
             yield from self.rejected("filter", name, np.setdiff1d(before, after))
         else:
-            self.points += 1  # numbered alike whatever is watched for
+            self.points += 1  # the numbering must not depend on the breakpoints
 
     def verdicts_so_far(self) -> Verdicts | None:
-        """What the filters have said up to now; None if none was called yet."""
+        """Return the filters' verdicts so far; None if no filter was called yet."""
         if self.verdicts is not None or self._search is None or self.state is None:
             return self.verdicts
         done, explicit_status, filters = self._search
@@ -155,14 +156,14 @@ class Stepper:
         return Verdicts(self.table, filters, self.state, self.pod, done.rows, failed, codes, dict(explicit_status))
 
     def nodes_left(self) -> Rows | None:
-        """The rows that no filter has rejected yet; None while no filter was called."""
+        """Return the rows that no filter has rejected yet; None if no filter was called yet."""
         if self.scoring is not None:
             return self.scoring
         verdicts = self.verdicts_so_far()
         return None if verdicts is None else verdicts.rows[verdicts.failed == PASSED]
 
     def vetoes(self, rows: Rows) -> dict[int, Status]:
-        """The statuses of those of the rows that were vetoed."""
+        """Return the statuses of the vetoed rows among these."""
         row_of = self.table.row_of
         wanted = {row_of[name] for name in self.vetoed if name in row_of}
         return {row: unresolvable(VETOED) for row in rows.tolist() if row in wanted}
@@ -170,11 +171,11 @@ class Stepper:
     # -- scoring ----------------------------------------------------------------------------------------------
 
     def scored(self, plugin: str, weight: int, raw: Ints, normalized: Ints) -> None:
-        """A plugin has scored the rows."""
+        """Store a plugin's scores of the rows."""
         self.scores[plugin] = PluginScores(weight, raw, normalized)
 
     def normalized(self, plugin: str) -> Ints:
-        """The plugin's scores with what was put in their place by hand."""
+        """Return the plugin's scores, with those that the user replaced."""
         assert self.scoring is not None, "scores belong to rows"
         values = self.scores[plugin].normalized
         wanted = {self.table.row_of.get(node): score for (name, node), score in self.replaced.items() if name == plugin}
@@ -186,7 +187,7 @@ class Stepper:
         )
 
     def totals(self) -> Ints:
-        """The totals of the rows, from the plugins that have scored them so far."""
+        """Return the totals of the rows, from the plugins that have scored them so far."""
         assert self.scoring is not None, "scores belong to rows"
         total = np.zeros(len(self.scoring), dtype=np.int64)
         for plugin, scores in self.scores.items():
@@ -195,10 +196,10 @@ class Stepper:
 
     @property
     def changed(self) -> Mapping[str, object]:
-        """What was changed by hand; equal while nothing more was."""
+        """The user's changes so far, comparable with an earlier value."""
         return {"forced": self.forced, "vetoed": frozenset(self.vetoed), "replaced": dict(self.replaced)}
 
 
 def dropped_status() -> Status:
-    """The status of an attempt that was given up."""
+    """Return the status of a dropped attempt."""
     return Status(Code.ERROR, (DROPPED,))

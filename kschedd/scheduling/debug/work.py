@@ -1,7 +1,7 @@
-"""Work: what an attempt is to its caller, a generator that yields what it waits for.
+"""Work: an attempt as its caller sees it, a generator that yields what it waits for.
 
-It yields shards of independent work (calls of per-node plugins, or of extenders) and gets their answers; where a
-debugger stops it, it yields the StopPoint and goes on when it is resumed, with whatever it is sent.
+It yields shards of independent work (calls of per-node plugins, or of extenders) and receives their answers. If a
+debugger stops it, it yields the StopPoint and ignores the value it receives when it is resumed.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -11,7 +11,7 @@ from kschedd.framework.faults import PluginError
 from kschedd.framework.status import Status
 from kschedd.scheduling.debug.breakpoints import StopPoint
 
-# Independent pieces of work; the caller of the search runs them, in parallel if it wants to.
+# Independent pieces of work; the caller of the search runs them, possibly in parallel.
 Answers = Sequence[Status | int | None]  # for each row of a shard: a filter's verdict, or a score
 Shards = list[Callable[[], Answers]]
 T = TypeVar("T")
@@ -19,9 +19,9 @@ Work = Generator[Shards | StopPoint, list[Answers], T]
 
 
 def drive(work: Work[T], answer: Callable[[Callable[[], Answers]], Answers] = lambda shard: shard()) -> T:
-    """Run a search to its end at once, one shard after the other. `answer`: to see what is asked, and answered.
+    """Run work to its end, one shard after the other; it must not have a debugger.
 
-    Nobody stops it: it has no debugger.
+    `answer` runs a shard; replace it to observe calls and answers.
     """
     answers: list[Answers] | None = None
     try:
@@ -37,7 +37,7 @@ def drive(work: Work[T], answer: Callable[[Callable[[], Answers]], Answers] = la
 def answered(
     work: Work[T], shards: Shards, answer: Callable[[Callable[[], Answers]], Answers] = lambda shard: shard()
 ) -> list[Answers]:
-    """The answers to shards, worked out at once; a plugin's fault ends the work."""
+    """Run shards and return their answers; a plugin's fault ends the work."""
     try:
         return [answer(shard) for shard in shards]
     except PluginError as fault:

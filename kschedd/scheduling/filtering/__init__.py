@@ -1,1 +1,1 @@
-"""Which nodes are feasible: the evaluation table, the filters, and nodes as they would be with other pods."""
+"""Feasibility of nodes: the evaluation table, the filters, and nodes with other pods on trial."""

@@ -1,15 +1,14 @@
-"""Evaluation: the verdicts and scores of one class of pods on all nodes, in visiting order; and the cache of them.
+"""Evaluation: cached verdicts and scores of one class of pods on all nodes, in visiting order.
 
 Pods of one class (equal spec, namespace and labels) get the same answer from a plugin with `depends_on` as long as the
 row that it reads is unchanged. An `Evaluation` holds these answers as columns, one value for each node. A row that
-changed since is STALE: its verdict is unknown. A search reads a window of the columns; stale rows are evaluated when a
+changed since is STALE: its verdict is unknown. A search reads a window of the columns. Stale rows are evaluated when a
 window first reaches one of them, together with other stale rows, in one call for each plugin.
 
-The verdicts of the filters that read nothing but the Node object are kept apart (`NodeVerdicts`): pods come and go all
-the time and nodes hardly ever change. Classes for which these filters have equal keys (`VerdictKey`) share them.
+The verdicts of the filters that read only the Node object are stored separately (`NodeVerdicts`), because pods change
+all the time and nodes rarely do. Classes for which these filters have equal keys (`VerdictKey`) share them.
 
 Invariant: a row that is not stale has the verdict that the plugins would return now. It rests on these rules alone:
-
 * An evaluation belongs to a class, or to all classes that differ only in the node to which PreFilter narrowed the
   search; to the cached filters that PreFilter skips; and to the cache keys of plugins that filter. If one of the last
   two differs, a new evaluation replaces it.
@@ -17,11 +16,11 @@ Invariant: a row that is not stale has the verdict that the plugins would return
   that far, every row is marked. A new visiting order permutes the columns.
 * If PreScore skips other cached scores than before, or the cache key of a plugin that only scores differs, the scores
   are dropped and the verdicts stay.
-* Nominated pods, and plugins that read more than the row, are never part of it. The codes of such a plugin may be kept
-  in `by_state`, under a key that covers all else that they depend on (`VerdictKey`).
+* Nominated pods, and plugins that read more than the row, are never part of it. The codes of such a plugin may be
+  cached in `by_state`, under a key that covers everything else they depend on (`VerdictKey`).
 
-A class has an evaluation of its own from its second attempt on; before that, all share one that forgets everything
-between attempts. The least recently used are dropped beyond `NodeTable.most_evaluation_bytes`.
+A class has its own evaluation from its second attempt on. Before that, all classes share one that is cleared between
+attempts. The least recently used are dropped beyond `NodeTable.most_evaluation_bytes`.
 
 Shapes: one value for each node, in visiting order; a position is an index into these columns. `place` maps a row of the
 table to its position, -1 if no node has the row.
@@ -48,23 +47,26 @@ from kschedd.scheduling.verdicts import PASSED, PASSED_ALL, Places
 from kschedd.values import fast_frozen
 
 Positions = Ints | slice
-"""Where to read columns: a slice if the positions follow one another."""
+"""Positions to read from columns: a slice if they are consecutive."""
 
 _BYTES_A_ROW: Final = 64
-_BYTES_OF_VERDICTS: Final = 18  # a row
+_BYTES_OF_VERDICTS: Final = 18  # per row
 _BYTES_AN_ENTRY: Final = 8 << 10
-MOST_AT_ONCE: Final = 512  # stale rows evaluated together: so many cost hardly more than one
-_FEWEST: Final = 8  # evaluations kept, however large the cluster
-_MOST: Final = 1024  # and however small
+MOST_AT_ONCE: Final = 512  # stale rows evaluated together: this many cost little more than one
+_FEWEST: Final = 8  # minimum number of evaluations kept, for large clusters
+_MOST: Final = 1024  # maximum number of evaluations kept, for small clusters
 _MOST_SEEN: Final = 4096  # classes
 _MOST_KEYS: Final = 4096  # of classes
-_MOST_STATES: Final = 16  # codes kept by one evaluation, 8 bytes a row each
-STALE: Final = -1  # instead of a filter's place: no valid verdict
-STALE_ALL: Final = np.array(STALE, dtype=np.int16)  # to compare columns with
+_MOST_STATES: Final = 16  # codes cached by one evaluation, 8 bytes a row each
+STALE: Final = -1  # in place of a filter's index: no valid verdict
+STALE_ALL: Final = np.array(STALE, dtype=np.int16)  # for comparing columns
 
 
 class InVisitingOrder:
-    """Columns in the table's visiting order. `columns` names them; those of `marks` are True on rows that are new."""
+    """Columns in the table's visiting order.
+
+    `columns` lists their names; the columns listed in `marks` are True on new rows.
+    """
 
     columns: ClassVar[tuple[str, ...]]
     marks: ClassVar[tuple[str, ...]] = ()
@@ -74,18 +76,17 @@ class InVisitingOrder:
         self.stamp = table.versions.now
         self.order = table.order
         self.place = _place_of(table)
-        self.size = len(self.order)  # 1 or more
+        self.size = len(self.order)  # at least 1
 
     def positions(self, rows: list[int] | None) -> Positions | int:
         """Return the positions of changed rows; None means all."""
         if rows is None:
             return slice(None)
-        # A row that no node has is at -1: then one more row is evaluated again than has to be.
+        # A row without a node has position -1; then one more row than necessary is evaluated again.
         return self.place.item(rows[0]) if len(rows) == 1 else self.place[rows]
 
     def reorder(self, table: NodeTable) -> Ints:
-        """Permute the columns to the table's visiting order; rows that are new in it are stale. Return where each
-        position was before."""
+        """Permute the columns to the table's visiting order; new rows become stale. Return the previous positions."""
         before, self.order, self.place = self.place, table.order, _place_of(table)
         self.size = len(self.order)
         known = np.full(max(table.capacity, len(before)), -1, dtype=np.int64)
@@ -101,7 +102,7 @@ class InVisitingOrder:
 
 
 class NodeVerdicts(InVisitingOrder):
-    """The verdicts of the filters that read nothing but the Node object, for all classes with one key."""
+    """The verdicts of the filters that read only the Node object, for all classes with one key."""
 
     columns = ("failed", "codes")
 
@@ -111,14 +112,14 @@ class NodeVerdicts(InVisitingOrder):
         self.codes: Ints = np.zeros(self.size, dtype=np.int64)
 
     def may_pass(self, table: NodeTable) -> Bools:
-        """Return which rows passed by the last verdict, if they were judged at all."""
+        """Return which rows passed by the last verdict, or have none."""
         if self.order is not table.order:
             return np.ones(len(table.order), dtype=np.bool_)
         passes: Bools = (self.failed == PASSED_ALL) | (self.failed == STALE_ALL)
         return passes
 
     def follow(self, table: NodeTable) -> None:
-        """Mark what changed since the last call."""
+        """Mark the rows that changed since the last call."""
         versions = table.versions
         stamp, self.stamp = self.stamp, versions.now
         if table.order is not self.order:
@@ -129,18 +130,23 @@ class NodeVerdicts(InVisitingOrder):
 
 @fast_frozen(eq=False)
 class CodesOf:
-    """The codes on all nodes of a filter that reads more than one row, in a state of which `key` tells; `clear`: where
-    it passes."""
+    """The codes on all nodes of a filter that reads more than one row, for the state that `key` identifies.
+
+    `clear` is True where the filter passes.
+    """
 
     key: Hashable
-    place: int  # of the filter
+    place: int  # index of the filter
     codes: Ints
     clear: Bools
 
 
 class Evaluation(InVisitingOrder):
-    """The columns of one class. `base` sums the weighted scores of plugins that do not normalize; the raw scores of the
-    others are in `raw`, by plugin. `shared`: other classes use it as well, one attempt after the other."""
+    """The columns of one class.
+
+    `base` sums the weighted scores of plugins that do not normalize; the raw scores of the others are in `raw`, by
+    plugin. `shared`: other classes use it as well, one attempt after the other.
+    """
 
     columns = ("failed", "codes", "base", "unscored", "node_base")
     marks = ("passes", "node_unscored")
@@ -166,9 +172,9 @@ class Evaluation(InVisitingOrder):
         self.failed = np.full(size, STALE, dtype=np.int16)
         self.codes: Ints = np.zeros(size, dtype=np.int64)
         self.passes = of_nodes.may_pass(table)  # by the last verdict
-        self.changes = 0  # of `passes`, so far
+        self.changes = 0  # number of changes of `passes` so far
         self._passing: Ints | None = None  # positions of the rows that pass
-        self._passing_by: dict[Hashable, tuple[int, Ints]] = {}  # likewise, further filters counted
+        self._passing_by: dict[Hashable, tuple[int, Ints]] = {}  # the same with further filters applied
         self.base: Ints = np.zeros(size, dtype=np.int64)
         self.unscored: Bools = np.zeros(size, dtype=np.bool_)  # feasible, but without valid scores
         self.node_base: Ints = np.zeros(size, dtype=np.int64)  # `base` of plugins that read the Node object only
@@ -176,10 +182,13 @@ class Evaluation(InVisitingOrder):
         self.raw: dict[str, Ints] = {}
         self.nothing: object = None  # the last search, if it found no node and no verdict has changed since
         self.by_state: dict[Hashable, CodesOf | None] = {}  # None: the key has been seen once
-        self.by_state_at = 0  # `Versions.parts_at` of these
+        self.by_state_at = 0  # `Versions.parts_at` of these codes
 
     def follow(self, table: NodeTable, reads_pods: bool) -> None:
-        """Mark what changed since the last call. `reads_pods`: a pod update matters even if the requests are equal."""
+        """Mark the rows that changed since the last call.
+
+        `reads_pods`: a pod update matters even if the requests are equal.
+        """
         versions = table.versions
         stamp, self.stamp = self.stamp, versions.now
         if table.order is not self.order:
@@ -208,7 +217,7 @@ class Evaluation(InVisitingOrder):
         self._passing = None
 
     def judged(self, at: Positions, failed: Places, codes: Ints) -> None:
-        """Take over the verdicts at these positions."""
+        """Store the verdicts at these positions."""
         passes = failed == PASSED_ALL
         self.failed[at], self.codes[at], self.unscored[at] = failed, codes, passes
         if count_nonzero(self.passes[at] != passes):
@@ -216,7 +225,7 @@ class Evaluation(InVisitingOrder):
             self._changed()
 
     def passing(self, others: Sequence["CodesOf"]) -> Ints:
-        """Return the positions of the rows that pass by the last verdict, and that these filters let pass."""
+        """Return the positions of the rows that pass by the last verdict and pass these filters."""
         if not others:
             if self._passing is None:
                 self._passing = self.passes.nonzero()[0]
@@ -231,7 +240,7 @@ class Evaluation(InVisitingOrder):
         return known[1]
 
     def forget(self, table: NodeTable, of_nodes: NodeVerdicts, skip_filter: frozenset[str]) -> None:
-        """Mark every row, for a pod of another class."""
+        """Mark every row as stale, for a pod of another class."""
         self.of_nodes, self.skip_filter = of_nodes, skip_filter
         self.failed.fill(STALE)
         self.passes = of_nodes.may_pass(table)
@@ -246,7 +255,7 @@ class Evaluation(InVisitingOrder):
         self._passing_by.clear()
 
     def forget_scores(self) -> None:
-        """Drop every score: other plugins score from now on, or by other keys."""
+        """Drop every score, because the scoring plugins or their keys changed."""
         self.node_unscored.fill(True)
         np.equal(self.failed, PASSED_ALL, out=self.unscored)
 
@@ -260,25 +269,25 @@ class Evaluation(InVisitingOrder):
 
 @attrs.define(eq=False)
 class Evaluations:
-    """The evaluations of one profile on one cluster. `remember` False: none is kept from one attempt to the next."""
+    """The evaluations of one profile on one cluster. `remember` False: none is kept between attempts."""
 
     profile: Framework
     cluster: SchedulerCache
     remember: bool = True
     use: CacheUse = attrs.field(init=False)
-    of_nodes: NodeLocalPlugins = attrs.field(init=False)  # plugins that read nothing but the Node object
+    of_nodes: NodeLocalPlugins = attrs.field(init=False)  # plugins that read only the Node object
     of_pods: NodeLocalPlugins = attrs.field(init=False)
-    _first_of_pods: int = attrs.field(init=False)  # the place of the first filter of `of_pods`
+    _first_of_pods: int = attrs.field(init=False)  # index of the first filter of `of_pods`
     _filters: frozenset[str] = attrs.field(init=False)  # names of the cached filters
     _scores: frozenset[str] = attrs.field(init=False)
-    _all_keyed: bool = attrs.field(init=False)  # whether each filter that reads the Node object only has a key
+    _all_keyed: bool = attrs.field(init=False)  # True if each filter that reads only the Node object has a key
     _keyed: tuple[CacheKey, ...] = attrs.field(init=False)  # plugins with a cache key, those that filter first
-    _keyed_filters: int = attrs.field(init=False)  # how many of them filter
-    _keyed_nodes: tuple[CacheKey, ...] = attrs.field(init=False)  # those of them that read the Node object only
-    _ignoring_node: bool = attrs.field(init=False)  # whether pods pinned to different nodes may share an evaluation
+    _keyed_filters: int = attrs.field(init=False)  # number of those that filter
+    _keyed_nodes: tuple[CacheKey, ...] = attrs.field(init=False)  # those that read only the Node object
+    _ignoring_node: bool = attrs.field(init=False)  # True if pods pinned to different nodes may share an evaluation
     _entries: RecentlyUsed[int, Evaluation] = attrs.field(factory=RecentlyUsed, init=False)
     _seen: RecentlyUsed[int, None] = attrs.field(factory=RecentlyUsed, init=False)
-    _once: Evaluation | None = attrs.field(default=None, init=False)  # for classes without an evaluation of their own
+    _once: Evaluation | None = attrs.field(default=None, init=False)  # for classes without their own evaluation
     _of_nodes: RecentlyUsed[Hashable, NodeVerdicts] = attrs.field(factory=RecentlyUsed, init=False)
     _node_keys: dict[int, tuple[Hashable, ...]] = attrs.field(factory=dict, init=False)  # by signature without amounts
 
@@ -309,11 +318,11 @@ class Evaluations:
 
     @property
     def bytes_held(self) -> int:
-        """About what all evaluations take."""
+        """The approximate size of all evaluations, in bytes."""
         return len(self._entries) * self._bytes_an_entry
 
     def of(self, pod: Pod, state: CycleState) -> Evaluation:
-        """Return the evaluation of the pod's class, brought up to date. Call it once an attempt, after PreFilter."""
+        """Return the up-to-date evaluation of the pod's class. Call it once per attempt, after PreFilter."""
         signature, table = pod.signature, self.cluster.table
         pinned_by = state.already_filtered_by if self._ignoring_node else ""
         number = signature.signature_ignoring_node if pinned_by else signature.id
@@ -351,12 +360,12 @@ class Evaluations:
         return found
 
     def apart(self, state: CycleState) -> Evaluation:
-        """Return a new evaluation, for a search beside that of the attempt."""
+        """Return a new evaluation, for a search separate from that of the attempt."""
         table = self.cluster.table
         return Evaluation(table, NodeVerdicts(table), (), self._filters.intersection(state.skip_filter), shared=True)
 
     def _nodes_of(self, pod: Pod, skipped: frozenset[str], pinned_by: str) -> NodeVerdicts:
-        """The verdicts of the filters that read the Node object only, which all pods with this pod's keys share."""
+        """Return the verdicts of the filters that read only the Node object; pods with equal keys share them."""
         table, filters = self.cluster.table, self.of_nodes.filters
         if not self.remember or not self._all_keyed:
             return NodeVerdicts(table)
@@ -373,7 +382,7 @@ class Evaluations:
         return found
 
     def _filter_keys(self, pod: Pod) -> tuple[Hashable, ...]:
-        """For each filter that reads the Node object only, a key that stands for all that it reads of the pod."""
+        """Return, for each filter that reads only the Node object, a key that covers the pod fields it reads."""
         signature = pod.signature
         keys = self._node_keys.get(signature.signature_ignoring_amounts)
         if keys is None:
@@ -384,7 +393,7 @@ class Evaluations:
         return keys
 
     def judge(self, found: Evaluation, state: CycleState, pod: Pod, at: Positions) -> None:
-        """Bring the verdicts at these positions up to date. Raises PluginFault."""
+        """Update the stale verdicts at these positions. Raises PluginFault."""
         wanted = found.failed[at] == STALE_ALL
         lacking = int(count_nonzero(wanted))
         if lacking:
@@ -432,8 +441,10 @@ class Evaluations:
         found.judged(at, failed, codes)
 
     def known_codes(self, found: Evaluation, state: CycleState, pod: Pod, filter_: EnabledFilter) -> "CodesOf | None":
-        """Return the codes on all nodes of a filter that reads more than one row, if its key has been seen before; None
-        if they are not known. Raises PluginFault."""
+        """Return the cached codes on all nodes of a filter that reads more than one row, if its key was seen before.
+
+        Returns None if they are not cached. Raises PluginFault.
+        """
         if found.shared or not filter_.in_tree or not hasattr(filter_.plugin, "verdict_key"):
             return None
         own = cast(VerdictKey, filter_.plugin).verdict_key(pod, state)
@@ -456,8 +467,11 @@ class Evaluations:
         return kept
 
     def score(self, found: Evaluation, state: CycleState, pod: Pod, at: Positions) -> Ints:
-        """Return the weighted sum of the scores that need no normalizing; the raw scores of the others are in
-        `found.raw` then. The verdicts at these positions must be up to date. Raises PluginFault."""
+        """Return the weighted sum of the scores that need no normalizing.
+
+        Stores the raw scores of the others in `found.raw`. The verdicts at these positions must be up to date. Raises
+        PluginFault.
+        """
         skipped = self._scores.intersection(state.skip_score)
         if found.skip_score != skipped:
             found.skip_score = skipped
@@ -492,7 +506,7 @@ class Evaluations:
 
 
 def _to_evaluate(found: Evaluation, marks: Bools, at: Positions, wanted: Bools, lacking: int) -> Ints:
-    """The positions to evaluate: those among `at` that are `wanted`, and others that are marked and needed soon."""
+    """Return the positions to evaluate: the `wanted` ones among `at`, and other marked ones that are needed soon."""
     if not found.shared:
         marked: Ints = marks.nonzero()[0]
         if len(marked) <= MOST_AT_ONCE or len(marked) == lacking:
@@ -500,7 +514,7 @@ def _to_evaluate(found: Evaluation, marks: Bools, at: Positions, wanted: Bools, 
         if isinstance(at, slice):  # the next window begins where this one ends
             first = int(marked.searchsorted(at.start))
             return marked[first : first + max(lacking, MOST_AT_ONCE)]
-        if lacking < MOST_AT_ONCE // 2:  # pods that name their nodes, most often one after the other
+        if lacking < MOST_AT_ONCE // 2:  # pods that name their nodes, usually consecutive ones
             first = int(marked.searchsorted(at[0]))
             return np.union1d(at[wanted], marked[first : first + MOST_AT_ONCE // 2])
     chosen: Ints = wanted.nonzero()[0] + at.start if isinstance(at, slice) else at[wanted]

@@ -4,8 +4,8 @@ A filter is called only on the rows that no earlier one rejected. Per-node filte
 a time, are yielded as shards of work, so that the caller of a search can run them in parallel (`drive` runs them
 at once, one after the other).
 
-Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters).
-Errors: PluginFault where a vector filter fails; a failing per-node filter gives an Error status for that node.
+Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters). Errors: PluginFault if a vector
+filter fails; a failing per-node filter gives an Error status for that node.
 """
 
 import math
@@ -40,7 +40,7 @@ from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places
 T = TypeVar("T")
 
 PodsSince = tuple[Ints, Sequence[Pod]]
-"""Pods that came to rows one by one: the kind of each, and one pod of each kind."""
+"""Pods added to rows one by one: the kind of each, and one pod of each kind."""
 
 _EXTENSIONS: Final = {"add_pod": "PreFilterExtensionAddPod", "remove_pod": "PreFilterExtensionRemovePod"}
 _SHARD = 64  # rows in one shard of per-node work
@@ -48,14 +48,14 @@ _SHARD = 64  # rows in one shard of per-node work
 
 @attrs.define(eq=False)
 class Filters:
-    """Runs a profile's filters over a cluster."""
+    """The filters of a profile, run over a cluster."""
 
     profile: Framework
     cluster: SchedulerCache
     local: NodeLocalPlugins = attrs.field(init=False)
     of_pods: NodeLocalPlugins = attrs.field(init=False)
-    others: tuple[EnabledFilter, ...] = attrs.field(init=False)  # those that are not node-local
-    _idle_for: list[tuple[str, Callable[[Pod], Collection[str]]]] = attrs.field(init=False)  # of each of these
+    others: tuple[EnabledFilter, ...] = attrs.field(init=False)  # filters that are not node-local
+    _idle_for: list[tuple[str, Callable[[Pod], Collection[str]]]] = attrs.field(init=False)  # for each of `others`
     _notified: list[PreFilterExtensions] = attrs.field(init=False)  # plugins with PreFilter extensions
 
     def __attrs_post_init__(self) -> None:
@@ -75,8 +75,10 @@ class Filters:
         explicit_status: dict[int, Status],
         stepper: Stepper,
     ) -> Work[FilterPass]:
-        """Call one filter after the other and return the rows that pass all of them; statuses of per-node filters go
-        to `explicit_status`."""
+        """Call one filter after the other and return the rows that pass all of them.
+
+        Statuses of per-node filters are added to `explicit_status`.
+        """
         done = FilterPass(rows)
         stepper.filtering(done, explicit_status, self.profile.filters)
         table = self.cluster.table
@@ -127,7 +129,7 @@ class Filters:
     # -- what if ----------------------------------------------------------------------------------------------
 
     def row_by_row(self, state: CycleState, pod: Pod) -> bool:
-        """Return whether no filter that takes part reads anything but the row it judges."""
+        """Return whether every filter that takes part reads only the row it judges."""
         skipped = state.skip_filter
         for name, idle in self._idle_for:
             if name not in skipped and "filter" not in idle(pod):
@@ -140,9 +142,9 @@ class Filters:
         return [one for one in self.others if one.name not in state.skip_filter and one.name not in never]
 
     def together(self, state: CycleState, pod: Pod, table: TableCopy) -> "FiltersOfRows | None":
-        """The filters that are not node-local, for rows of a copy each of which stands for a cluster of its own.
+        """Return the filters that are not node-local, for rows of a copy that each represent a separate cluster.
 
-        None: some plugin needs a CycleState of its own for each row, or may look at that of others.
+        Returns None if a plugin needs a separate CycleState for each row, or may read the state of other plugins.
         """
         others = [filter_ for filter_ in self.others if filter_.name not in state.skip_filter]
         notified = self.pre_filter_extensions(state)
@@ -164,7 +166,7 @@ class Filters:
         rows: Rows,
         state_of: Callable[[int], CycleState] | None = None,
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """The verdicts of these node-local filters and of all others on rows of a what-if copy, computed at once.
+        """Return the verdicts of these node-local filters and of all others on rows of a what-if copy.
 
         With `state_of` every row has its own CycleState, created only if a filter reads it.
         """
@@ -181,7 +183,7 @@ class Filters:
         return failed, codes, explicit_status
 
     def pre_filter_extensions(self, state: CycleState) -> list[PreFilterExtensions]:
-        """The plugins whose state must follow pods added or removed in a what-if copy."""
+        """Return the plugins whose state must follow pods added or removed in a what-if copy."""
         return [plugin for plugin in self._notified if plugin.name not in state.skip_filter]
 
     def notify(
@@ -216,18 +218,23 @@ class FiltersOfRows:
 
     @property
     def follows(self) -> bool:
-        """Whether some plugin's state follows pods."""
+        """True if some plugin's state follows pods."""
         return any(columns is not None for columns in self._columns.values())
 
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
-        """Pods of these kinds, of which `of` has one each, were added (`amount` 1) or removed (-1), each on its row."""
+        """Update the columns for pods added to (`amount` 1) or removed from (-1) rows, one per row.
+
+        `kinds` are indices into `of`, which has one pod of each kind.
+        """
         for columns in self._columns.values():
             if columns is not None:
                 columns.follow(rows, kinds, of, amount)
 
     def judge(self, rows: Rows, failed: Places, codes: Ints, since: PodsSince | None) -> dict[int, Status]:
-        """As `Filters.run_others`. `since`: what came to each row since it passed:
-        filters are asked about the rows where that affects them."""
+        """Run the filters as `Filters.run_others` does.
+
+        `since`: the pods added to each row since it passed; a filter is called only on the rows where they affect it.
+        """
         explicit_status: dict[int, Status] = {}
         for filter_ in self._filters:
             open_ = failed > filter_.place
@@ -245,7 +252,7 @@ class FiltersOfRows:
         return explicit_status
 
     def _affecting(self, filter_: EnabledFilter, of: Sequence[Pod]) -> Bools:
-        """Which of these pods affect the filter; worked out once for one list of them."""
+        """Return which of these pods affect the filter; cached for one list of pods."""
         known = self._affected.get(filter_.name)
         if known is None or known[0] is not of:
             affected_by = cast(AffectedBySomePods, filter_.plugin).affected_by
@@ -277,7 +284,10 @@ def _ask_per_node(
     rows: Rows,
     explicit_status: dict[int, Status],
 ) -> Work[Ints]:
-    """A per-node filter's codes on the rows, EXPLICIT where it rejects one; statuses go to `explicit_status`."""
+    """Return a per-node filter's codes on the rows, EXPLICIT where it rejects one.
+
+    Adds the statuses to `explicit_status`.
+    """
     began = filter_.calls.start()
     open_ = _not_known_to_pass(filter_, state, pod, table, rows)
     asked = rows.tolist() if open_ is None else rows[open_].tolist()
@@ -301,7 +311,7 @@ def _ask_per_node(
 def _not_known_to_pass(
     filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
 ) -> Ints | None:
-    """The places of the rows that a per-node filter has to be asked about; None: all."""
+    """Return the indices of the rows on which a per-node filter has to be called; None: all."""
     if not filter_.in_tree or not hasattr(filter_.plugin, "known_to_pass"):
         return None
     passes = cast(KnownToPass, filter_.plugin).known_to_pass(state, pod, table, rows)
@@ -315,7 +325,7 @@ def _never(pod: Pod) -> bool:
 def plain_shard(
     filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: list[int]
 ) -> Callable[[], list[Status | None]]:
-    """A per-node filter's verdicts on these rows, as one piece of work."""
+    """Return a per-node filter's verdicts on these rows, as one piece of work."""
 
     def run() -> list[Status | None]:
         return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in rows]
@@ -328,7 +338,7 @@ def plain_shard(
 
 @attrs.frozen(eq=False)
 class NodesAsked:
-    """What a plugin is asked about, one node after the other."""
+    """The arguments for calling a plugin on one node after the other."""
 
     state: CycleState
     pod: Pod
@@ -343,16 +353,17 @@ def as_one_call(
     work: Callable[[], T],
     elsewhere: Callable[[list[Answer | PluginError]], T],
 ) -> Callable[[], T]:
-    """Work that calls a plugin once per node, as one call with one time limit if the plugin is guarded.
+    """Return work that calls a plugin once per node; if the plugin is guarded, as one call with one time limit.
 
-    If it has worker processes one of them does the work; `elsewhere` makes its answers what `work` returns.
+    If the plugin has worker processes, one of them does the work; `elsewhere` converts its answers to the result of
+    `work`.
     """
     return PluginBatch(plugin, method, asked, work, elsewhere) if isinstance(plugin, GuardedPlugin) else work
 
 
 @attrs.frozen(eq=False)
 class PluginBatch(Generic[T]):
-    """Many calls of one method of an out-of-tree plugin, with one limit."""
+    """Several calls of one method of an out-of-tree plugin, with one time limit."""
 
     _plugin: GuardedPlugin
     _method: str
@@ -362,19 +373,19 @@ class PluginBatch(Generic[T]):
 
     @property
     def limit_s(self) -> float:
-        """How long the thread that does it may take."""
-        # A worker process that hangs is ended, and so its thread comes back by itself.
+        """The time limit for the thread that does it."""
+        # A worker process that hangs is killed, so its thread returns by itself.
         return math.inf if self._plugin.elsewhere is not None else self._plugin.guard.limit_of(self._method)
 
     def guarded_call(self, scheduler: SchedulerLock) -> GuardedCall:
-        """For its run in a thread: whose it is is known even if that has not begun at the time limit."""
+        """Return the guarded call for a run in a thread; it names the plugin even if the call never begins."""
         return GuardedCall(
             calling=self._plugin.guard, method=self._method, args=(self._asked.pod,), scheduler=scheduler
         )
 
     @property
     def at_once(self) -> int | None:
-        """How many of them may be done at once, if that is limited."""
+        """The maximum number of concurrent batches; None: unlimited."""
         return None if self._plugin.elsewhere is None else self._plugin.worker_processes
 
     def __call__(self) -> T:
@@ -387,10 +398,10 @@ class PluginBatch(Generic[T]):
 
 
 def filter_status(filter_: EnabledFilter, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-    """One per-node filter's verdict on one node; a plugin's exception is an Error status that names it."""
+    """Return one per-node filter's verdict on one node; a plugin's exception becomes an Error status that names it."""
     try:
         said = filter_.per_node.filter(state, pod, node)
-    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+    except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
         return _verdict(filter_, fault)
     return _verdict(filter_, said)
 

@@ -1,19 +1,18 @@
-"""Plugins whose verdict on a node depends on that node alone, run over columns; and how plugin exceptions are reported.
+"""Node-local plugins, whose verdict on a node depends on that node alone; reports of plugin exceptions.
 
-The plugins that declare what they read (`depends_on`) are run together here, in the profile's order: all of them, or
-only those that read more than the Node object, or only those that do not. Their answers may be cached row by row
-(`evaluation`).
+The plugins that declare what they read (`depends_on`) are run together here over columns, in the profile's order: all
+of them, or only those that read more than the Node object, or only those that do not. Their answers may be cached row
+by row (`evaluation`).
 
-Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters, RunEnabledScores).
-Shapes: one value for each of the given rows.
-Errors: PluginFault, in upstream's words.
+Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters, RunEnabledScores). Shapes: one
+value for each of the given rows. Errors: PluginFault, with upstream's messages.
 """
 
 from collections.abc import Sequence
 
 import attrs
 import numpy as np
-from numpy import count_nonzero  # of a boolean column, several times faster than its `all` and `any`
+from numpy import count_nonzero  # several times faster than `all` and `any` of a boolean column
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
@@ -32,19 +31,19 @@ NODE_ONLY = frozenset(("node",))  # `depends_on` of plugins that read nothing el
 
 @attrs.define(eq=False)
 class PluginFault(Exception):
-    """An out-of-tree plugin failed; the attempt ends with this error."""
+    """A failure of an out-of-tree plugin; the attempt ends with this error."""
 
     plugin: str
     message: str
 
 
 def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
-    """A vector filter's codes on the rows; None: all pass. Raises PluginFault."""
+    """Return a vector filter's codes on the rows; None: all pass. Raises PluginFault."""
     calls = filter_.calls
     began = calls.start() if calls.sampling.plugins else None
     try:
         said = filter_.vector.filter_rows(state, pod, table, rows)
-    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+    except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
         if filter_.in_tree:
             raise
         calls.ended(began, ERROR, len(rows))
@@ -59,16 +58,16 @@ def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: N
 
 
 def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-    """A vector plugin's raw scores of the rows. Raises PluginFault."""
+    """Return a vector plugin's raw scores of the rows. Raises PluginFault."""
     calls = score.calls
     began = calls.start() if calls.sampling.plugins else None
     try:
         said = score.vector.score_rows(state, pod, table, rows)
-    except KscheddError as wrong:  # an invalid pod, such as terms that cannot be parsed
+    except KscheddError as wrong:  # an invalid pod, for example with terms that cannot be parsed
         why = wrong.why if isinstance(wrong, PluginError) else str(wrong)
         text = f'running Score plugins: plugin "{score.name}" failed with: {why}'
         raise PluginFault(score.name, text) from wrong
-    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+    except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
         if score.in_tree:
             raise
         calls.ended(began, ERROR, len(rows))
@@ -82,7 +81,7 @@ def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeT
 
 
 def out_of_range(values: Ints) -> Ints:
-    """The indices of final scores outside 0 to 100."""
+    """Return the indices of final scores outside 0 to 100."""
     return ((values < 0) | (values > MAX_NODE_SCORE)).nonzero()[0]
 
 
@@ -95,7 +94,7 @@ def invalid_score(name: str, value: int) -> PluginFault:
 
 
 def check_range(score: EnabledScore, values: Ints) -> None:
-    """Raises PluginFault where a final score is outside 0 to 100."""
+    """Check that all final scores are between 0 and 100. Raises PluginFault."""
     wrong = out_of_range(values)
     if len(wrong):
         raise invalid_score(score.name, int(values[wrong[0]]))
@@ -109,9 +108,9 @@ def judge(
     rows: Rows,
     already_filtered_by: str = "",
 ) -> tuple[Places, Ints]:
-    """The index of the first of these filters that rejects each row (PASSED: none does), and its code.
+    """Return the index of the first of these filters that rejects each row (PASSED: none does), and its code.
 
-    `already_filtered_by` is a plugin whose filter is skipped: PreFilter has already checked the rows.
+    `already_filtered_by` is a plugin whose filter is skipped because PreFilter has already checked the rows.
     """
     done = FilterPass(rows)
     skipped = state.skip_filter
@@ -131,7 +130,7 @@ class NodeLocalPlugins:
     """The node-local filters and scores of a profile, or a part of them, in the profile's order."""
 
     def __init__(self, profile: Framework, of_pods: bool | None) -> None:
-        """`of_pods` True: plugins that read more than the Node; False: those that do not; None: both."""
+        """Select plugins: with `of_pods` True those that read more than the Node, False the others, None all."""
 
         def belongs(plugin: EnabledFilter | EnabledScore) -> bool:
             return plugin.style is EvaluationStyle.CACHED and (
@@ -144,11 +143,11 @@ class NodeLocalPlugins:
     def judge(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, already_filtered_by: str = ""
     ) -> tuple[Places, Ints]:
-        """As the function of that name, of all filters here."""
+        """Return the verdicts of all filters here; see the function `judge`."""
         return judge(self.filters, state, pod, table, rows, already_filtered_by)
 
     def score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> tuple[Ints, dict[str, Ints]]:
-        """Weighted sum of the scores that need no normalizing, and the raw scores of the plugins that do."""
+        """Return the weighted sum of the scores that need no normalizing, and the raw scores of the plugins that do."""
         base = np.zeros(len(rows), dtype=np.int64)
         raw = {}
         for score in self.scores:

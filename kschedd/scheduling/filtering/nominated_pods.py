@@ -1,12 +1,12 @@
-"""Filters on nodes with nominated pods: such a node must pass with those pods added, too.
+"""Filters on nodes with nominated pods: such a node must also pass with those pods added.
 
 A pod nominated by preemption waits for its victims' deletion. Pods of lower priority must not take the freed resources
-meanwhile, so a node counts its nominated pods of the same or higher priority as if they ran there; only if the
-incoming pod fits then is the node filtered again without them: the pod may fit only because of a nominated pod
-(required affinity to it), which may never arrive.
+meanwhile, so a node counts its nominated pods of the same or higher priority as if they ran there. If the incoming pod
+fits then, the node is filtered again without them: the pod may fit only because of a nominated pod (required affinity
+to it), which may never arrive.
 
-Where no plugin reads beyond the row, the verdict is cached by pod signature until node, pods or nominations
-change; an attempt pays for the rows that did (`nominations`).
+If no plugin reads beyond the row, the verdict is cached by pod signature until the node, its pods or its nominations
+change; an attempt evaluates only the rows that changed (`nominations`).
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
 """
@@ -32,8 +32,10 @@ _NEVER = -1
 
 @attrs.frozen(eq=False)
 class NominatedVerdicts:
-    """The rows rejected with their nominated pods added: their indexes in the rows that were asked about, the filters'
-    indexes and codes, and by row the statuses that are EXPLICIT."""
+    """The rows rejected with their nominated pods added.
+
+    Has their indices in the given rows, the filters' indices and codes, and the EXPLICIT statuses by row.
+    """
 
     places: Ints
     failed: Places
@@ -74,7 +76,7 @@ class _Verdicts:
 
 @attrs.define(eq=False)
 class NominatedPodFilter:
-    """Filters rows with their nominated pods added, for one profile on one cluster."""
+    """A filter of rows with their nominated pods added, for one profile on one cluster."""
 
     filters: Filters
     _known: WeakKeyDictionary[Evaluation, _Verdicts] = attrs.field(factory=WeakKeyDictionary, init=False)
@@ -82,7 +84,7 @@ class NominatedPodFilter:
     def rejected(
         self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow, cached: Evaluation | None
     ) -> NominatedVerdicts:
-        """The verdicts on the rows rejected with their nominated pods added.
+        """Return the verdicts on the rows rejected with their nominated pods added.
 
         The other rows must still be filtered without them.
         """
@@ -104,7 +106,7 @@ class NominatedPodFilter:
     def _judged(
         self, cached: Evaluation, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
     ) -> _Verdicts:
-        """The signature's columns, valid on these rows."""
+        """Return the signature's columns, valid on these rows."""
         table = self.filters.cluster.table
         columns = self._known.get(cached)
         if columns is None or len(columns.judged_at) != table.capacity:
@@ -125,7 +127,7 @@ class NominatedPodFilter:
     def _judge_with_nominated(
         self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """Filter indexes and codes of these rows, and by row the statuses that are EXPLICIT."""
+        """Return filter indices and codes of these rows, and the EXPLICIT statuses by row."""
         filters, asked = self.filters, rows.tolist()
         on = WhatIfRows(filters, state, pod, filters.cluster.table.copy_rows(asked))
         nominated = NominatedOnRows(on, counted)
@@ -135,7 +137,7 @@ class NominatedPodFilter:
             for number in range(len(asked)):
                 try:
                     nominated.add(numbers[number : number + 1])
-                except Exception as fault:  # a plugin's fault ends here, not in the daemon
+                except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
                     broken[number] = Status(Code.ERROR, (fault_text(fault),))
         else:
             nominated.add(numbers)

@@ -1,8 +1,8 @@
 """WhatIfRows: rows of a what-if copy to which pods are added and from which they are removed, filtered together.
 
-Each row stands for a cluster of its own, in which no other row has changed. Plugins whose PreFilter state follows pods
-(spreading, affinity, disks) say in columns what differs from row to row (`framework/dry_run`). Where an out-of-tree
-plugin takes part, or one without columns, every row has its own clone of the state instead, made only once it is read.
+Each row represents a separate cluster in which no other row has changed. Plugins whose PreFilter state follows pods
+(spreading, affinity, disks) compute columns with the differences between rows (`framework/dry_run`). If an out-of-tree
+plugin takes part, or one without columns, every row has its own clone of the state instead, made on first use.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunPreFilterExtensionAddPod,
 RunPreFilterExtensionRemovePod, addGENominatedPods).
@@ -30,7 +30,7 @@ Sign = Literal[-1, 1]
 
 @attrs.define(eq=False)
 class WhatIfRows:
-    """Rows are numbers of rows of the copy, places those of pods in a batch."""
+    """Filtered rows of a what-if copy. Rows are row numbers of the copy, places are indices of pods in a batch."""
 
     filters: Filters
     state: CycleState
@@ -39,7 +39,7 @@ class WhatIfRows:
     _together: FiltersOfRows | None = attrs.field(default=None, init=False)  # None: row by row, with `_states`
     _notified: list[PreFilterExtensions] = attrs.field(factory=list, init=False)
     _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # of rows that needed their own state
-    _changes: dict[int, list[tuple[Pod, Sign]]] = attrs.field(factory=dict, init=False)  # of the others, in order
+    _changes: dict[int, list[tuple[Pod, Sign]]] = attrs.field(factory=dict, init=False)  # of the other rows, in order
 
     def __attrs_post_init__(self) -> None:
         if self.filters.row_by_row(self.state, self.pod):
@@ -50,12 +50,12 @@ class WhatIfRows:
 
     @property
     def notifies(self) -> bool:
-        """Whether plugins are told of each pod that is added or removed, with a state for each row."""
+        """True if plugins are called for each pod that is added or removed, with a state for each row."""
         return bool(self._notified)
 
     @property
     def follows(self) -> bool:
-        """Whether columns of plugins follow the pods."""
+        """True if columns of plugins follow the pods."""
         return self._together is not None and self._together.follows
 
     def add(self, batch: PodBatch, rows: Rows, places: Ints) -> None:
@@ -73,8 +73,7 @@ class WhatIfRows:
         self.follow(batch, rows, places, -1)
 
     def follow(self, pods: PodKinds, rows: Rows, places: Ints, sign: Sign) -> None:
-        """Have plugins follow pods that the table has on their rows by now (1), or no longer has (-1); rows may
-        repeat."""
+        """Update plugins for pods that were added to their rows (1) or removed (-1) in the table; rows may repeat."""
         if self._together is not None:
             self._together.follow(rows, pods.kinds[places], pods.of, sign)
         elif self._notified:
@@ -82,7 +81,7 @@ class WhatIfRows:
                 self.notify(row, pods.pods[place], sign)
 
     def notify(self, row: int, other: Pod, sign: Sign) -> None:
-        """Tell plugins of one such pod, or have the row's state follow once it is made."""
+        """Call plugins for one such pod, or record it until the row's state is made."""
         state = self._states.get(row)
         if state is None:
             self._changes.setdefault(row, []).append((other, sign))
@@ -92,8 +91,10 @@ class WhatIfRows:
     def judge(
         self, rows: Rows, plugins: NodeLocalPlugins, since: PodsSince | None = None
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """The verdicts of these node-local filters and of all others. `since`: the pods that came to rows which passed
-        before."""
+        """Return the verdicts of these node-local filters and of all others.
+
+        `since`: the pods added to rows that passed before.
+        """
         if self._together is not None:
             failed, codes = plugins.judge(self.state, self.pod, self.table, rows)
             return failed, codes, self._together.judge(rows, failed, codes, since)
@@ -101,7 +102,7 @@ class WhatIfRows:
         return self.filters.judge_rows(plugins, self.state, self.pod, self.table, rows, state_of)
 
     def state_of(self, row: int) -> CycleState:
-        """The row's own CycleState, which has followed its pods."""
+        """Return the row's own CycleState, updated for its pods."""
         state = self._states.get(row)
         if state is None:
             state = self._states[row] = self.state.clone()
@@ -121,7 +122,8 @@ class NominatedOnRows:
     _on: WhatIfRows
     _counted: NominatedByRow
     _there: Bools = attrs.field(init=False)  # by row of the copy
-    _kinds: tuple[PodKinds, Rows] | None = attrs.field(default=None, init=False)  # with the row of each, once asked for
+    # with the row of each; None until needed
+    _kinds: tuple[PodKinds, Rows] | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         table = self._on.table
@@ -130,12 +132,12 @@ class NominatedOnRows:
             self._there[self._counted.places(table.rows_of_whole)] = True
 
     def among(self, rows: Rows) -> Bools:
-        """Which of the rows have nominated pods."""
+        """Return which of the rows have nominated pods."""
         having: Bools = self._there[rows]
         return having
 
     def add(self, rows: Rows) -> None:
-        """Add the nominated pods of these rows, all of which have some. May raise what an out-of-tree plugin does."""
+        """Add the nominated pods of these rows, at least one each. May raise an out-of-tree plugin's exception."""
         on, table = self._on, self._on.table
         table.joined.update(rows.tolist())
         if on.notifies:
@@ -163,7 +165,7 @@ class NominatedOnRows:
         self._count(rows, -1)
 
     def _of(self, rows: Rows) -> Iterable[tuple[int, tuple[Pod, ...]]]:
-        """The rows, each with its nominated pods."""
+        """Return the rows, each with its nominated pods."""
         of = self._on.table.rows_of_whole[rows].tolist()
         return zip(rows.tolist(), [self._counted[row] for row in of], strict=True)
 
@@ -175,7 +177,7 @@ class NominatedOnRows:
             self._on.follow(pods, row_of[places], places, sign)
 
     def _pods(self) -> tuple[PodKinds, Rows]:
-        """The nominated pods of all rows, and the row of each."""
+        """Return the nominated pods of all rows, and the row of each."""
         if self._kinds is None:
             by_row = dict(self._of(self._there.nonzero()[0]))
             pods = PodKinds.among([pod for pods in by_row.values() for pod in pods])

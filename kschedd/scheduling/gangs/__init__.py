@@ -1,1 +1,1 @@
-"""Pods of a PodGroup, tried together."""
+"""Scheduling of the pods of a PodGroup together."""

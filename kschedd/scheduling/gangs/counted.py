@@ -1,19 +1,19 @@
-"""The cycle of a PodGroup where the rule gangs_counted holds: its pods are tried as long as enough of them may fit.
+"""The cycle of a PodGroup with the rule gangs_counted: its pods are tried while enough of them may fit.
 
 Each pod sees those before it as if they were on their nodes: a pod that fits somewhere is assumed there and reserved.
-After each pod, and before the first, GangScheduling is asked whether the group is placed, may still be, or cannot be
-any more, which ends the cycle (`placement_feasible`). No pod preempts by itself: if the group is unschedulable, it
-preempts as a whole (`kschedd.scheduling.gangs.preemption`).
+Before the first pod and after each one, GangScheduling is called (`placement_feasible`). It returns whether the group
+is placed, can still be placed, or cannot be placed any more, which ends the cycle. No pod preempts by itself: if the
+group is unschedulable, it preempts as a whole (`kschedd.scheduling.gangs.preemption`).
 
-What comes out, by the group's status:
+Results, by the group's status:
 
     Success                     each pod that fits is placed for good, in this order; the others go back to the queue
-    Unschedulable               all go back to the queue: those that fit by the group's words, others by their own
+    Unschedulable               all go back to the queue: those that fit with the group's message, others with their own
     ... waits for a preemption  all go back, nominated to the nodes where they would be
     Error                       all go back with the error
 
-As in `kschedd.scheduling.gangs.cycle`, the cycle may be stopped between two pods, and nothing is on trial then.
-Source: Kubernetes v1.37, scheduler/schedule_one_podgroup.go.
+As in `kschedd.scheduling.gangs.cycle`, the cycle may stop between two pods, when nothing is assumed on trial. Source:
+Kubernetes v1.37, scheduler/schedule_one_podgroup.go.
 """
 
 from collections.abc import Callable, Sequence
@@ -64,7 +64,10 @@ def try_counted(
     broken: Broken,
     pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None] = lambda entry, tried: None,
 ) -> Work[TriedGroup]:
-    """Try the pods of one group. Nothing of it is left in the machine's cluster. See `try_group` for the arguments."""
+    """Try the pods of one group, then undo all trial changes in the machine's cluster.
+
+    See `try_group` for the arguments.
+    """
     entries = sorted(entries, key=order_in_group)
     cycle = _Cycle(machine, nominator, entries, now, broken)
     if cycle.group is None:
@@ -113,7 +116,7 @@ class _Cycle:
         return self.machine.groups.object(self.entries[0].pod.pod_group)
 
     def again(self) -> Work[TriedGroup]:
-        """Try all pods once more, in the cluster as it is then, with nobody who stops."""
+        """Try all pods once more in the current cluster, without stops."""
         return (yield from self.run(lambda entry, tried: None))
 
     def run(
@@ -137,7 +140,7 @@ class _Cycle:
                     result = yield from machine.begin(
                         entry.pod, self.nominator.nominated, cycle=machine.batches.cycle, post_filters=False
                     )
-                except Exception as fault:  # a plugin's, or the pod's
+                except Exception as fault:  # a fault of a plugin or the pod
                     result = self.broken(entry, fault)
                 member = trial.place(entry, result)
                 members.append(member)

@@ -1,24 +1,24 @@
-"""The cycle of a PodGroup: its pods are tried one after the other in one state of the cluster, then all that is undone.
+"""The cycle of a PodGroup: its pods are tried one after the other on one state of the cluster, which is then restored.
 
-Each pod sees those before it as if they were on their nodes: a pod that fits somewhere is assumed there, reserved, and
-Permit is asked. A pod that would fit after a preemption counts as placed on its nominated node, without the victims.
-A pod that fits nowhere does not end the trial: the group is schedulable as soon as Permit says so of any pod, which is
-GangScheduling's matter (`kschedd.plugins.gangscheduling`). An error ends it.
+Each pod sees those before it as if they were on their nodes: a pod that fits somewhere is assumed there and reserved,
+and Permit is called. A pod that would fit after a preemption counts as placed on its nominated node, without the
+victims. A pod that fits nowhere does not end the trial: the group is schedulable as soon as Permit allows any pod,
+which GangScheduling decides (`kschedd.plugins.gangscheduling`). An error ends it.
 
-What comes out, by the group's status:
+Results, by the group's status:
 
     Success                     each pod that fits is placed for good, in this order; the others go back to the queue
-    Unschedulable               all go back to the queue: those that fit with Permit's words, the others with their own
+    Unschedulable               all go back to the queue: those that fit with Permit's message, others with their own
     ... waits for a preemption  all go back, nominated to the nodes where they would be
     Error                       all go back with the error
 
-On trial Permit activates nobody: all pods of the group that could be are being tried.
+During the trial Permit activates no pods: all candidates of the group are being tried already.
 
-Between two pods the cycle may be stopped. Nothing is on trial then: what was done for the pods before is undone and, as
-the cycle goes on, done again by the same results; so nobody sees pods that are not there, a fork least of all.
+The cycle may stop between two pods. The trial changes for the previous pods are then undone, and made again from the
+same results when the cycle continues. So trial pods are never visible, least of all in a fork.
 
-Pure, as an attempt is: it yields what attempts yield. The machine's cluster is as before when it ends.
-Source: Kubernetes v1.36, scheduler/schedule_one_podgroup.go.
+Pure, like an attempt: it yields what attempts yield. When it ends, the machine's cluster is unchanged. Source:
+Kubernetes v1.36, scheduler/schedule_one_podgroup.go.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,12 +39,12 @@ _SUCCESS: Final = Status(Code.SUCCESS)
 
 
 def order_of_members(entries: Sequence[QueuedPod]) -> list[QueuedPod]:
-    """Higher priority first, then who was in the active queue earlier."""
+    """Return the entries by descending priority, then by time in the active queue."""
     return sorted(entries, key=lambda one: (-one.pod.priority, one.initial_attempt or 0, one.timestamp, one.key))
 
 
 def profile_fault(entries: Sequence[QueuedPod]) -> str:
-    """Why these cannot be tried together; "" if they can."""
+    """Return why these pods cannot be tried together; "" if they can."""
     names = list(dict.fromkeys(entry.pod.scheduler_name for entry in entries))
     if len(names) < 2:
         return ""
@@ -60,10 +60,10 @@ def try_group(
     broken: Broken,
     pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None] = lambda entry, tried: None,
 ) -> Work[TriedGroup]:
-    """Try the pods in this order. Nothing of it is left in the machine's cluster.
+    """Try the pods in this order and undo all trial changes in the machine's cluster.
 
-    `pause` is called before each but the first, with what came of those before: a point is where the cycle is
-    stopped, and yielded.
+    `pause` is called before each pod but the first, with the results so far; if it returns a point, the cycle yields
+    it and stops there.
     """
     trial = MemberTrial(machine, nominator, now)
     activate, machine.handle.activate = machine.handle.activate, activates_nobody
@@ -81,7 +81,7 @@ def try_group(
                     trial.again(earlier)
             try:
                 result = yield from machine.begin(entry.pod, nominator.nominated, cycle=machine.batches.cycle)
-            except Exception as fault:  # a plugin's, or the pod's
+            except Exception as fault:  # a fault of a plugin or the pod
                 result = broken(entry, fault)
             member = trial.place(entry, result)
             members.append(member)

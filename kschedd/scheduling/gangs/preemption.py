@@ -1,10 +1,11 @@
-"""Preemption for a PodGroup: all pods of lower priority in the cluster go, and those that need not are kept.
+"""Preemption for a PodGroup: all pods of lower priority are removed on trial, and those that need not go are kept.
 
-With all of them gone, the group's cycle is run again. If the group is placed then, its pods are nominated to the nodes
-that they got, and each victim comes back, the more important ones first, if all pods of the group still fit where they
-are. The victims that cannot come back are evicted. One preemption is made for the whole group, in its own cycle.
+With all of them removed, the group's cycle runs again. If the group is placed then, its pods are nominated to their
+nodes. Each victim is put back, the more important ones first, if all pods of the group still fit on their nodes. The
+victims that cannot be put back are evicted. There is one preemption for the whole group, in its own cycle.
 
-Nothing stays changed in the machine's cluster; what is to be done is returned (`GroupPreemption`).
+The machine's cluster is unchanged afterwards; the actions are returned (`GroupPreemption`).
+
 Source: Kubernetes v1.37, scheduler/framework/preemption/podgrouppreemption.go.
 """
 
@@ -49,7 +50,7 @@ def post_filtered(
     tried: TriedGroup,
     again: Callable[[], Work[TriedGroup]],
 ) -> Work[GroupPreemption]:
-    """Call the PostFilter plugins for a group that was not placed. `again`: the group's cycle, once more."""
+    """Call the PostFilter plugins for a group that was not placed. `again` runs the group's cycle once more."""
     framework = machine.schedulers[entries[0].pod.scheduler_name].profile
     reasons, writes = list[str](), list[Write]()
     for plugin in framework.at(POST_FILTER):
@@ -72,7 +73,7 @@ def post_filtered(
 def _deallocated(
     plugin: DynamicResources, framework: Framework, tried: TriedGroup, cluster: SchedulerCache
 ) -> GroupPreemption:
-    """Give up claims that keep pods of the group from being placed, as the plugin does for a single pod."""
+    """Release claims that prevent pods of the group from being placed, as the plugin does for a single pod."""
     seen = [member for member in tried.members if plugin.seen_by(member.result.state)]
     if not seen:
         return GroupPreemption(error("not found"))
@@ -96,7 +97,7 @@ class _Preemption:
         return priority_of(self.group)
 
     def made(self, plugin: DefaultPreemption) -> Work[GroupPreemption]:
-        """Return what the preemption comes to; see the module."""
+        """Return the result of the preemption; see the module."""
         machine, entries = self.machine, self.entries
         among = self.all_victims()
         if isinstance(among, Status):
@@ -136,12 +137,12 @@ class _Preemption:
         return any(goes_for_another(pod) and priority(pod) < self.priority for pod in there)
 
     def all_victims(self) -> Sequence[Victim] | Status:
-        """Return all that might be evicted in the cluster."""
+        """Return all potential victims in the cluster."""
         table = self.machine.cluster.table
         return victims_among([pod for row in table.order.tolist() for pod in table.pods[row]], self.machine.groups)
 
     def fit(self, results: Sequence[tuple[QueuedPod, ScheduleResult]]) -> Work[bool]:
-        """Return whether each pod fits on its node, after those before it."""
+        """Return whether each pod fits on its node together with those before it."""
         machine, assumed = self.machine, list[AssumedPod]()
         try:
             for entry, result in results:

@@ -1,7 +1,7 @@
-"""Pods of a PodGroup on trial: each is assumed on the node that it would get, as long as others of its group are tried.
+"""Pods of a PodGroup on trial: each is assumed on its candidate node while others of its group are tried.
 
-Nothing of it is left when the trial is undone. What came of each pod, of the group, and of a preemption for the group
-are values that the cycles of a group return.
+Undoing the trial restores the cluster. The results of each pod, of the group, and of a preemption for the group are
+values that a group's cycles return.
 
 Source: Kubernetes v1.36 and v1.37, scheduler/schedule_one_podgroup.go (assumeAndReserveWithRevert).
 """
@@ -22,30 +22,30 @@ from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.nominator import Nominator
 
 Broken = Callable[[QueuedPod, Exception], FitError]
-"""What an attempt comes to that an exception ended."""
+"""Returns the result of an attempt that an exception ended."""
 
 MemberDone = Callable[[QueuedPod, ScheduleResult | FitError], None]
-"""Told of what came of one pod of a group, before that is acted on."""
+"""Called with the result of one pod of a group, before it is acted on."""
 
 
 @attrs.frozen(eq=False)
 class TriedMember:
-    """What came of one pod on trial."""
+    """The result of one pod on trial."""
 
     entry: QueuedPod
     result: ScheduleResult | FitError
     failed: FailedAttempt | None = None
-    """None: it fits, and Permit let it go or had it wait."""
+    """None: it fits, and Permit allowed it or made it wait."""
     permit: Status | None = None
-    """Permit's words where it has it wait."""
+    """Permit's status if it makes the pod wait."""
     preempts: bool = False
-    """It would be on `result`'s node once the victims of `failed` are gone."""
+    """True if the pod would be on `result`'s node once the victims of `failed` are gone."""
     placed: ScheduleResult | None = None
-    """By which it is on its node while others are tried; None if it is on none."""
+    """The result with which the pod is on its node during the trial; None if it is on none."""
 
     @property
     def node_name(self) -> str:
-        """Where it would be; "" for nowhere."""
+        """The node on which the pod would be; "" for none."""
         if self.preempts:
             assert self.failed is not None, "a preemption is of an attempt that failed"
             return self.failed.nominated_node or ""
@@ -54,44 +54,47 @@ class TriedMember:
 
 @attrs.frozen(eq=False)
 class GroupPreemption:
-    """What a preemption for a whole group comes to. `status`: Success if it was set in motion, or is under way."""
+    """The result of a preemption for a whole group. `status`: Success if it was started or is in progress."""
 
     status: Status
     nominated: Mapping[str, str] = attrs.field(factory=dict)
-    """By the uid of a pod: the node that it is nominated to."""
+    """The nominated node by pod uid."""
     evicted: PostFilterResult | None = None
     """The victims, and how they are evicted; None if there are none."""
     writes: tuple[Write, ...] = ()
-    """What else is to be written."""
+    """Other writes."""
 
 
 @attrs.frozen(eq=False)
 class TriedGroup:
-    """What came of a group on trial. `members`: in the order of the trial; fewer than its pods after an error."""
+    """The result of a group on trial. `members`: in the order of the trial; fewer than its pods after an error."""
 
     status: Status
     members: Sequence[TriedMember]
     waits_for_preemption: bool = False
     untried: Status | None = None
-    """What the pods are told that were not tried; None: `status`."""
+    """The status of the pods that were not tried; None: `status`."""
     preemption: "GroupPreemption | None" = None
-    """Of the group as a whole, if one was tried (`kschedd.scheduling.gangs.preemption`)."""
+    """The preemption for the group as a whole, if one was tried (`kschedd.scheduling.gangs.preemption`)."""
 
 
 @attrs.define(eq=False)
 class MemberTrial:
-    """What is assumed meanwhile, to be undone in the end."""
+    """The assumptions made on trial, to be undone at the end."""
 
     machine: SchedulingMachine
     nominator: Nominator
     now: float
     counted: bool = False
-    """The rule gangs_counted: Permit is not called for pods on trial, and of those that are nominated only the name
-    is known meanwhile, since they are in no queue (`Nominator.left_queue`)."""
+    """The rule gangs_counted.
+
+    Permit is not called for pods on trial. Only the names of nominated pods are known meanwhile, because they are in no
+    queue (`Nominator.left_queue`).
+    """
     _undo: list[Callable[[], object]] = attrs.field(factory=list, init=False)
 
     def place(self, entry: QueuedPod, result: ScheduleResult | FitError) -> TriedMember:
-        """Assume the pod on the node that it would get."""
+        """Assume the pod on its candidate node."""
         failed: FailedAttempt | None = None
         if isinstance(result, ScheduleResult):
             placed = result
@@ -109,7 +112,7 @@ class MemberTrial:
         return TriedMember(entry, result, failed, self._permit(reserved), failed is not None, placed)
 
     def again(self, member: TriedMember) -> None:
-        """As `place` did for this pod, by the same result."""
+        """Place the pod again, with the same result."""
         if member.placed is None:
             return
         if member.failed is not None and isinstance(member.result, FitError):
@@ -134,7 +137,7 @@ class MemberTrial:
             self.nominator.left_queue(entry.uid)
 
     def _permit(self, reserved: AssumedPod) -> Status | None:
-        """What Permit said; on trial nobody waits."""
+        """Return Permit's status; on trial no pod waits."""
         self.machine.waiting.pods.pop(reserved.pod.uid, None)
         if reserved.waiting is None:
             return None
@@ -154,7 +157,7 @@ class MemberTrial:
 
 
 def activates_nobody(pods: Sequence[Pod]) -> None:
-    """In place of `Handle.activate` while pods are tried."""
+    """Replace `Handle.activate` during a trial: activate no pods."""
 
 
 def _victims(result: FitError, failed: FailedAttempt) -> Sequence[Pod]:

@@ -1,1 +1,1 @@
-"""Nominated pods: who is nominated to which node, and how attempts count them."""
+"""Nominated pods: the node each is nominated to, and how attempts count them."""

@@ -1,16 +1,15 @@
-"""Nominated pods as attempts count them: by row, those of equal or higher priority than the pod's, without itself.
+"""Nominated pods as attempts count them: by row, those of equal or higher priority, without the pod itself.
 
-An attempt may meet thousands of nominations of which hardly any has changed since the attempt before. So the
-nominations log the nodes whose pods change, and for each priority that attempts have had there is one
-`NominatedByPriority`, which follows this log and that of the table's nodes. What an attempt counts (`NominatedByRow`)
-is a view of it that differs at most in one row: that to which the pod itself is nominated.
+An attempt may meet thousands of nominations of which hardly any has changed since the previous attempt. So the
+nominations log the nodes whose pods change. For each priority of an attempted pod there is one `NominatedByPriority`,
+which follows this log and that of the table's nodes. An attempt reads a view of it (`NominatedByRow`), which differs in
+at most one row: the one to which the pod itself is nominated.
 
-Whoever caches something that depends on nominated pods keeps the view and asks the next one which rows differ
+A cache that depends on nominated pods keeps the view, and gets the differing rows from the next view
 (`NominatedByRow.differing`).
 
-Invariant: a view's pods equal those of a fresh walk over all nominations.
-
-Shapes: `there` and `changed_at` have one element for each row of the table.
+Invariant: a view's pods equal those of a fresh walk over all nominations. Shapes: `there` and `changed_at` have one
+element for each row of the table.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,24 +28,24 @@ from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 Nominated = Mapping[str, Iterable[Pod]]  # node name -> pods nominated to it
 
 _LOG_LIMIT = 1 << 16
-_MEMORY = 32 << 20  # bytes of columns of all priorities together
+_MEMORY = 32 << 20  # bytes of the columns of all priorities together
 _BYTES_A_ROW = 64  # with the sums of a few resources
-_FEWEST = 16  # priorities kept, however large the cluster
+_FEWEST = 16  # minimum number of priorities kept, for large clusters
 _NOBODY: Final[tuple[Pod, ...]] = ()
 
 
 class Nominations(dict[str, tuple[Pod, ...]]):
-    """Node name -> pods nominated to it, in the order of their nomination. Changed by the nominator alone."""
+    """Node name -> pods nominated to it, in the order of nomination. Only the nominator changes it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.node_of: dict[str, str] = {}  # uid -> node
-        self._changed: list[str] = []  # the nodes whose pods changed, in order
-        self._forgotten = 0  # how many changes were before these
+        self._changed: list[str] = []  # nodes whose pods changed, in order
+        self._forgotten = 0  # number of changes dropped from the log
         self._by_priority: WeakKeyDictionary[NodeTable, RecentlyUsed[int, NominatedByPriority]] = WeakKeyDictionary()
 
     def change(self, node_name: str, pods: tuple[Pod, ...]) -> None:
-        """The pods nominated to the node are these from now on."""
+        """Set the pods nominated to the node."""
         if pods:
             self[node_name] = pods
         else:
@@ -58,7 +57,7 @@ class Nominations(dict[str, tuple[Pod, ...]]):
             del self._changed[:half]
 
     def copy_of(self, other: "Nominations") -> None:
-        """Have the pods of another one."""
+        """Copy the nominations of another instance."""
         self.clear()
         self.update(other)
         self.node_of.clear()
@@ -68,17 +67,17 @@ class Nominations(dict[str, tuple[Pod, ...]]):
 
     @property
     def changes(self) -> int:
-        """How many changes there were so far."""
+        """The number of changes so far."""
         return self._forgotten + len(self._changed)
 
     def changed_since(self, changes: int) -> list[str] | None:
-        """The nodes whose pods changed after so many changes; None if the log does not reach back that far."""
+        """Return the nodes whose pods changed after `changes` changes; None if the log does not reach back that far."""
         if changes < self._forgotten:
             return None
         return self._changed[changes - self._forgotten :]
 
     def counted(self, table: NodeTable, pod: Pod) -> "NominatedByRow":
-        """Those that count for the pod, by row of the table."""
+        """Return the nominated pods that count for the pod, by row of the table."""
         found = self._of_priority(table, pod.priority)
         row = table.row_of.get(self.node_of.get(pod.uid, ""), -1)
         pods = found.pods.get(row, _NOBODY)
@@ -108,16 +107,16 @@ class NominatedByPriority:
         self.priority = priority
         self.pods: dict[int, tuple[Pod, ...]] = {}
         self.there: Bools = np.zeros(size, dtype=np.bool_)
-        self.changed_at: Ints = np.zeros(size, dtype=np.int64)  # in updates
+        self.changed_at: Ints = np.zeros(size, dtype=np.int64)  # as numbers of updates
         self.updates = 0
-        self._changes = -1  # of the nominations that are known here
-        self._stamp = 0  # of the table's nodes that are known here
+        self._changes = -1  # number of nomination changes processed
+        self._stamp = 0  # version of the table's nodes processed
         self._added = AddedPods(size)
-        self._resize_rules: ResizeRules | None = None  # the table's, by which they are counted there
-        self._stale: set[int] = set()  # rows that have other pods than there
+        self._resize_rules: ResizeRules | None = None  # the table's rules, used to count `_added`
+        self._stale: set[int] = set()  # rows whose pods differ from those in `_added`
 
     def follow(self, table: NodeTable, nominations: Nominations) -> None:
-        """Count what has changed of the nominations, and of the nodes that rows stand for."""
+        """Process changes of the nominations, and of the nodes of rows."""
         versions, changes = table.versions, nominations.changes
         if changes == self._changes and versions.nodes.at <= self._stamp:
             return
@@ -134,9 +133,9 @@ class NominatedByPriority:
             self.count(row, nominations.get(table.names[row], _NOBODY))
 
     def count(self, row: int, nominated: tuple[Pod, ...]) -> None:
-        """These pods are nominated to the row's node."""
+        """Set the pods nominated to the row's node."""
         priority = self.priority
-        # Most often all count; then the same tuple object is kept.
+        # Usually all count; then the same tuple object is kept.
         if not all([pod.priority >= priority for pod in nominated]):
             nominated = tuple([pod for pod in nominated if pod.priority >= priority])
         if self.pods.get(row, _NOBODY) == nominated:
@@ -150,7 +149,7 @@ class NominatedByPriority:
         self._stale.add(row)
 
     def added(self, table: NodeTable) -> AddedPods:
-        """What these pods add to the rows of the table."""
+        """Return what these pods add to the rows of the table."""
         if table.resize_rules != self._resize_rules:
             self._resize_rules, self._stale = table.resize_rules, set(self.pods)
         for row in self._stale:
@@ -165,7 +164,7 @@ class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
     __slots__ = ("_base", "_others", "_row", "_updates")
 
     def __init__(self, base: NominatedByPriority, row: int = -1, others: tuple[Pod, ...] = _NOBODY) -> None:
-        """On `row`, to which the pod itself is nominated, only `others` count."""
+        """Create a view. On `row`, to which the pod itself is nominated, only `others` count."""
         self._base, self._row, self._others = base, row, others
         self._updates = base.updates
 
@@ -186,7 +185,7 @@ class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
         return len(self._base.pods) - (self._row >= 0 and not self._others)
 
     def places(self, rows: Rows) -> Ints:
-        """The indexes in `rows` of those with pods that count."""
+        """Return the indices in `rows` of those with pods that count."""
         if len(rows) == 1:
             return _FIRST if int(rows[0]) in self else _NONE
         places: Ints = self._base.there[rows].nonzero()[0]
@@ -195,7 +194,7 @@ class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
         return places
 
     def count(self, copy: TableCopy, rows: Rows, sign: int) -> None:
-        """Count the pods of these distinct rows of a copy of the table there (1), or no longer (-1)."""
+        """Add (1) or subtract (-1) the pods of these distinct rows of a copy of the table."""
         of = copy.rows_of_whole[rows]
         if self._row >= 0:
             own = of == self._row
@@ -206,7 +205,7 @@ class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
         self._base.added(copy.whole).count(copy, rows, of, sign)
 
     def differing(self, before: "NominatedByRow") -> Rows | None:
-        """The rows on which other pods count than in a view from before; None: any may."""
+        """Return the rows on which the pods differ from those in an earlier view; None: any may differ."""
         base = self._base
         if before._base is not base:
             return None
@@ -227,9 +226,9 @@ NO_NOMINATED: Final = NominatedByRow(NominatedByPriority(0, 0))
 
 @attrs.define(eq=False)
 class NominatedPods:
-    """The nominated pods that count for one pod. Computed on demand, and then as they are until the attempt ends.
+    """The nominated pods that count for one pod. Computed on first use, then fixed until the attempt ends.
 
-    `apart`: the attempt may be stopped, and nominations counted for others meanwhile.
+    `apart`: the attempt may stop while nominations are counted for others.
     """
 
     table: NodeTable
@@ -250,11 +249,11 @@ class NominatedPods:
 
     @property
     def if_any(self) -> NominatedByRow:
-        """As `everywhere`, for a search, which keeps nothing of it where there is none: then nothing is looked up."""
+        """All nominated pods that count, for a search; empty without a lookup if there are no nominations."""
         return self.everywhere if self.nominated else NO_NOMINATED
 
     def at(self, node_name: str) -> NominatedByRow:
-        """As `everywhere`, for whoever looks at this node only."""
+        """Return the nominated pods that count, for a caller that needs only this node."""
         pods = self.nominated.get(node_name)
         return self.everywhere if pods and any(map(self._counts, pods)) else NO_NOMINATED
 

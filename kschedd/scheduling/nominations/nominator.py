@@ -1,10 +1,10 @@
 """Nominator: the pending pods that preemption (or a user) has nominated to a node, by node.
 
-The nominations here may be newer than `status.nominatedNodeName`: preemption adds one before the API server has it.
-The scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
+The nominations here may be newer than `status.nominatedNodeName`: preemption adds one before it is written. The
+scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. One difference, without visible effect: a nomination of
-"" is deleted, not kept under an empty node name. Owned by the scheduling driver, read by each attempt.
+Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. One difference has no visible effect: a nomination of ""
+is deleted, not kept under an empty node name. Owned by the scheduling driver, read by each attempt.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from kschedd.api.pods import Pod
 from kschedd.scheduling.nominations.counted import Nominations
 
 CurrentPod = Callable[[str], Pod | None]
-"""The stored pod of that key, None if it is gone."""
+"""Returns the stored pod with that key; None if it was deleted."""
 
 
 @attrs.define(eq=False)
@@ -23,13 +23,13 @@ class Nominator:
     current_pod: CurrentPod | None = None  # None: every nominated pod is assumed to exist
     version: int = 0  # incremented with every change
     _by_node: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # node -> uid -> pod
-    _pods: Nominations = attrs.field(factory=Nominations, init=False)  # the same in tuples, and uid -> node
+    _pods: Nominations = attrs.field(factory=Nominations, init=False)  # the same as tuples, and uid -> node
 
     def __bool__(self) -> bool:
         return bool(self._pods.node_of)
 
     def copy_of(self, other: "Nominator") -> None:
-        """Have the nominations of another one."""
+        """Copy the nominations of another instance."""
         self.version = other.version
         self._by_node = {node: pods.copy() for node, pods in other._by_node.items()}
         self._pods.copy_of(other._pods)
@@ -50,7 +50,7 @@ class Nominator:
         self._pods.change(node, tuple(self._by_node[node].values()))
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Replace a pod's version. Where neither version names a node, ours stays: the API server only lags behind."""
+        """Replace a pod's version. If neither version names a node, ours stays, because the API server lags behind."""
         keep = None
         if not old.nominated_node_name and not new.nominated_node_name:
             if old.uid not in self._pods.node_of:
@@ -71,9 +71,9 @@ class Nominator:
         self._pods.change(node, tuple(there.values()))
 
     def left_queue(self, uid: str) -> None:
-        """The pod was skipped because it is being deleted: it is in no queue, yet neither deleted nor bound.
+        """Mark a pod that was skipped because it is being deleted: it is in no queue, yet neither deleted nor bound.
 
-        Nominated pods are looked up in the queue; of this one only the name is known from now on.
+        Nominated pods are looked up in the queue; of this pod only the name is known from now on.
         """
         node = self._pods.node_of.get(uid)
         if node is not None:
@@ -84,27 +84,27 @@ class Nominator:
             self.version += 1
 
     def node_of(self, uid: str) -> str:
-        """The node the pod is nominated to, "" if none."""
+        """Return the node the pod is nominated to; "" if none."""
         return self._pods.node_of.get(uid, "")
 
     def node_by_uid(self) -> dict[str, str]:
-        """The node of every nominated pod, by uid: the caller's own copy."""
+        """Return the node of every nominated pod by uid, as a copy."""
         return self._pods.node_of.copy()
 
     def on_node(self, node_name: str) -> tuple[Pod, ...]:
-        """The pods nominated to the node, in the order of their nomination."""
+        """Return the pods nominated to the node, in the order of nomination."""
         return self._pods.get(node_name, ())
 
     @property
     def nominated(self) -> Nominations:
-        """All nominated pods, node by node. A live view, not to be changed."""
+        """All nominated pods by node; a live view, read-only."""
         return self._pods
 
     def by_node(self) -> dict[str, tuple[Pod, ...]]:
-        """All nominated pods as they are now, node by node: the caller's own copy."""
+        """Return all nominated pods by node, as a copy."""
         return self._pods.copy()
 
     @property
     def nodes(self) -> Mapping[str, Mapping[str, Pod]]:
-        """Node -> uid -> pod, of the nodes that have nominated pods. A live view, not to be changed."""
+        """Node -> uid -> pod, for the nodes with nominated pods; a live view, read-only."""
         return self._by_node

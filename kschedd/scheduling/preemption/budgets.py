@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets in preemption: which pods' eviction would exceed the disruptions a budget allows.
+"""PodDisruptionBudgets in preemption: pods whose eviction would exceed a budget's allowed disruptions.
 
 Budgets are read once for each version of their object and found by namespace.
 
@@ -24,7 +24,7 @@ KIND: Final = "PodDisruptionBudget"
 class Budget:
     source: Object
     selector: LabelSelector
-    allowed: int  # disruptions
+    allowed: int  # number of disruptions
     disrupted: Collection[str]  # names of pods whose eviction is already counted
 
     @property
@@ -47,13 +47,16 @@ class Budget:
         return cls(source, selector, status.get("disruptionsAllowed") or 0, status.get("disruptedPods") or ())
 
     def covers(self, pod: Pod) -> bool:
-        """Whether the budget selects the pod. The pod must be in the budget's namespace."""
+        """Return whether the budget selects the pod, which must be in the budget's namespace."""
         return bool(pod.labels) and self.selector.matches(pod.labels)
 
 
 @attrs.frozen(eq=False)
 class Split:
-    """Pods whose eviction violates a budget and the others, each in the given order; and the budgets that cover any."""
+    """The pods whose eviction violates a budget, the others, and the budgets that cover any of them.
+
+    Both lists keep the given order.
+    """
 
     violating: list[Pod]
     others: list[Pod]
@@ -68,7 +71,7 @@ class Budgets:
     """The budgets of a cluster. `all` is replaced, never changed, when `refresh` finds that they changed."""
 
     cluster: SchedulerCache
-    first_violated_only: bool = False  # charges a pod to no budget after the first that it violates (a rule)
+    first_violated_only: bool = False  # a rule: charge a pod to no budget after the first that it violates
     all: Mapping[str, Budget] = attrs.field(factory=dict, init=False)
     _by_namespace: dict[str, list[Budget]] = attrs.field(factory=dict, init=False)
     _stamp: int = attrs.field(default=0, init=False)
@@ -107,7 +110,7 @@ class Budgets:
 
 @attrs.define(eq=False)
 class Charges:
-    """The evictions that were charged to budgets so far, one after the other."""
+    """The evictions charged to budgets so far, one after the other."""
 
     _by_namespace: Mapping[str, Sequence[Budget]]
     _first_violated_only: bool
@@ -115,7 +118,7 @@ class Charges:
     _left: dict[str, int] = attrs.field(factory=dict, init=False)
 
     def breaks(self, pod: Pod) -> bool:
-        """Charge the pod's eviction to its budgets; returns whether one of them does not allow it."""
+        """Charge the pod's eviction to its budgets; return whether one of them does not allow it."""
         broken = False
         for budget in self._by_namespace.get(pod.namespace, ()):
             if not budget.covers(pod):

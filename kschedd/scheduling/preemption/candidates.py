@@ -1,9 +1,9 @@
 """Preemption candidates: dry runs on enough nodes, a cache of their results, and the choice of the best candidate.
 
-A dry run's result is valid for every pod of the signature as long as the row's node, its pods, the nominated pods
-that count there and the budgets that cover any of its victims are unchanged, and no plugin reads anything but the
-row. So each signature has columns with the outcome and the ranking criteria by row; only rows that changed are
-tried again, all in one batch.
+A dry run's result is valid for every pod of the signature as long as the row's node, its pods, the nominated pods that
+count there and the budgets that cover any of its victims are unchanged, and every plugin reads only the row. So each
+signature has columns with the outcome and the ranking criteria by row. Only rows that changed are tried again, all in
+one batch.
 
 Invariant: a cached result equals what `preemption.select_victims` would return now.
 
@@ -40,27 +40,27 @@ CANDIDATE: Final = -1
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 Judge = Callable[[Pod, str, NominatedByRow], Work[Status | None]]
-"""Why a pod does not fit on a node as things stand; None if it does."""
+"""Returns why a pod does not fit on a node in its current state; None if it fits."""
 
 _NEVER = -1
-_HIGHEST = (1 << 31) - 1  # no pod is below it
+_HIGHEST = (1 << 31) - 1  # no pod has a higher priority
 _LIFT = 1 << 31  # makes every priority positive, so that more victims never weigh less than fewer
 _BYTES_A_ROW = 56
-_BYTES_A_SIGNATURE = 4 << 10  # whatever its rows are
-_AHEAD: Final = 1  # windows that are tried beside one that is mostly untried: more take over 20 ms at once
-_MANY: Final = 8  # one in so many rows
-_MOST_AT_ONCE = 32  # rows tried where fewer are needed
-_LOOKED_THROUGH = 8192  # rows looked through for them
-_FEWEST = 4  # signatures kept, however large the cluster
-_MOST = 1024  # the same, however small it is
+_BYTES_A_SIGNATURE = 4 << 10  # regardless of its rows
+_AHEAD: Final = 1  # additional windows tried next to a mostly untried one: more take over 20 ms at once
+_MANY: Final = 8  # one in this many rows
+_MOST_AT_ONCE = 32  # rows tried if fewer are needed
+_LOOKED_THROUGH = 8192  # rows searched for them
+_FEWEST = 4  # minimum number of signatures kept, for large clusters
+_MOST = 1024  # maximum number of signatures kept, for small clusters
 
 
 class _Columns:
-    """Dry-run results for one signature."""
+    """The cached dry-run results for one signature."""
 
     def __init__(self, table: NodeTable, budgets: Mapping[str, Budget], cached: Evaluation | None) -> None:
         size = table.capacity
-        self.cached = cached  # valid while this very entry is the signature's cached evaluation
+        self.cached = cached  # valid while this object is the signature's cached evaluation
         self.in_use = False  # some rows were tried
         self.stamp = table.versions.now
         self.budgets = budgets
@@ -99,19 +99,19 @@ class _Columns:
             if old is new:
                 continue
             if old is None or new is None or old.selector is not new.selector:
-                self.tried_at[:] = _NEVER  # the budget may cover other pods than before
+                self.tried_at[:] = _NEVER  # the budget may cover different pods now
                 return
             covered = self._covered.get(key)
             if covered:
                 self.tried_at[list(covered)] = _NEVER
 
     def stale(self, table: NodeTable, rows: Rows) -> Rows:
-        """The rows without a valid result."""
+        """Return the rows without a valid result."""
         changed: Rows = rows[self.tried_at[rows] < table.versions.row_pods_at[rows]]
         return changed
 
     def learn_same(self, table: NodeTable, rows: Rows, outcome: Status) -> None:
-        """Store an outcome of all these rows that no budget has a part in."""
+        """Store one outcome, which depends on no budget, for all these rows."""
         self.tried_at[rows] = table.versions.now
         self.outcome[rows] = self._outcome(outcome)
 
@@ -152,7 +152,7 @@ class _Columns:
         return number
 
     def best(self, rows: Rows) -> Rows:
-        """The candidates that no other one beats, by upstream's criteria in order."""
+        """Return the best candidates, including ties, by upstream's criteria in order."""
         for least in (self.violations, self.highest, self.priorities, self.victims):
             if len(rows) == 1:
                 return rows
@@ -164,8 +164,10 @@ class _Columns:
 
 
 class _LowestPriorities:
-    """The lowest priority on each row, brought up to date when asked: most rows that a cluster without priorities
-    rejects have nobody to evict, for pods of any signature."""
+    """The lowest pod priority on each row, updated on use.
+
+    In a cluster without priorities, most rows have no pod to evict, for pods of any signature.
+    """
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
@@ -179,7 +181,7 @@ class _LowestPriorities:
             self._at = np.full(table.capacity, _NEVER, dtype=np.int64)
         stale = rows[self._at[rows] < versions.row_pods_at[rows]]
         if len(stale):
-            # Not by `pod.priority`, which costs as much again: there may be all pods of a large cluster to look at.
+            # `pod.priority` would double the cost, and all pods of a large cluster may have to be visited.
             self._values[stale] = [
                 min([pod.signature.spec.priority for pod in table.pods[row]], default=_HIGHEST)
                 for row in stale.tolist()
@@ -191,11 +193,11 @@ class _LowestPriorities:
 
 @attrs.define(eq=False)
 class Candidates:
-    """Dry runs of one profile on one cluster."""
+    """The dry runs of one profile on one cluster."""
 
     filters: Filters
-    groups: PodGroups | None = None  # whose pods may be victims together; None: no pod is a victim with others
-    judged_on: Judge | None = None  # where there are groups
+    groups: PodGroups | None = None  # their pods may have to be evicted together; None: no PodGroups
+    judged_on: Judge | None = None  # set if there are groups
     budgets: Budgets = attrs.field(init=False)
     _lowest: "_LowestPriorities" = attrs.field(init=False)
     _by_importance: PodsByImportance = attrs.field(init=False)
@@ -213,7 +215,7 @@ class Candidates:
 
     @property
     def bytes_held(self) -> int:
-        """About what the columns of all signatures take."""
+        """The approximate size of the columns of all signatures, in bytes."""
         return len(self._signatures) * self._bytes_a_signature
 
     def dry_run(
@@ -226,16 +228,16 @@ class Candidates:
         counted: NominatedByRow,
         cached: Evaluation | None,
     ) -> DryRun:
-        """See `FailedAttemptView.dry_run`. With `cached` None no result is kept."""
+        """Dry-run preemption; see `FailedAttemptView.dry_run`. With `cached` None no result is kept."""
         table = self.filters.cluster.table
         self.budgets.refresh()
         if self.groups is not None and self.groups.keys():
-            cached = None  # what is on other rows, and the groups themselves, count as well
+            cached = None  # pods on other rows and the groups themselves count as well
         if not len(rows):
             return DryRun((), None, (), fit_error(table.node_count, {NOT_HELPFUL: table.node_count}))
         columns = self._columns(state, pod, counted, cached)
         order = np.concatenate((rows[offset:], rows[:offset])) if offset else rows
-        calm: list[Rows] = []  # candidates without budget violations, then those with
+        calm: list[Rows] = []  # first candidates without budget violations, then those with
         violating: list[Rows] = []
         some_calm, found, visited = False, 0, 0
         size = wanted + (wanted >> 4) + 1
@@ -245,7 +247,8 @@ class Candidates:
             self._try_stale(columns, state, pod, window, order[visited:], counted)
             among = window[columns.outcome[window] == CANDIDATE]
             is_calm = columns.violations[among] == 0
-            # The search ends with the first of them that makes enough, and not before one without violations.
+            # The search ends with the candidate that completes the wanted number, but not before one without
+            # violations.
             last = max(0, wanted - found - 1)
             if not some_calm:
                 last = max(last, int(is_calm.argmax()) if is_calm.any() else len(among))
@@ -257,7 +260,7 @@ class Candidates:
             violating.append(among[~is_calm])
             if not found and self._nobody_to_evict(columns, pod, order[visited:]):
                 break
-            # Twice as many next, unless at the rate so far fewer will do.
+            # Double the window, unless fewer will do at the current rate.
             size *= 2
             if wanted and some_calm:
                 size = min(size, (wanted - found) * visited // found + _MOST_AT_ONCE)
@@ -280,8 +283,10 @@ class Candidates:
         return columns
 
     def _nobody_to_evict(self, columns: _Columns, pod: Pod, rows: Rows) -> bool:
-        """Whether none of these rows, which are next, has a pod to evict; then that is kept. So it is in a cluster
-        without priorities. Of very many rows it is not looked for."""
+        """Return whether none of these next rows has a pod to evict; store that outcome if so.
+
+        That is the case in a cluster without priorities. Very long lists of rows are not checked.
+        """
         if self.groups is not None and self.groups.keys():
             return False
         if not 0 < len(rows) <= _LOOKED_THROUGH or np.count_nonzero(self._lowest.on(rows) < pod.priority):
@@ -292,9 +297,12 @@ class Candidates:
     def _try_stale(
         self, columns: _Columns, state: CycleState, pod: Pod, window: Rows, others: Rows, counted: NominatedByRow
     ) -> None:
-        """Try the rows of the window without a valid result, and others beside them where results are kept: each pod
-        begins somewhere else, so that otherwise the first ten or twenty of a signature would each find most of theirs
-        untried, and all later ones some that the preemptions before them have changed."""
+        """Try the rows of the window without a valid result, and additional ones if results are cached.
+
+        Each pod begins at a different row. Without the additional rows, the first ten or twenty pods of a signature
+        would find most of their windows untried, and all later ones would find some rows changed by earlier
+        preemptions.
+        """
         table = self.filters.cluster.table
         stale = columns.stale(table, window)
         if not len(stale):
@@ -320,7 +328,7 @@ class Candidates:
             columns.learn(table, rows, select_victims(self.filters, state, pod, rows, self.budgets, counted, pods))
 
     def _try_groups(self, columns: _Columns, pod: Pod, rows: Rows, counted: NominatedByRow, groups: PodGroups) -> Rows:
-        """Try the rows on which there are pods of PodGroups. Returns the others."""
+        """Try the rows that have pods of PodGroups; return the other rows."""
         table, judge = self.filters.cluster.table, self.judged_on
         assert judge is not None, "where there are groups, victims are tried one by one"
         there = [any(one.signature.spec.pod_group_name for one in table.pods[row]) for row in rows.tolist()]

@@ -1,13 +1,11 @@
-"""Dry run of preemption: which pods would have to be evicted from a node so that a more important pod fits.
+"""Dry run of preemption: the pods that would have to be evicted from a node so that a more important pod fits.
 
-For each given row, all pods of lower priority are removed; if the pod fits then, as many as possible are
-reprieved: first those whose eviction would violate a PodDisruptionBudget, then the others, the more important ones
-first in each group. The pods that cannot be reprieved are the victims.
+For each given row, all pods of lower priority are removed. If the pod fits then, as many as possible are reprieved:
+first those whose eviction would violate a PodDisruptionBudget, then the others, the more important ones first in each
+group. The pods that cannot be reprieved are the victims.
 
 Many rows are tried together in one copy of the table (`what_if_rows`), in rounds: each round reprieves one pod on every
-row and filters all rows at once.
-
-Nothing is cached here: see `candidates` for what is kept from one preemption to the next.
+row and filters all rows at once. Nothing is cached here; see `candidates` for the cache across preemptions.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode),
 scheduler/util/utils.go (MoreImportantPod, GetEarliestPodStartTime).
@@ -39,7 +37,7 @@ NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 
 def earliest_start(victims: Sequence[Pod]) -> int:
-    """When the first of the victims with the highest priority started."""
+    """Return the earliest start of the victims with the highest priority."""
     if len(victims) == 1:
         return started(victims[0])
     priorities = [victim.signature.spec.priority for victim in victims]
@@ -50,13 +48,13 @@ def earliest_start(victims: Sequence[Pod]) -> int:
 
 @fast_frozen(eq=False)
 class DryRunResult:
-    """Result of one row's dry run, and the keys of the budgets it depends on; by what its victims are ranked."""
+    """The result of one row's dry run, the keys of the budgets it depends on, and its victims' ranking criteria."""
 
     outcome: Candidate | Status
     covering: frozenset[str] = frozenset()
-    highest: int = 0  # priority
-    priorities: int = 0  # their sum
-    earliest: int = 0  # start of those with the highest priority
+    highest: int = 0  # highest priority
+    priorities: int = 0  # sum of priorities
+    earliest: int = 0  # earliest start of those with the highest priority
 
 
 _NOBODY_TO_EVICT: Final = DryRunResult(NO_VICTIMS)
@@ -72,8 +70,10 @@ def select_victims(
     counted: NominatedByRow,
     by_importance: Sequence[RowPods],
 ) -> list[DryRunResult]:
-    """Dry-run preemption on these rows of the cluster's table, which have these pods. `counted`: the nominated pods
-    that count, by row."""
+    """Dry-run preemption on these rows of the cluster's table.
+
+    `by_importance`: the rows' pods. `counted`: the nominated pods that count, by row.
+    """
     table, priority = filters.cluster.table, pod.priority
     tried = [_NOBODY_TO_EVICT] * len(rows)
     lesser = [own.below(priority) for own in by_importance]
@@ -93,9 +93,9 @@ class _LesserPods:
     """The pods of lower priority on each row, at least one, row after row, the more important ones first."""
 
     batch: PodBatch
-    rows: Rows  # of each pod
-    first: Ints  # by row: the place of its first pod
-    many: Ints  # by row
+    rows: Rows  # the row of each pod
+    first: Ints  # by row: index of its first pod
+    many: Ints  # number of pods by row
     priorities: Ints  # of each pod
     starts: Ints  # of each pod
 
@@ -114,8 +114,11 @@ class _LesserPods:
         return self.batch.pods[first : first + int(self.many[row])]
 
     def ranked_by(self, places: Ints, rows: Rows) -> list[tuple[int, int, int]]:
-        """Of the pods at these places, on these rows in ascending order, row by row: the highest priority, the sum of
-        priorities, and the earliest start of those with the highest."""
+        """Return the ranking criteria of the pods at these places, by row.
+
+        They are the highest priority, the sum of priorities, and the earliest start of the pods with the highest
+        priority. The pods are on `rows`, in ascending order.
+        """
         if not len(places):
             return []
         first = np.concatenate(((0,), np.diff(rows).nonzero()[0] + 1))
@@ -133,7 +136,7 @@ def _victims(stage: "_Stage", lesser: _LesserPods, budgets: Budgets) -> list[Dry
     verdicts = stage.judge(np.arange(count), stage.rows.filters.local)
     open_ = np.flatnonzero(verdicts.failed == PASSED)
     order, splits = _reprieve_order(lesser, open_.tolist(), budgets)
-    stays = np.zeros(len(order), dtype=np.bool_)  # by place in `order`
+    stays = np.zeros(len(order), dtype=np.bool_)  # by index in `order`
     for turn in range(int(lesser.many[open_].max(initial=0))):
         rows = open_[lesser.many[open_] > turn]
         places = lesser.first[rows] + turn
@@ -166,7 +169,7 @@ def _victims(stage: "_Stage", lesser: _LesserPods, budgets: Budgets) -> list[Dry
 
 
 def _rejections(verdicts: Verdicts) -> list[DryRunResult | None]:
-    """By row: the result where a filter rejects it. Most that are rejected are so for the same reason."""
+    """Return by row the result if a filter rejects it; most rejected rows share one reason."""
     failed = verdicts.failed.tolist()
     shared: dict[tuple[int, int], DryRunResult] = {}
     results: list[DryRunResult | None] = [None] * len(failed)
@@ -189,7 +192,7 @@ def _spans(lesser: _LesserPods) -> list[tuple[int, int]]:
 
 
 def _reprieve_order(lesser: _LesserPods, rows: Sequence[int], budgets: Budgets) -> tuple[Ints, dict[int, Split]]:
-    """The places of the pods in the order in which their row reprieves them, and how budgets split those of `rows`."""
+    """Return the places of the pods in the order of their reprieve, and how budgets split the pods of `rows`."""
     order = np.arange(len(lesser.rows))
     splits: dict[int, Split] = {}
     if not budgets.all:
@@ -207,7 +210,7 @@ def _reprieve_order(lesser: _LesserPods, rows: Sequence[int], budgets: Budgets) 
 
 @attrs.frozen(eq=False)
 class _Stage:
-    """The rows that are tried, the pods of lower priority on them, and the nominated pods that count there."""
+    """The rows that are tried, their pods of lower priority, and the nominated pods that count there."""
 
     rows: WhatIfRows
     lesser: _LesserPods
@@ -225,10 +228,10 @@ class _Stage:
         self.rows.follow(lesser.batch, lesser.rows, np.arange(len(lesser.rows)), -1)
 
     def reprieve(self, rows: Rows, places: Ints) -> Bools:
-        """Add one pod back to each row; remove it again where the preemptor no longer fits. Returns where it fits."""
+        """Add one pod back to each row, and remove it where the preemptor no longer fits; return where it fits."""
         batch = self.lesser.batch
         self.rows.add(batch, rows, places)
-        # Verdicts that depend on the Node object alone are known and cannot change.
+        # Verdicts that depend only on the Node object are known and cannot change.
         since = batch.kinds[places], batch.of
         fits: Bools = self.judge(rows, self.rows.filters.of_pods, since).failed == PASSED
         if not fits.all():
@@ -236,8 +239,11 @@ class _Stage:
         return fits
 
     def judge(self, rows: Rows, plugins: NodeLocalPlugins, since: PodsSince | None = None) -> Verdicts:
-        """The verdicts on these rows; where nominated pods count, first with them, and without them if they pass.
-        `since`: the pods that came to rows which passed before."""
+        """Return the verdicts on these rows.
+
+        Rows with nominated pods are judged first with these pods, and without them if they pass. `since`: the pods
+        added to rows that passed before.
+        """
         counting = self.nominated.among(rows)
         if counting.any():
             failed, codes, explicit_status = self._judge_with_nominated(rows, counting, plugins)
@@ -252,7 +258,7 @@ class _Stage:
     def _judge_with_nominated(
         self, rows: Rows, counting: Bools, plugins: NodeLocalPlugins
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """The verdicts on those rows that are `counting`, with their nominated pods added; all others pass."""
+        """Return the verdicts on the rows that are `counting`, with their nominated pods added; all others pass."""
         failed, codes = np.full(len(rows), PASSED, dtype=np.int16), np.zeros(len(rows), dtype=np.int64)
         self.nominated.add(rows[counting])
         failed[counting], codes[counting], explicit_status = self.rows.judge(rows[counting], plugins)

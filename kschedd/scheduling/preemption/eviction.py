@@ -1,9 +1,9 @@
 """Writes of preemption: clear nominations, set the victims' DisruptionTarget condition and delete the victims.
 
-The cluster may change meanwhile: a pod that is already deleted counts as evicted. Once a victim's condition or
-deletion is refused, the other victims stay: kube-scheduler cancels what is left, and tries the preemptor again. If
-every victim was gone before, there is no deletion event to wake the preemptor; up to 1.34 it is then requeued at once,
-as after a refused write (rule gone_victims_evicted: it is not).
+The cluster may change meanwhile: a pod that is already deleted counts as evicted. If a victim's condition or deletion
+is rejected, the other victims stay: kube-scheduler cancels the rest and retries the preemptor. If every victim was
+already deleted, no deletion event wakes the preemptor. Up to 1.34 it is then requeued at once, as after a rejected
+write; with the rule gone_victims_evicted it is not.
 
 Source: Kubernetes v1.34.1, scheduler/framework/preemption/preemption.go (prepareCandidateAsync); v1.35 (PreemptPod).
 Does no I/O itself: the caller passes the write function and the pod lookup. Owns nothing.
@@ -26,10 +26,10 @@ def evict(
     *,
     gone_fails: bool = True,
 ) -> Status | None:
-    """Do the writes in order. Returns why the preemptor must be requeued at once, None if it is to wait.
+    """Do the writes in order. Return why the preemptor must be requeued at once; None if it has to wait.
 
-    `uid_of(namespace, name)` is the uid of the pod that has this name now, None if no pod has. `gone_fails`: see
-    `EvictionOutcome`.
+    `uid_of(namespace, name)` returns the uid of the pod that currently has this name, None if there is none.
+    `gone_fails`: see `EvictionOutcome`.
     """
     outcome = EvictionOutcome(gone_fails)
     for write in writes:
@@ -43,30 +43,34 @@ def evict(
 
 @attrs.frozen
 class WrittenPod:
-    """The pod that a write was meant for."""
+    """The pod that a write is meant for."""
 
     namespace: str
     name: str
-    uid: str  # "": whichever has the name
+    uid: str  # "": any pod with the name
 
     def is_gone(self, uid_now: str | None) -> bool:
-        """`uid_now`: of the pod that has this name now, None if no pod has."""
+        """Return whether the pod is gone.
+
+        `uid_now`: uid of the pod that currently has this name; None if there is none.
+        """
         return uid_now is None or (bool(self.uid) and self.uid != uid_now)
 
 
 @attrs.define
 class EvictionOutcome:
-    """The result of an eviction. `gone_fails`: it fails if every victim was gone before."""
+    """The result of an eviction. `gone_fails`: it fails if every victim was already deleted."""
 
     gone_fails: bool = True
     _refusal: Status | None = None
     _victims: int = 0
     _evicted: int = 0
-    _gone: set[tuple[str, str]] = attrs.field(factory=set)  # victims that were gone before their condition was written
+    # victims that were deleted before their condition was written
+    _gone: set[tuple[str, str]] = attrs.field(factory=set)
     _cancelled: bool = False
 
     def wants(self, write: Write) -> bool:
-        """Return whether a write is to be done: none after a refusal, and no deletion of a victim that is gone."""
+        """Return whether to execute a write: none after a rejection, and no deletion of a victim that is gone."""
         if self._cancelled:
             return False
         if not isinstance(write, Delete) or (write.namespace, write.name) not in self._gone:
@@ -76,7 +80,7 @@ class EvictionOutcome:
 
     @staticmethod
     def asks_about(write: Write) -> WrittenPod | None:
-        """The pod of which is to be found out, where the write is refused, whether it is gone."""
+        """Return the pod to look up if the write is rejected; None if there is nothing to look up."""
         match write:
             case Delete(_, namespace, name, uid):
                 return WrittenPod(namespace, name, uid)
@@ -86,7 +90,7 @@ class EvictionOutcome:
                 return None
 
     def note(self, write: Write, why: Status | None, gone: bool) -> None:
-        """The write was done (None), or refused, because the pod is gone or for another reason."""
+        """Record that the write was executed (None) or rejected, because the pod is gone or for another reason."""
         if isinstance(write, Delete):
             self._victims += 1
             self._evicted += not gone
@@ -100,12 +104,12 @@ class EvictionOutcome:
 
     @property
     def failure(self) -> Status | None:
-        """As `evict` returns it."""
+        """The failure that `evict` returns."""
         if self._refusal is not None:
             return self._refusal
         return error(ALL_GONE) if self.gone_fails and self._victims and not self._evicted else None
 
 
 def _of_victim(write: Write) -> bool:
-    """Return whether the write is a victim's, and not one that clears the nomination of another pod."""
+    """Return whether the write is for a victim, and does not clear the nomination of another pod."""
     return isinstance(write, Delete) or (isinstance(write, MergePatch) and "conditions" in write.patch["status"])

@@ -1,11 +1,11 @@
-"""RowPods: the pods of each node as preemption looks at them, the more important ones first, kept from one to the next.
+"""RowPods: the pods of each node in preemption's order, the more important ones first, cached across preemptions.
 
-A preemption looks at some hundred nodes, of which the one before has changed one or two. In which order the pods of a
-node are reprieved, from where on they are less important than the preemptor, and of what kind each is, follows from
-these pods alone.
+A preemption visits some hundred nodes, of which the previous one has changed one or two. The order in which the pods of
+a node are reprieved, the first pod less important than the preemptor, and the kind of each pod depend on these pods
+alone.
 
-Kept for each row of the node table; valid as long as the row has the pods that it had (`Versions.row_pods_at`).
-Owned by the candidates of one profile.
+Cached for each row of the node table while the row's pods are unchanged (`Versions.row_pods_at`). Owned by the
+candidates of one profile.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.values import fast_frozen
 
 NOT_STARTED: Final = (1 << 63) - 1
-"""Later than any other start: upstream takes a pod without a start time to start now."""
+"""A value later than any other start: upstream treats a pod without a start time as starting now."""
 
 _NEVER: Final = -1
 
 
 def started(pod: Pod) -> int:
-    """When the pod started; NOT_STARTED if it has not, or its start time cannot be read."""
+    """Return the start time of the pod; NOT_STARTED if it has none, or it cannot be parsed."""
     try:
         return micros(pod.start_time) if pod.start_time else NOT_STARTED
     except ValueError:
@@ -34,7 +34,7 @@ def started(pod: Pod) -> int:
 
 
 def importance(pod: Pod) -> tuple[int, int]:
-    """Sort key, more important pods first: higher priority, then earlier start."""
+    """Return the sort key, more important pods first: higher priority, then earlier start."""
     return -pod.signature.spec.priority, started(pod)
 
 
@@ -42,8 +42,8 @@ def by_importance(pods: Sequence[Pod], unstarted_in_order: bool) -> tuple[Sequen
     """Sort pods, the more important ones first, and return them with their keys.
 
     Equal pods keep their order. Before 1.37, without `unstarted_in_order`, the order of equal pods that have not
-    started is reversed: upstream takes each to start when it is compared, and so the first of two to be the older one.
-    (Go sorts lists of more than 12 in another way, which is not followed here.)
+    started is reversed: upstream sets each start to the time of the comparison, so the first of two is the older one.
+    (Go sorts lists of more than 12 in another way, which is not reproduced here.)
     """
     keys = list(map(importance, pods))
     if not unstarted_in_order and sum(start == NOT_STARTED for _, start in keys) > 1:
@@ -51,14 +51,14 @@ def by_importance(pods: Sequence[Pod], unstarted_in_order: bool) -> tuple[Sequen
         order = sorted(range(len(keys)), key=lambda place: (keys[place], -place * (keys[place][1] != NOT_STARTED)))
     elif any(map(tuple.__gt__, keys, keys[1:])):
         order = sorted(range(len(keys)), key=keys.__getitem__)
-    else:  # as most rows' pods are: they came one after the other, and are as important
+    else:  # the usual case: pods in order of start, with equal priority
         return pods, keys
     return [pods[place] for place in order], [keys[place] for place in order]
 
 
 @fast_frozen(eq=False)
 class RowPods:
-    """Pods of one row, the more important ones first; see `by_importance` for equal ones."""
+    """The pods of one row, the more important ones first; see `by_importance` for equal ones."""
 
     pods: Sequence[Pod]
     kinds: Sequence[object]  # of each pod: see `PodBatch`
@@ -72,7 +72,7 @@ class RowPods:
         return cls(tuple(pods), [kind_of_pod(pod) for pod in pods], priorities, starts)
 
     def below(self, priority: int) -> "RowPods":
-        """Those of lower priority."""
+        """Return the pods of lower priority."""
         priorities = self.priorities
         if not priorities or priorities[0] < priority:
             return self
@@ -81,7 +81,7 @@ class RowPods:
 
 
 class PodsByImportance:
-    """See the module."""
+    """The cached pods of the rows of one table; see the module."""
 
     def __init__(self, table: NodeTable, unstarted_in_order: bool) -> None:
         self._table = table

@@ -1,4 +1,4 @@
-"""Victims of preemption where there are PodGroups: a pod, or all pods of a group that is disrupted as a whole.
+"""Victims of preemption with PodGroups: a pod, or all pods of a group that is disrupted as a whole.
 
 A pod of a group has its group's priority. Among victims of one priority a group's pods are more important than others,
 larger groups than smaller ones, and then those that started earlier.
@@ -26,7 +26,7 @@ from kschedd.scheduling.preemption.row_pods import started
 
 @attrs.frozen(eq=False)
 class Victim:
-    """What is evicted together or not at all."""
+    """Pods that are evicted together or not at all."""
 
     pods: Sequence[Pod]
     priority: int
@@ -34,12 +34,12 @@ class Victim:
 
     @property
     def importance(self) -> tuple[int, bool, int, int]:
-        """Sort key, more important victims first."""
+        """The sort key, more important victims first."""
         return -self.priority, not self.of_group, -len(self.pods), min(map(started, self.pods))
 
 
 def victims_among(pods: Iterable[Pod], groups: PodGroups) -> list[Victim] | Status:
-    """Return the victims that these pods are, or are part of, in this order; an error if one is on an unknown node."""
+    """Return the victims that these pods are, or belong to, in this order; an error if one is on an unknown node."""
     found, whole = list[Victim](), set[str]()
     for pod in pods:
         group = groups.of(pod)
@@ -58,7 +58,7 @@ def victims_among(pods: Iterable[Pod], groups: PodGroups) -> list[Victim] | Stat
 
 @attrs.define(eq=False)
 class TakenOut:
-    """Victims that are off their nodes as long as the context lasts."""
+    """A context during which victims are removed from their nodes."""
 
     cluster: SchedulerCache
     _undo: dict[str, Callable[[], object]] = attrs.field(factory=dict, init=False)  # by uid
@@ -72,7 +72,7 @@ class TakenOut:
         self._undo.clear()
 
     def take(self, victim: Victim) -> None:
-        """Take all pods of a victim off their nodes."""
+        """Remove all pods of a victim from their nodes."""
         for pod in victim.pods:
             put_back = self.cluster.take_out(pod)
             if put_back is not None:
@@ -88,9 +88,9 @@ class TakenOut:
 def reprieved(
     victims: Sequence[Victim], budgets: Budgets, taken: TakenOut, fits: Callable[[], Work[bool]]
 ) -> Work[tuple[list[Victim], int]]:
-    """Put back the victims that need not go, all of which are taken out: first those that a budget protects.
+    """Put back the victims that need not go, those protected by a budget first; all were taken out before.
 
-    Returns those that have to go, the more important ones first, and how many of their pods violate a budget.
+    Returns the victims that must go, the more important ones first, and how many of their pods violate a budget.
     """
     ordered = sorted(victims, key=lambda victim: victim.importance)
     budgets.refresh()
@@ -114,7 +114,7 @@ def select_among_groups(
     counted: NominatedByRow,
     judged_on: Callable[[Pod, str, NominatedByRow], Work[Status | None]],
 ) -> DryRunResult:
-    """Dry-run preemption on a row that has pods of PodGroups, which may have to be evicted with others elsewhere."""
+    """Dry-run preemption on a row with pods of PodGroups, which may have to be evicted with pods on other rows."""
     table = groups.cluster.table
     name, among = table.names[row], victims_among(list(table.pods[row]), groups)
     if isinstance(among, Status):

@@ -1,4 +1,4 @@
-"""Calls of one plugin for one pod and node: a fault ends here as a Status, and the call is counted."""
+"""Calls of one plugin for one pod and node, counted, with exceptions converted to a Status."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -28,7 +28,7 @@ def contained(
     said: T | Status
     try:
         said = method(state, pod, node_name)
-    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+    except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
         said = error(fault_text(fault)).by(plugin.name)
     if began is None and (said is None or type(said) is Plan):
         calls.evaluations += 1

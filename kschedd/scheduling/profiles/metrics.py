@@ -1,6 +1,7 @@
-"""Metrics of scheduling attempts and bindings: kube-scheduler's, by its names, labels and buckets, and some more.
+"""Metrics of scheduling attempts and bindings: kube-scheduler's names, labels and buckets, and additional ones.
 
-Written by the scheduling driver and by what it runs, who own it. Those named `kschedd_…` upstream has not.
+Written by the scheduling driver, its owner, and the code it runs. Metrics named `kschedd_…` do not exist upstream.
+
 Source: Kubernetes v1.34, scheduler/metrics/metrics.go.
 """
 
@@ -14,7 +15,7 @@ from kschedd.metrics.instruments import MOST_UNSORTED, Counter, Histogram, Histo
 from kschedd.scheduling.profiles.plugin_metrics import PluginInstruments, PluginMetrics, Sampling
 
 Timer = Callable[[], float]
-"""Seconds of a clock that only goes forward."""
+"""Returns the seconds of a monotonic clock."""
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
@@ -26,21 +27,22 @@ _MANY_ATTEMPTS: Final = 15
 
 @attrs.frozen
 class AttemptEnded:
-    """What came of an attempt that found no node; seconds. `of_binding`: it had found one, and the binding failed."""
+    """The result of an attempt that found no node. `of_binding`: it had found one, and the binding failed."""
 
     profile: str
     result: str  # UNSCHEDULABLE or ERROR
     took_s: float
     of_binding: bool
-    preempted: bool  # PostFilter ran
+    preempted: bool  # True if PostFilter ran
     victims: int
     rejections: Iterable[tuple[str, str, int]]  # (plugin, reason, nodes)
 
 
 class PointTimes:
-    """Times the extension points of one profile: `start`, then `ended` after each, which begins the next.
+    """The times of the extension points of one profile.
 
-    `steps` are the extension points of the latest attempt and their seconds; those of its binding join them.
+    Call `start`, then `ended` after each point, which begins the next. `steps` are the extension points of the latest
+    attempt and their seconds; those of its binding are added.
     """
 
     def __init__(self, histogram: Histogram, profile: str, timer: Timer) -> None:
@@ -49,12 +51,12 @@ class PointTimes:
         self._histogram = histogram
         self._profile = profile
         self._series: dict[Labels, HistogramSeries] = {}  # by point and status
-        self._repeated: list[tuple[float, float]] = []  # of attempts that are not counted yet: Filter, Score
-        self._searched: list[float] = []  # of those that scored nothing: Filter
-        self._skipped: dict[tuple[str, ...], int] = {}  # how often these points had no plugin to call
+        self._repeated: list[tuple[float, float]] = []  # Filter and Score of attempts not counted yet
+        self._searched: list[float] = []  # Filter of attempts not counted yet that scored nothing
+        self._skipped: dict[tuple[str, ...], int] = {}  # how often no plugin had to be called at these points
 
     def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
-        """An extension point that began then has ended; returns when."""
+        """Record the end of an extension point that began at `began_s`; return the current time."""
         now_s = self.start()
         took_s = now_s - began_s
         try:
@@ -68,16 +70,16 @@ class PointTimes:
         return now_s
 
     def ended_each(self, point: str, began_s: Iterable[float]) -> None:
-        """As `ended`, with success, of each that began then."""
+        """Record successful ends of an extension point, one for each begin."""
         now_s = self.start()
         self._histogram.series(point, SUCCESS, self._profile).observe_all([now_s - each for each in began_s])
 
     def skipped(self, points: tuple[str, ...], times: int = 1) -> None:
-        """Extension points at which no plugin had to be called, so many times: they took no time."""
+        """Record extension points at which no plugin had to be called, `times` times: they took no time."""
         self._skipped[points] = self._skipped.get(points, 0) + times
 
     def repeated(self, filter_s: float, score_s: float | None = None) -> None:
-        """An attempt that searched and scored nodes for so long (None: there was one); no other plugin was called."""
+        """Record an attempt without plugin calls: its search and score times (None: only one feasible node)."""
         if score_s is None:
             self.steps = {"Filter": filter_s}
             self._searched.append(filter_s)
@@ -88,7 +90,7 @@ class PointTimes:
             self.count_skipped()
 
     def repeated_several(self, attempts: int, filter_s: float, score_s: float | None = None) -> None:
-        """As `repeated` for so many attempts, each of which took so long."""
+        """Record several attempts without plugin calls, with the same times each."""
         self.repeated(filter_s, score_s)
         if score_s is None:
             self._searched += [filter_s] * (attempts - 1)
@@ -96,7 +98,7 @@ class PointTimes:
             self._repeated += [(filter_s, score_s)] * (attempts - 1)
 
     def count_skipped(self) -> None:
-        """Observe what was skipped so far."""
+        """Add what was skipped so far to the histogram."""
         searched, self._searched = self._searched, []
         if searched:
             self._histogram.series("Filter", SUCCESS, self._profile).observe_all(searched)
@@ -114,7 +116,7 @@ class PointTimes:
 
 
 class NoTimes:
-    """Times nothing: where nobody asks."""
+    """Timers that record nothing, for when metrics are off."""
 
     steps: Final[Mapping[str, float]] = {}
 
@@ -137,7 +139,7 @@ NO_TIMES: Final = NoTimes()
 
 
 class SchedulingMetrics:
-    """See the module. `timer` times extension points; `seed` draws the attempts of which more is noted."""
+    """The metrics of scheduling; see the module. `timer` times extension points; `seed` draws the sampled attempts."""
 
     def __init__(self, timer: Timer, seed: int = 0) -> None:
         self.timer = timer
@@ -154,18 +156,18 @@ class SchedulingMetrics:
         self.permit_s = Histogram(catalogue.PERMIT_WAIT)
         self.rejections = Counter(catalogue.REJECTIONS)
         self._times: dict[str, PointTimes] = {}  # by profile
-        # (profile, attempts) -> what is not counted yet of pods that were bound: attempt_s, waited_s
+        # (profile, attempts) -> attempt_s and waited_s of bound pods not counted yet
         self._bound: dict[tuple[str, int], list[tuple[float, float]]] = {}
 
     def times(self, profile: str) -> PointTimes:
-        """What times the extension points of this profile; the same each time."""
+        """Return the timers of this profile's extension points; the same object each time."""
         found = self._times.get(profile)
         if found is None:
             found = self._times[profile] = PointTimes(self.point_s, profile, self.timer)
         return found
 
     def plugins_of(self, profile: str) -> PluginMetrics:
-        """What is counted of this profile's plugins; the same each time."""
+        """Return the metrics of this profile's plugins; the same object each time."""
         return self._plugins.of(profile)
 
     def found_no_node(self, ended: AttemptEnded) -> None:
@@ -181,7 +183,7 @@ class SchedulingMetrics:
             self.rejections.add(plugin, reason, amount=nodes)
 
     def bound(self, profile: str, attempt_s: float, attempts: int, waited_s: float) -> None:
-        """A pod was bound: `attempt_s` after its last attempt began, `waited_s` after it was first to be tried."""
+        """Record a bound pod: `attempt_s` since its last attempt began, `waited_s` since its first attempt was due."""
         try:
             bound = self._bound[profile, attempts]
         except KeyError:
@@ -193,7 +195,7 @@ class SchedulingMetrics:
             self._count_bound()
 
     def found_nodes(self, took_s: float, attempts: int) -> None:
-        """So many attempts have found a node, each within that time."""
+        """Record attempts that found a node, each within `took_s`."""
         self.algorithm_s.series().observe_all([took_s] * attempts)
 
     def _count_bound(self) -> None:
@@ -207,7 +209,7 @@ class SchedulingMetrics:
             self.sli_s.series(label).observe_all(waited_s)
 
     def families(self, sizes: Mapping[str, int], running: Mapping[str, int]) -> list[MetricFamily]:
-        """All of them. `sizes`: of the scheduler cache; `running`: how much of what is done at once."""
+        """Return all metrics. `sizes`: of the scheduler cache; `running`: number of running attempts and bindings."""
         self._count_bound()
         for times in self._times.values():
             times.count_skipped()

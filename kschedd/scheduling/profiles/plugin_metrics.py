@@ -1,10 +1,11 @@
-"""What is counted and timed of single plugins: their calls, the scores they gave, and how often none had to be called.
+"""Metrics of single plugins: their calls, their scores, and how often none had to be called.
 
-Upstream times the plugins of a tenth of the attempts, drawn at random; so does `Sampling`, from the seed and with
-randomness of its own, so that whether anybody counts changes no decision. Every call is counted. An attempt is drawn
-once in a while (SCORES_SAMPLED) to have its scores computed plugin by plugin, which comes to the same total.
+Upstream times the plugins of a tenth of the attempts, drawn at random. `Sampling` does the same from the seed, with its
+own random generator, so that metrics never change a decision. Every call is counted. A few attempts (SCORES_SAMPLED)
+are drawn to have their scores computed plugin by plugin, which gives the same total.
 
-Owned by the scheduling driver. Where nobody counts (forks, simulations), a Framework has counters that nobody reads.
+Owned by the scheduling driver. Without metrics (forks, simulations) a Framework has counters that are never read.
+
 Source: Kubernetes v1.34, scheduler/schedule_one.go (pluginMetricsSamplePercent), framework/runtime/framework.go and
 instrumented_plugins.go.
 """
@@ -44,8 +45,10 @@ _VOLUME_STAGES: Final = {FILTER: "predicate", RESERVE: "assume", PRE_BIND: "bind
 
 
 class Sampling:
-    """Which attempts have more of them noted: `plugins` for their times, `scores` for every plugin's score; `shares`
-    are how many of them do, of one."""
+    """The choice of attempts that are sampled: `plugins` for their times, `scores` for every plugin's score.
+
+    `shares` are the fractions of sampled attempts.
+    """
 
     __slots__ = ("_draw", "_due", "plugins", "scores", "shares", "timer")
 
@@ -53,33 +56,33 @@ class Sampling:
         self.timer = timer
         self.plugins = self.scores = False
         self.shares = (PLUGINS_SAMPLED, SCORES_SAMPLED)
-        self._due = False  # the next attempt that is made by itself is one of those whose scores are noted
+        self._due = False  # the next attempt made by itself must sample its scores
         self._draw = Random(f"{seed}/metrics").random
 
     def next(self) -> None:
-        """An attempt begins."""
+        """Begin an attempt."""
         drawn = self._draw()
         plugins, scores = self.shares
         self.plugins = drawn < plugins
         self.scores, self._due = drawn < scores or self._due, False
 
     def next_several(self, attempts: int) -> None:
-        """So many attempts begin whose scores cannot be noted: where some of them were to be, the next one's are."""
+        """Begin several attempts whose scores cannot be sampled; if one is drawn, the next single one is sampled."""
         plugins, scores = self.shares
         self.plugins, self.scores = self._draw() < plugins, False
         self._due = self._due or self._draw() < scores * attempts
 
     @property
     def due(self) -> bool:
-        """Whether the next attempt has to be made by itself."""
+        """True if the next attempt has to be made by itself."""
         return self._due
 
 
 class CallCounter:
-    """The calls of one plugin at one extension point: `evaluations` of them, `errors`, and how long some took.
+    """The calls of one plugin at one extension point: `evaluations`, `errors`, and the durations of timed ones.
 
-    Most calls are not timed and succeed. Where there are several for each pod, whoever makes them looks at `sampling`
-    itself and adds to `evaluations`, which costs a fraction of calling `start` and `ended`.
+    Most calls are not timed and succeed. A caller with several calls per pod checks `sampling` itself and adds to
+    `evaluations`, which costs a fraction of `start` and `ended`.
     """
 
     __slots__ = ("_by_status", "_series_of", "errors", "evaluations", "sampling")
@@ -91,20 +94,20 @@ class CallCounter:
         self._by_status: dict[str, HistogramSeries] = {}
 
     def start(self) -> float | None:
-        """When a call begins; None if it is not timed."""
+        """Return the time at which a call begins; None if it is not timed."""
         sampling = self.sampling
         return sampling.timer() if sampling.plugins else None
 
     def answered(self, began_s: float | None, said: object) -> None:
-        """A call that began then has ended with this, which is no failure unless it is a Status that says so."""
-        if began_s is None and (said is None or said is SKIP):  # as most often
+        """Record the end of a call with its result; only a Status can be a failure."""
+        if began_s is None and (said is None or said is SKIP):  # the most frequent case
             self.evaluations += said is None
             return
         status = said.code.label if isinstance(said, Status) else SUCCESS
         self.ended(began_s, status, 0 if status == _SKIP else 1)
 
     def ended(self, began_s: float | None, status: str = SUCCESS, evaluations: int = 1) -> None:
-        """A call that began then (`start`) has ended."""
+        """Record the end of a call that began at `began_s` (`start`)."""
         self.evaluations += evaluations
         if status == ERROR:
             self.errors += 1
@@ -119,14 +122,14 @@ class CallCounter:
 
 @attrs.define(eq=False)
 class CacheUse:
-    """Verdicts on nodes that were looked up in the evaluation cache and found, and those that plugins gave."""
+    """The numbers of verdicts found in the evaluation cache and of those computed by plugins."""
 
     hits: int = 0
     misses: int = 0
 
 
 class PluginMetrics:
-    """What is counted of one profile's plugins; `into`: where times and scores go, which all profiles share."""
+    """The metrics of one profile's plugins; `into`: the instruments for times and scores, shared by all profiles."""
 
     def __init__(self, profile: str = "", into: "PluginInstruments | None" = None) -> None:
         into = into or PluginInstruments()
@@ -137,7 +140,7 @@ class PluginMetrics:
         self._calls: dict[tuple[str, str], CallCounter] = {}
 
     def calls(self, plugin: str, point: str) -> CallCounter:
-        """The same each time."""
+        """Return the counter of a plugin at an extension point; the same object each time."""
         found = self._calls.get((plugin, point))
         if found is None:
             durations = self._into.durations
@@ -146,16 +149,16 @@ class PluginMetrics:
         return found
 
     def chosen(self, totals: Ints, best: int, ties: int) -> None:
-        """A node was chosen by these totals, of which `best` is the highest, `ties` times."""
+        """Record the choice of a node by these totals, of which `best` is the highest, reached by `ties` nodes."""
         margin = 0 if ties > 1 else best - int(totals[totals != best].max(initial=0))
         self._into.margins.observe(margin, self._profile)
 
     def scored(self, plugin: str, weighted: int) -> None:
-        """What a plugin gave the node that was chosen."""
+        """Record a plugin's weighted score of the chosen node."""
         self._into.scores.observe(weighted, plugin, self._profile)
 
     def count(self, evaluations: dict[Labels, float], volume_errors: dict[Labels, float]) -> None:
-        """Add what was counted of calls."""
+        """Add the counts of calls."""
         for (plugin, point), calls in self._calls.items():
             if point in _EVALUATED and calls.evaluations:
                 evaluations[plugin, point, self._profile] = calls.evaluations
@@ -165,7 +168,7 @@ class PluginMetrics:
 
 
 class PluginInstruments:
-    """What all profiles share, and the profiles."""
+    """The instruments that all profiles share, and the profiles."""
 
     def __init__(self, sampling: Sampling | None = None) -> None:
         self.sampling = sampling or Sampling()
@@ -175,7 +178,7 @@ class PluginInstruments:
         self._profiles: dict[str, PluginMetrics] = {}
 
     def of(self, profile: str) -> PluginMetrics:
-        """What is counted of this profile's plugins; the same each time."""
+        """Return the metrics of this profile's plugins; the same object each time."""
         found = self._profiles.get(profile)
         if found is None:
             found = self._profiles[profile] = PluginMetrics(profile, self)

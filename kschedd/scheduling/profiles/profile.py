@@ -1,4 +1,4 @@
-"""A profile ready to run: its plugin instances, and for each extension point the list of plugins that take part.
+"""A profile ready to run: its plugin instances, and the plugins of each extension point.
 
 Filter and score plugins run in one of three styles: `CACHED` ones declare what their answers depend on, so these are
 cached; `VECTOR` ones are called on rows in each attempt; `PER_NODE` ones see one node at a time.
@@ -84,7 +84,7 @@ class EnabledScore:
     vector: VectorScorePlugin
     per_node: ScorePlugin
     normalizes: bool
-    extensions: ScoreExtensions  # the plugin, if it has any
+    extensions: ScoreExtensions  # the plugin, if it has any extensions
     constant: Callable[[Pod, NodeTable], int | None] | None
     calls: CallCounter
     normalizing: CallCounter
@@ -136,7 +136,7 @@ def enabled_score(name: str, weight: int, plugin: Plugin, in_tree: bool, metrics
 
 @attrs.frozen
 class MadeOf:
-    """The inputs of a plugin instance: while they are unchanged, the instance is reused."""
+    """The inputs of a plugin instance; it is reused while they are unchanged."""
 
     plugin_class: type[Plugin]
     args: Any  # of the class's own type
@@ -152,14 +152,14 @@ class Framework:
     filters: tuple[EnabledFilter, ...]
     scores: tuple[EnabledScore, ...]
     in_tree: frozenset[str]  # names
-    reads_pods: bool  # whether a cached answer depends on the pods of a node
+    reads_pods: bool  # True if a cached answer depends on the pods of a node
     made_of: Mapping[str, MadeOf]
     plugin_metrics: PluginMetrics
     times: PointTimes | NoTimes = attrs.field(default=NO_TIMES, init=False)  # of its extension points
     _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)  # plugins, by the name of the extension point
     # By signature ignoring the node, or amounts.
     _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)
-    # Of each plugin of the binding cycle but those of Bind: where it is idle for a pod.
+    # For each plugin of the binding cycle other than Bind: the points at which it is idle for a pod.
     _idle_for: list[Callable[[Pod], Collection[str]]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -173,11 +173,11 @@ class Framework:
 
     @property
     def rules(self) -> Rules:
-        """Those of the version whose decisions are made."""
+        """The rules of the Kubernetes version in use."""
         return next(made.rules for made in self.made_of.values())
 
     def at(self, point: ExtensionPoint[P]) -> list[P]:
-        """The plugins at an extension point, in order; in-tree plugins with nothing to do there are left out."""
+        """Return the plugins at an extension point, in order; in-tree plugins without work there are left out."""
         found = self._at.get(point.name)
         if found is None:
             plugins = [self.plugins[ref.name] for ref in self.profile.at(point.name)]
@@ -185,8 +185,7 @@ class Framework:
         return found
 
     def bound_by(self, pod: Pod) -> BindPlugin | None:
-        """Return the Bind plugin of pods of this one's signature where no other plugin takes part in their binding
-        cycle, from Reserve on; None where some may."""
+        """Return the Bind plugin of pods like this one; None if another plugin may take part in the binding cycle."""
         signature = pod.signature
         number = signature.signature_ignoring_node
         if number == signature.id:
@@ -211,10 +210,10 @@ def build_profile(
     before: Framework | None = None,
     metrics: PluginMetrics | None = None,
 ) -> Framework:
-    """Build the plugins of the profile. Raises PluginLoadError where an out-of-tree one cannot be constructed.
+    """Build the plugins of the profile. Raises PluginLoadError if an out-of-tree one cannot be constructed.
 
-    Instances of the previous profile (`before`) are reused where their inputs (`MadeOf`) are unchanged. `metrics`: what
-    counts the plugins' calls; None: nobody does.
+    Instances of the previous profile (`before`) are reused if their inputs (`MadeOf`) are unchanged. `metrics`:
+    counters of the plugins' calls; None: nothing is counted.
     """
     metrics = metrics or PluginMetrics()
     registry = guarded(registry)
@@ -235,7 +234,7 @@ def build_profile(
     called = {point.name: frozenset(ref.name for ref in profile.at(point.name)) for point in (PRE_FILTER, PRE_SCORE)}
 
     def at(point: ExtensionPoint[Any], before: ExtensionPoint[Any]) -> list[tuple[str, int, Plugin, bool]]:
-        """Name, weight, the plugin or its replacement, and whether it is in-tree."""
+        """Return name, weight, the plugin or its replacement, and whether it is in-tree."""
         return [
             (ref.name, ref.weight, prepared(plugins[ref.name], before, called[before.name]), ref.name in in_tree)
             for ref in profile.at(point.name)

@@ -1,8 +1,10 @@
 """Replacement for a plugin whose Filter or Score is enabled while the point that prepares its CycleState is not.
 
-A configuration may do that, and plugins that say so (`fast_path.MissingCycleState`) find no state then: every pod for
-which they are called fails with an internal error. Plugins that can recompute their state are not replaced.
+A configuration can do that. Plugins that declare it (`fast_path.MissingCycleState`) then find no state, and every pod
+for which they are called fails with an internal error. Plugins that can recompute their state are not replaced.
+
 Made by `profile` in place of the plugin, at that one point; it owns nothing.
+
 Source: Kubernetes v1.34, getPreFilterState and getPreScoreState of each plugin (and getStateData of two).
 """
 
@@ -30,8 +32,8 @@ class MissingCycleState:
 
 
 def prepared(plugin: Plugin, before: ExtensionPoint[Plugin], called: frozenset[str]) -> Plugin:
-    """The plugin or its replacement; `called` are the plugins called at the point that prepares its state."""
+    """Return the plugin or its replacement; `called` are the plugins called at the point that prepares its state."""
     why: str | None = getattr(plugin, f"without_{before.name}", None)
     if why is None or plugin.name in called:
         return plugin
-    return cast(Plugin, MissingCycleState(plugin.name, why))  # its name is the instance's, not the class's
+    return cast(Plugin, MissingCycleState(plugin.name, why))  # the name is an attribute of the instance, not the class

@@ -1,1 +1,1 @@
-"""Copies of the scheduler, from which forks go on."""
+"""Copies of the scheduler, from which forks continue."""

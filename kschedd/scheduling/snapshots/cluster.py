@@ -1,7 +1,7 @@
-"""A snapshot of a whole cluster, a part from each owner of state: an `Engine` goes on from it.
+"""A snapshot of a whole cluster, with a part from each owner of state; an `Engine` continues from it.
 
-Where the owners are actors, each gives its own part, in the order of the fields, a moment after the other. So each part
-may be a little newer than the one before, never older; the engine brings them together.
+If the owners are actors, each makes its own part, in the order of the fields, one shortly after the other. So a part
+may be a little newer than the one before, never older; the engine reconciles them.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class ClusterSnapshot:
-    """To be resumed once. `next_leftover_s`: the next flush of unschedulable pods; `start_s`: what times are told from.
-    `fresh`: controllers that begin with what is there, such as those of a mirror's fork.
+    """A snapshot of a cluster, to be resumed once.
 
-    The store's log goes back to the earliest version that the scheduler or a controller has seen.
+    `next_leftover_s`: the next flush of unschedulable pods; `start_s`: the origin of relative times. The store's log
+    goes back to the earliest version that the scheduler or a controller has seen. `fresh`: controllers that begin with
+    the objects there, such as those of a mirror's fork.
     """
 
     driver: DriverSnapshot
@@ -37,5 +38,5 @@ class ClusterSnapshot:
 
 
 def earliest(driver: DriverSnapshot, controllers: "Sequence[ControllerState]") -> int:
-    """The version that a store's log has to go back to."""
+    """Return the version to which a store's log has to go back."""
     return min([driver.observed, *(each.version for each in controllers)])

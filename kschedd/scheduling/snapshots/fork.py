@@ -1,21 +1,21 @@
-"""A fork of the scheduling driver: its owner takes a snapshot between two steps, a driver is made of it elsewhere.
+"""A fork of the scheduling driver: its owner takes a snapshot between two steps, and a new driver is made from it.
 
 `DriverSnapshot.of` is the owner's part. It copies columns, lists and maps and shares all values, which takes a few
-milliseconds at 5,000 nodes. `restored` may run in any thread: it counts the pods again, makes the plugins anew from
-the same arguments, and has every binding cycle go on.
+milliseconds at 5,000 nodes. `restored` may run in any thread: it counts the pods again, creates the plugins again from
+the same arguments, and continues every binding cycle.
 
-What carries over: the cache with its assumed pods, what in-tree plugins share (assumed volumes, claims in flight),
-nominations, pods at Permit with their deadlines, the random numbers that break ties, where the next search begins.
-What does not: what an out-of-tree plugin keeps in itself, caches of evaluations (filled again as needed), the ledger of
-object faults.
+Carried over: the cache with its assumed pods, the state that in-tree plugins share (assumed volumes, claims in flight),
+nominations, pods at Permit with their deadlines, the random generator that breaks ties, and the start of the next
+search. Not carried over: state inside out-of-tree plugins, caches of evaluations (filled again as needed), and the
+ledger of object faults.
 
-An attempt that is being made, or that the debugger has stopped, is a generator, too: it begins again from its start,
-with the random numbers that it began with. What it had reserved is given back. The debugger is not carried over, nor is
-what was changed by hand of the attempt: in a fork nobody holds it, and scheduling runs.
+An attempt that is running, or that the debugger has stopped, is a generator. It begins again from its start, with the
+random state that it began with, and its reservations are released. The debugger and the user's changes to the attempt
+are not carried over: in a fork no client holds the debugger, and scheduling runs.
 
 A binding cycle is a generator, which cannot be copied. One at Permit waits there again; any other begins again after
-the PreBind plugins that were done. One whose plan was being written writes it, and may be refused if that was done
-in the same moment; then its pod is tried again.
+the completed PreBind plugins. One whose plan was being written writes it again. If the original write completed at the
+same moment, the second is rejected and the pod is retried.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,18 +42,18 @@ from kschedd.scheduling.profiles.profile import Framework, build_profile
 
 _BEGUN_AGAIN: Final = error("the attempt begins again")
 IsBound = Callable[[Pod], bool]
-"""Whether the API server has this assumed pod on its node already."""
+"""Returns whether the API server has this assumed pod on its node already."""
 
 
 @attrs.frozen(eq=False)
 class _Binding:
-    """A binding cycle as it was. `deadline_s`: until when its plan may take to be ready."""
+    """A binding cycle at the time of the snapshot. `deadline_s`: the deadline for its plan to become ready."""
 
     number: int
     entry: QueuedPod
     pod: Pod
     result: ScheduleResult
-    waiting: WaitingPod | None  # None once it is past Permit
+    waiting: WaitingPod | None  # None after Permit
     progress: BindingProgress
     deadline_s: float | None
 
@@ -74,7 +74,7 @@ class _Binding:
 
 @attrs.frozen(eq=False)
 class DriverSnapshot:
-    """See the module. It may be restored once: the driver takes over what is in it."""
+    """A snapshot of a driver; see the module. It may be restored once: the driver takes over its contents."""
 
     config: Config
     registry: Registry
@@ -85,9 +85,9 @@ class DriverSnapshot:
     pending: PendingPods
     popped: tuple[QueuedPod, ...]
     bindings: tuple[_Binding, ...]
-    begins_again: str  # the pod whose attempt was stopped; "" if none was
-    reserving: AssumedPod | None  # the pod of the attempt that was being made, if it was assumed already
-    states: EntryStates  # of the entries in the above
+    begins_again: str  # the pod whose attempt was stopped; "" if none
+    reserving: AssumedPod | None  # the assumed pod of the running attempt; None if there is none
+    states: EntryStates  # states of the entries in the fields above
     cycles: int
     pods_bound: int
     observed: int  # every write up to this version has been observed
@@ -121,7 +121,7 @@ class DriverSnapshot:
     def restored(
         self, copies: EntryCopies, current_pod: Callable[[str], Pod | None] | None, is_bound: IsBound, now: float
     ) -> SchedulingDriver:
-        """The driver. What its binding cycles do next is among its effects. Raises PluginLoadError."""
+        """Return the driver. The next steps of its binding cycles are among its effects. Raises PluginLoadError."""
         self.cluster.recount()
         machine = SchedulingMachine(
             self.config,
@@ -152,13 +152,13 @@ class DriverSnapshot:
 
 
 def _result(machine: SchedulingMachine, present: Mapping[str, Framework], before: ScheduleResult) -> ScheduleResult:
-    """The fork's own copy of what an attempt came to."""
+    """Return the fork's own copy of an attempt's result."""
     framework = _framework(machine, present, before.framework)
     return attrs.evolve(before, framework=framework, state=before.state.clone())
 
 
 def _framework(machine: SchedulingMachine, present: Mapping[str, Framework], before: Framework) -> Framework:
-    """The fork's framework for a binding that began with this one, which may be of an earlier configuration."""
+    """Return the fork's framework for a binding that began with this one, possibly of an earlier configuration."""
     known = present.get(before.name)
     if known is not None and known.profile == before.profile:
         return known

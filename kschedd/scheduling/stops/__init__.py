@@ -1,1 +1,1 @@
-"""A stopped attempt as users see it, and what they may change of it."""
+"""A stopped attempt as users see it, and the changes they may make to it."""

@@ -1,7 +1,7 @@
-"""What somebody may change of an attempt that is stopped: force a node, veto nodes, replace a score, drop it.
+"""Changes that a user may make to a stopped attempt: force a node, veto nodes, replace a score, drop it.
 
-Functions over the driver; what they change takes effect when the attempt goes on.
-Errors: NotStopped where no attempt is stopped, or it is too late; DoesNotFit; UnknownNode, CannotReplace.
+Functions over the driver; the changes take effect when the attempt continues. Errors: NotStopped if no attempt is
+stopped or it is too late; DoesNotFit; UnknownNode, CannotReplace.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _CHOSEN = ("reserve", "permit", "preBind", "bind", "postBind")
 
 @attrs.define(eq=False)
 class DoesNotFit(KscheddError, rpc_code="conflict"):
-    """The node that is to be forced does not fit the pod."""
+    """The pod does not fit on the node to be forced."""
 
     pod: str
     node: str
@@ -36,7 +36,7 @@ class DoesNotFit(KscheddError, rpc_code="conflict"):
 
 @attrs.define(eq=False)
 class UnknownNode(KscheddError, rpc_code="not_found"):
-    """There is no such node."""
+    """A node that does not exist."""
 
     node: str
 
@@ -46,13 +46,13 @@ class UnknownNode(KscheddError, rpc_code="not_found"):
 
 @attrs.define(eq=False)
 class CannotReplace(KscheddError, rpc_code="invalid"):
-    """A score that is not given, or not to this node."""
+    """A score that the plugin does not give, or not to this node."""
 
     why: str
 
 
 def force(driver: SchedulingDriver, node: str, *, even_if_unfit: bool = False) -> Sequence[str]:
-    """Have the attempt choose this node; returns what speaks against it. Raises DoesNotFit."""
+    """Make the attempt choose this node; return the reasons against it. Raises DoesNotFit."""
     stepper = _undecided(driver)
     reasons = why_not(driver, stepper, _row(stepper, node))
     if reasons and not even_if_unfit:
@@ -62,14 +62,14 @@ def force(driver: SchedulingDriver, node: str, *, even_if_unfit: bool = False) -
 
 
 def veto(driver: SchedulingDriver, node: str) -> None:
-    """Have the attempt choose any node but this one."""
+    """Exclude this node from the attempt's choice."""
     stepper = _undecided(driver)
     _row(stepper, node)
     driver.step(Intervene(Intervention("veto", node)))
 
 
 def score(driver: SchedulingDriver, node: str, plugin: str, value: int) -> None:
-    """Put this in the place of the plugin's normalized score of the node."""
+    """Replace the plugin's normalized score of the node."""
     stepper = _undecided(driver)
     row = _row(stepper, node)
     if not 0 <= value <= MAX_NODE_SCORE:
@@ -86,7 +86,7 @@ def score(driver: SchedulingDriver, node: str, plugin: str, value: int) -> None:
 
 
 def drop(driver: SchedulingDriver) -> None:
-    """Have the attempt given up: the pod goes back to the queue."""
+    """Drop the attempt: the pod returns to the queue."""
     stepper, at = _stepper(driver)
     if at.point in ("preBind", "bind", "postBind"):
         raise NotStopped(f"pod {stepper.pod.key} is being bound: the attempt is over")
@@ -94,7 +94,7 @@ def drop(driver: SchedulingDriver) -> None:
 
 
 def why_not(driver: SchedulingDriver, stepper: Stepper, row: int) -> list[str]:
-    """What each plugin that rejects the node says; computed anew."""
+    """Return the reasons of each plugin that rejects the node, computed without caches."""
     pod, state = stepper.pod, CycleState()
     scheduler = driver.machine.schedulers[pod.scheduler_name]
     said = scheduler.pre_filters.at_once(state, pod)
@@ -118,18 +118,20 @@ def _row(stepper: Stepper, node: str) -> int:
 
 
 def _stepper(driver: SchedulingDriver) -> tuple[Stepper, StopPoint]:
-    """The stepper of the attempt that is stopped, and where it is."""
+    """Return the stepper of the stopped attempt, and its stop point."""
     stop, stepper = driver.debugger.stop, driver.stepper
     if stop is None:
-        raise NotStopped("scheduling is not stopped: `pause` stops it, `next` begins an attempt and stops within it")
+        raise NotStopped(
+            "scheduling is not paused: `pause` pauses it, `debug next` begins an attempt and stops within it"
+        )
     if stop.point is None or stepper is None or stepper.cycle != stop.point.cycle:
-        raise NotStopped("no attempt is under way at this stop: `next` begins one")
+        raise NotStopped("no attempt is in progress at this stop: `debug next` begins one")
     return stepper, stop.point
 
 
 def _undecided(driver: SchedulingDriver) -> Stepper:
-    """As `_stepper`, as long as a node can still be chosen."""
+    """Return the stepper of the stopped attempt. Raises NotStopped if a node has already been chosen."""
     stepper, at = _stepper(driver)
     if at.point in _CHOSEN:
-        raise NotStopped(f"{at.node} has been chosen for {stepper.pod.key} already: `drop` gives it up")
+        raise NotStopped(f"{at.node} is chosen for {stepper.pod.key} already: `debug drop` ends the attempt")
     return stepper

@@ -1,6 +1,6 @@
-"""Where scheduling is stopped, as answers to clients: the attempt as far as it has come.
+"""The stop of scheduling as answers to clients: the attempt in its current state.
 
-For reading by people and programs; a function of the driver, which is not changed.
+For reading by people and programs; functions of the driver, which is not changed.
 """
 
 import re
@@ -30,10 +30,10 @@ class StopAnswer:
     why: str
     since: str
     breakpoint: int | None
-    pod: Annotated[str | None, "between two attempts the one that is next, if it is known"]
+    pod: Annotated[str | None, "the next one between two attempts, if known"]
     point: Annotated[str | None, "null between two attempts, and at the end of one"]
     plugin: Annotated[str | None, "null between two attempts"]
-    outcome: Annotated[str | None, "what came of it, at the end of an attempt"]
+    outcome: Annotated[str | None, "result, at the end of an attempt"]
     node: Annotated[str | None, "null between two attempts"]
 
 
@@ -41,14 +41,14 @@ class StopAnswer:
 class DebuggerState:
     stopped: Annotated[StopAnswer | None, "null while scheduling runs"]
     running_until: str | None
-    holder: Annotated[str | None, "the client that decides, null if nobody does"]
-    keep: Annotated[bool, "what it has set outlives its connection"]
+    holder: Annotated[str | None, "the controlling client, null if there is none"]
+    keep: Annotated[bool, "its settings outlive its connection"]
     breakpoints: Annotated[int, "their number"]
 
 
 @attrs.frozen
 class MovedState(DebuggerState):
-    moved: Annotated[str | None, "why virtual time is moved no further without a stop: `nothing due`"]
+    moved: Annotated[str | None, "why virtual time stops without a stop point: `nothing due`"]
 
 
 @attrs.frozen
@@ -66,7 +66,7 @@ class BreakpointAnswer:
     hits: int
     ignore: int
     once: bool
-    warnings: Annotated[Sequence[Text], "what it names that is not there now"]
+    warnings: Annotated[Sequence[Text], "objects and plugins it names that do not exist now"]
 
 
 @attrs.frozen
@@ -155,15 +155,15 @@ class StoppedAttempt:
 
 @attrs.frozen
 class WhereAnswer(DebuggerState):
-    attempt: Annotated[StoppedAttempt | None, "null if none is stopped"]
+    attempt: Annotated[StoppedAttempt | None, "null if no attempt is stopped"]
     group: Annotated[
         Sequence[TriedMemberAnswer] | None,
-        "where the cycle of a PodGroup is stopped, its pods that were tried before, else null",
+        "pods already tried, if the cycle of a PodGroup is stopped, else null",
     ]
 
 
 def stopped_at(driver: SchedulingDriver) -> StopAnswer | None:
-    """In short, for a status: at which pod, extension point and plugin; None while scheduling runs."""
+    """Return the stop in short, for a status: pod, extension point and plugin; None while scheduling runs."""
     stop = driver.debugger.stop
     if stop is None:
         return None
@@ -176,7 +176,7 @@ def stopped_at(driver: SchedulingDriver) -> StopAnswer | None:
 
 
 def debugger_state(driver: SchedulingDriver) -> DebuggerState:
-    """Who holds the debugger, what it waits for, and where it is stopped."""
+    """Return who holds the debugger, its run condition, and where it is stopped."""
     debugger = driver.debugger
     until = None if debugger.until is None else debugger.until.what
     return DebuggerState(stopped_at(driver), until, debugger.holder or None, debugger.keep, len(debugger.breakpoints))
@@ -203,7 +203,7 @@ def described_breakpoint(breakpoint: Breakpoint, known: "BreakpointTargets") -> 
 
 
 class BreakpointTargets:
-    """What there is that a breakpoint may name."""
+    """The nodes, pods and plugins that a breakpoint may name."""
 
     def __init__(self, driver: SchedulingDriver) -> None:
         self._nodes = driver.machine.cluster.table.row_of
@@ -211,7 +211,7 @@ class BreakpointTargets:
         self._plugins = {name for profile in driver.machine.config.profiles for name in profile.names()}
 
     def unknown_in(self, breakpoint: Breakpoint) -> list[str]:
-        """What the breakpoint names that is not there now; it may come."""
+        """Return warnings for what the breakpoint names that does not exist now; it may appear later."""
         spec, missing = breakpoint.spec, []
         if spec.node and spec.node not in self._nodes:
             missing.append(f'there is no node "{spec.node}" now')
@@ -223,7 +223,7 @@ class BreakpointTargets:
 
 
 def where(driver: SchedulingDriver, most: int) -> WhereAnswer:
-    """All that is known at the stop; at most so many nodes and pods of each list."""
+    """Return the full state at the stop, with at most `most` nodes and pods in each list."""
     members = [_member(one) for one in driver.group_tried[:most]]
     stop, stepper = driver.debugger.stop, driver.stepper
     attempt = None
@@ -233,7 +233,7 @@ def where(driver: SchedulingDriver, most: int) -> WhereAnswer:
 
 
 def _member(tried: TriedMember) -> TriedMemberAnswer:
-    """What came of a pod of the group whose cycle is stopped."""
+    """Return the result of a pod of the group whose cycle is stopped."""
     return TriedMemberAnswer(
         tried.entry.key, tried.node_name or None, None if tried.failed is None else tried.failed.message
     )
@@ -265,7 +265,7 @@ def _attempt(driver: SchedulingDriver, stepper: Stepper, most: int) -> StoppedAt
 
 
 def _scores(stepper: Stepper, most: int) -> list[NodeScoreSoFar]:
-    """Of each node that is scored, the best first: each plugin's score so far, and the total so far."""
+    """Return the scored nodes, the best first, with each plugin's score and the total so far."""
     if stepper.scoring is None or not stepper.scores:
         return []
     totals = stepper.totals()
@@ -290,9 +290,9 @@ def _cycle_state(state: CycleState) -> CycleStateAnswer:
 
 
 def _text(value: object) -> str:
-    """What a plugin keeps, as text, without addresses, which are others in each run: it may be anything."""
+    """Return a plugin's value as text, without addresses, which differ in each run; the value may be any object."""
     try:
         text = _ADDRESS.sub("", repr(dict(value)) if isinstance(value, Mapping) else repr(value))
-    except Exception as fault:  # a plugin's: its object cannot be shown
+    except Exception as fault:  # a fault of the plugin: its object cannot be shown
         return f"(cannot be shown: {type(fault).__name__})"
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

@@ -6,7 +6,7 @@ No I/O. Raises only UsageError.
 import argparse
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -37,11 +37,14 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return "; did you mean " + " or ".join(f'"{folded[name]}"' for name in near) + "?"
 
 
-def clearer(message: str, flags: Sequence[str]) -> str:
-    """What argparse complains of, in other words; `flags`: those there are."""
+def clearer(message: str, flags: Sequence[str], renamed: Mapping[str, str] = {}) -> str:
+    """Return an error message of argparse in kschedd's form.
+
+    `flags` are the flags of the command, `renamed` maps earlier names of flags to those of today.
+    """
     missing = message.removeprefix("the following arguments are required: ")
     if missing != message:
-        return f"what is missing: {missing}"
+        return f"{missing} {'are' if ', ' in missing else 'is'} required"
     number = re.fullmatch(r"argument ([^:]+): invalid (int|float|whole_number) value: '(.*)'", message, re.DOTALL)
     if number is not None:
         wanted = {"int": "a whole number", "float": "a number"}.get(number[2], "a number from 1 up")
@@ -50,6 +53,8 @@ def clearer(message: str, flags: Sequence[str]) -> str:
     if unknown != message:
         if unknown.startswith("-"):
             flag = unknown.split()[0].partition("=")[0]
+            if flag in renamed:
+                return f"{flag} was renamed to {renamed[flag]}"
             return f"unknown flag {flag}{suggest(flag, flags)}"
         return f"unexpected argument {unknown or repr(unknown)}"
     return message
@@ -62,10 +67,10 @@ _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 class VerbParser(NotingParser):
     """Parser of the arguments of a verb. `implied`: the value of a flag that is given without one, as --dry-run."""
 
-    def __init__(self, verb: str, summary: str, program: str) -> None:
+    def __init__(self, verb: str, summary: str, program: str, whole: str = "") -> None:
         super().__init__(
-            prog=program + verb,
-            description=summary,
+            prog=program + (whole if program and whole else verb),
+            description=f"{summary[:1].upper()}{summary[1:].rstrip('.')}.",
             add_help=False,
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -76,7 +81,7 @@ class VerbParser(NotingParser):
         self.add_argument("-h", "--help", action="store_true", help="show this help")
 
     def error(self, message: str) -> Never:
-        raise UsageError(clearer(message, self.flags()), self.verb)
+        raise UsageError(clearer(message, self.flags(), self.renamed), self.verb)
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse the arguments. Raises UsageError."""
@@ -300,15 +305,23 @@ class Verb:
     completes: str = ""
     #: for completion: in which state they are, if it matters
     live: LiveState | None = None
-    #: the exit status where it fails: another one where 1 says something else
+    #: the exit status of a failure: 2 if 1 is an answer of the verb
     failed: int = 1
+    #: the name on the command line of a verb that belongs to a group, such as "debug step"
+    whole: str = ""
 
     def parser(self, program: str = "") -> VerbParser:
-        words = VerbParser(self.name, self.summary, program)
+        """Build the parser; `program` is the prefix of verbs in hints: "kschedd " on the command line."""
+        words = VerbParser(self.name, self.summary, program, self.whole)
         self.words(words)
         if self.examples:
-            words.epilog = "examples:\n" + "".join(f"  {program}{example}\n" for example in self.examples)
+            words.epilog = "examples:\n" + "".join(f"  {each}\n" for each in self.shown_examples(program))
         return words
+
+    def shown_examples(self, program: str = "") -> list[str]:
+        """Return the examples as a user types them: with the whole name after the name of the program."""
+        name = self.whole if program and self.whole else self.name
+        return [f"{program}{name}{example.removeprefix(self.name)}" for example in self.examples]
 
 
 R = TypeVar("R", bound=Callable[[VerbSession, argparse.Namespace], int])

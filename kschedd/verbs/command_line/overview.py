@@ -1,14 +1,60 @@
-"""Lists of names with descriptions, wrapped to the width of the terminal."""
+"""Lists of commands with summaries, by topic, wrapped to the width of the terminal."""
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+#: the commands that a new user needs first
+FIRST: Final = ("demo", "run", "apply", "explain", "repl")
+#: all commands by topic, each in one of them; verbs of a group are listed as their group
+TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Start": ("demo", "run", "repl", "status", "stop"),
+    "kubectl's verbs, with kubectl's flags": (
+        *("get", "describe", "apply", "create", "delete", "edit", "patch", "replace", "diff", "scale", "rollout"),
+        *("label", "annotate", "expose", "cordon", "uncordon", "drain", "taint", "top", "events", "logs", "wait"),
+        "api-resources",
+    ),
+    "Why": ("explain", "queue", "decisions", "waiting", "spread", "expect", "report"),
+    "What if": ("plan", "fork", "capacity", "nodes-needed", "compare"),
+    "Stop and step": ("pause", "resume", "debug", "time", "advance", "activate", "allow", "reject", "watch"),
+    "Your cluster": ("load", "save", "check", "node", "evict"),
+    "Offline": ("simulate", "test", "evaluate", "record", "replay", "verify", "bench"),
+    "Configuration and plugins": ("config", "set", "weights", "plugin"),
+    "Operations": (
+        *("clients", "metrics", "profile", "kubeconfig", "mcp", "journal", "snapshot", "completion", "man"),
+    ),
+}
+#: topics whose commands a reader knows already: listed without summaries
+_BRIEF: Final = ("kubectl's verbs, with kubectl's flags",)
+
+
+def by_topic(summaries: Mapping[str, str], columns: int) -> str:
+    """Return the commands by topic; `columns` as for `listing`. Commands without a summary are left out."""
+    width = max(map(len, summaries))
+    text = ""
+    for topic, names in TOPICS.items():
+        found = [name for name in names if name in summaries]
+        if topic in _BRIEF:
+            text += f"{topic}:\n" + textwrap.indent(textwrap.fill(", ".join(found), min(columns or 100, 100) - 2), "  ")
+            text += "\n\n"
+        elif found:
+            text += f"{topic}:\n" + listing(((name, brief(summaries[name])) for name in found), columns, width) + "\n"
+    return text
+
+
+def brief(summary: str) -> str:
+    """Return the first sentence of a summary."""
+    return summary.partition(". ")[0]
 
 
 def listing(entries: Iterable[tuple[str, str]], columns: int, width: int = 0) -> str:
-    """`columns`: terminal width, 0 if there is no terminal (no wrapping). `width`: minimum width of the name column."""
+    """Return a line for each name with its meaning, without a full stop.
+
+    `columns` is the width of the terminal, 0 without one (no wrapping); `width` is the least width of the names.
+    """
     found = list(entries)
     width = max([width, *(len(name) for name, _ in found)]) + 2
-    return "".join(_entry(name, meaning, width, columns) for name, meaning in found)
+    return "".join(_entry(name, meaning.rstrip("."), width, columns) for name, meaning in found)
 
 
 def _entry(name: str, meaning: str, width: int, columns: int) -> str:
@@ -23,5 +69,5 @@ def _entry(name: str, meaning: str, width: int, columns: int) -> str:
 
 
 def paragraph(text: str, columns: int) -> str:
-    """The text wrapped to `columns`, or unchanged if there is no terminal."""
+    """Return the text wrapped to `columns`, or unchanged if there is no terminal."""
     return (textwrap.fill(text, columns) if columns else text) + "\n"

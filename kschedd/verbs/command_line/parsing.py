@@ -11,18 +11,31 @@ import attrs
 
 
 def path_text(text: str) -> str:
-    """A path as it was given; an empty one, such as an unset shell variable, would mean the current directory.
+    """Return the path unchanged. Reject an empty one, such as an unset variable: it would be the current directory.
 
     For argparse: raises ArgumentTypeError.
     """
     if not text:
-        raise argparse.ArgumentTypeError('a path is expected, not ""')
+        raise argparse.ArgumentTypeError("the path is empty")
     return text
 
 
 def path_value(text: str) -> Path:
-    """As `path_text`."""
+    """Return the path as a Path. Raises ArgumentTypeError for an empty one."""
     return Path(path_text(text))
+
+
+def duration(text: str) -> float:
+    """Return the seconds of a duration such as 30s, 5m or 1h30m. For argparse: raises ArgumentTypeError."""
+    from kschedd.api.text.durations import DurationError, parse_duration
+
+    try:
+        seconds = parse_duration(text)
+    except DurationError:
+        raise argparse.ArgumentTypeError(f'invalid duration "{text[:40]}": expected such as 30s, 5m or 1h') from None
+    if seconds < 0:
+        raise argparse.ArgumentTypeError(f'invalid duration "{text[:40]}": it must not be negative')
+    return seconds
 
 
 @attrs.frozen
@@ -36,10 +49,11 @@ class Flag:
 
 
 class NotingParser(argparse.ArgumentParser):
-    """An ArgumentParser with `noted`: every argument, in the order in which it was added."""
+    """ArgumentParser that records every argument in `noted`, in the order in which it was added."""
 
     def __init__(self, **options: Any) -> None:
         self.noted: list[Flag] = []
+        self.renamed: dict[str, str] = {}  # earlier names of flags, for error messages
         super().__init__(**options)
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:

@@ -58,6 +58,7 @@ class VerbSession:
     open_editor: Callable[[Path], int] | None = None
     loss_is_told: bool = False  # whether somebody else tells the user that the daemon has gone
     asks_first: Callable[[], bool] = lambda: False  # whether to ask before what cannot be undone
+    whole_names: bool = False  # whether verbs of a group need their whole names: `debug step`, not `step`
     _daemon: DaemonClient | None = None
 
     def cluster_now(self) -> float:

@@ -50,7 +50,9 @@ def kind_of_word(session: VerbSession, word: str) -> Kind:
             return known if known.known else _kind(entry)
     names = [name for kind in KINDS for name in (kind.plural, kind.singular, *kind.short)]
     names += [str(entry.get("plural") or entry["name"]) for entry in there]
-    hint = suggest(word, names) or '; `kinds` lists them all. The kind goes before the name: "pod web", "pod/web"'
+    hint = (
+        suggest(word, names) or '; `api-resources` lists all kinds. The kind goes before the name: "pod web", "pod/web"'
+    )
     raise UnknownKindError(word, hint)
 
 

@@ -110,7 +110,7 @@ def _drain_words(words: VerbParser) -> None:
 
 @verb(
     "drain",
-    "Evict the pods of nodes, which get no new ones, and wait until they are gone.",
+    "Cordon nodes, evict their pods, and wait until they are deleted.",
     _drain_words,
     examples=(
         "drain node-a --ignore-daemonsets --delete-emptydir-data",
@@ -384,7 +384,7 @@ def _evict_words(words: VerbParser) -> None:
 
 @verb(
     "evict",
-    "Delete pods if their disruption budgets allow that.",
+    "Evict pods if their PodDisruptionBudgets allow it.",
     _evict_words,
     examples=("evict web-1", "evict web-1 web-2 -n shop --dry-run"),
     completes="pod",

@@ -42,7 +42,7 @@ def _words(words: VerbParser) -> None:
 
 @verb(
     "node",
-    "Add nodes like one; stop, start, initialize nodes, make them short of something; zones, and which pods leave.",
+    "Add nodes, stop and start kubelets, simulate node pressure; show zones and pods that will leave.",
     _words,
     examples=(
         "node add node-a --count 20",

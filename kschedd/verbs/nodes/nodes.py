@@ -77,7 +77,7 @@ def set_cordon(session: VerbSession, names: list[str], wanted: bool, dry_run: st
 
 @verb(
     "cordon",
-    "Let no new pods onto nodes.",
+    "Mark nodes unschedulable.",
     _cordon_words,
     examples=("cordon node-a", "cordon -l topology.kubernetes.io/zone=zone-a"),
     completes="node",
@@ -89,7 +89,7 @@ def cordon(session: VerbSession, options: argparse.Namespace) -> int:
 
 @verb(
     "uncordon",
-    "Let new pods onto nodes again.",
+    "Mark nodes schedulable.",
     _cordon_words,
     examples=("uncordon node-a", "uncordon --all"),
     completes="node",
@@ -108,7 +108,7 @@ def _taint_words(words: VerbParser) -> None:
 
 @verb(
     "taint",
-    "Set or take away taints of nodes.",
+    "Set or remove taints of nodes.",
     _taint_words,
     examples=("taint node node-a dedicated=gpu:NoSchedule", "taint nodes --all maintenance:NoExecute-"),
     completes="taint",

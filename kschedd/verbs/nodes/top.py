@@ -26,7 +26,7 @@ def _words(words: VerbParser) -> None:
 
 @verb(
     "top",
-    "What is requested: of each node, or by each pod (nothing runs here, so nothing is used).",
+    "Show the resources requested on each node or by each pod. Containers do not run, so no usage is measured.",
     _words,
     examples=("top nodes", "top pods -A --sort-by cpu"),
     completes="kinds",

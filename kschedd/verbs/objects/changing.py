@@ -91,7 +91,7 @@ _Deletion = tuple[Kind, str, dict[str, Any]]  # the name, "" for several objects
 
 @verb(
     "delete",
-    "Delete objects by name, by label, or as their manifests name them.",
+    "Delete objects by name, label or manifest.",
     _delete_words,
     examples=("delete pod web-0", "delete deployment/web", "delete pods -l app=web", "delete -f cluster.yaml"),
     completes="kinds",
@@ -229,7 +229,7 @@ def _patch_words(words: VerbParser) -> None:
 
 @verb(
     "patch",
-    "Change some fields of an object.",
+    "Change fields of an object.",
     _patch_words,
     examples=(
         'patch deployment web -p \'{"spec": {"replicas": 3}}\'',
@@ -318,7 +318,7 @@ def _scale_words(words: VerbParser) -> None:
 
 @verb(
     "scale",
-    "Set how many pods a workload has.",
+    "Set the number of replicas of a workload.",
     _scale_words,
     examples=("scale deployment web --replicas 5",),
     completes="kinds",
@@ -355,7 +355,7 @@ def _label_words(words: VerbParser) -> None:
 
 @verb(
     "label",
-    "Set or take away labels.",
+    "Set or remove labels.",
     _label_words,
     examples=("label node node-a disk=ssd", "label pods --all tier-"),
     completes="kinds",
@@ -366,7 +366,7 @@ def _label(session: VerbSession, options: argparse.Namespace) -> int:
 
 @verb(
     "annotate",
-    "Set or take away annotations.",
+    "Set or remove annotations.",
     _label_words,
     examples=("annotate node node-a owner=team-a", "annotate pods --all owner-"),
     completes="kinds",

@@ -73,7 +73,7 @@ def _create_words(words: VerbParser) -> None:
 
 @verb(
     "create",
-    "Create objects that are not there yet, from manifests or a few words.",
+    "Create objects from manifests or from flags.",
     _create_words,
     examples=(
         "create -f pod.yaml",
@@ -176,7 +176,7 @@ def _run_words(words: VerbParser) -> None:
 
 @verb(
     "run",
-    "Create a pod of one image. (On the command line `run` without --image starts the daemon.)",
+    "Create a pod from an image.",
     _run_words,
     examples=("run web --image nginx --labels app=web", "run web --image nginx --dry-run=client -o yaml"),
 )
@@ -229,7 +229,7 @@ def _expose_words(words: VerbParser) -> None:
 
 @verb(
     "expose",
-    "Make a service for the pods of a workload, service or pod.",
+    "Create a Service for the pods of a workload, Service or pod.",
     _expose_words,
     examples=("expose deployment web --port 80 --target-port 8080",),
     completes="kinds",

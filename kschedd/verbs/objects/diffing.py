@@ -1,7 +1,6 @@
-"""diff: what `apply` would change, as a unified diff between the live objects and what would become of them; or what is
-different in a fork from when it was made.
+"""diff: the changes that `apply` would make, as a unified diff; fork diff: the changes in a fork since it was created.
 
-Exit status as kubectl's: 0 where nothing would change, 1 where something would, 2 after an error.
+Exit status, as kubectl's: 0 no change, 1 changes, 2 an error.
 """
 
 import argparse
@@ -15,7 +14,7 @@ from kschedd.limits import MAX_REQUEST_BYTES
 from kschedd.printing import documents
 from kschedd.printing.reports.forks import diff_text, is_different
 from kschedd.verbs.command_line.answers import FORMS, write_answer
-from kschedd.verbs.command_line.grammar import UsageError, VerbParser, output_flag, verb, whole_number
+from kschedd.verbs.command_line.grammar import VerbParser, output_flag, verb, whole_number
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.objects.manifests import fault_text, file_flag, sources_of
 from kschedd.verbs.objects.waiting import find_object
@@ -27,36 +26,19 @@ _MASKED: Final = "***"
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("fork", nargs="?", metavar="FORK", help="what is different in this fork since it was made")
-    file_flag(words, needed=False)
-    output_flag(words, FORMS)
-    words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="so many pods of a fork (100)")
+    file_flag(words, needed=True)
     words.add_argument("-n", "--namespace", metavar="NS", help="for objects that name no namespace")
     words.add_argument("--show-managed-fields", action="store_true", help="with metadata.managedFields")
 
 
 @verb(
     "diff",
-    "Show what apply would change, or what is different in a fork. 0: nothing, 1: something, 2: an error.",
+    "Show what apply would change. Exit status: 0 nothing, 1 something, 2 an error.",
     _words,
-    examples=("diff -f cluster.yaml", "diff -f manifests/", "diff what-if"),
+    examples=("diff -f cluster.yaml", "diff -f manifests/"),
     failed=FAILED,
 )
 def diff(session: VerbSession, options: argparse.Namespace) -> int:
-    """Of files, or of a fork."""
-    if bool(options.fork) == bool(options.filename):
-        raise UsageError("diff -f FILE, or diff FORK: one of the two", "diff")
-    return _diff_fork(session, options) if options.fork else _diff_files(session, options)
-
-
-def _diff_fork(session: VerbSession, options: argparse.Namespace) -> int:
-    found = session.daemon.call("fork.diff", fork=options.fork)
-    if not write_answer(session, options.output, found):
-        session.write(diff_text(found, session.style, options.limit))
-    return DIFFERENT if is_different(found) else SAME
-
-
-def _diff_files(session: VerbSession, options: argparse.Namespace) -> int:
     sources, failed = sources_of(session, options.filename)
     namespace = (options.namespace or "").removeprefix("=") or session.namespace
     different = False
@@ -79,6 +61,28 @@ def _diff_files(session: VerbSession, options: argparse.Namespace) -> int:
                 session.error(fault_text({**error, "line": line + after} if line else error))
                 failed += 1
     return FAILED if failed else DIFFERENT if different else SAME
+
+
+def _fork_words(words: VerbParser) -> None:
+    words.add_argument("fork", metavar="FORK", help="a name that `fork list` shows")
+    words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print at most N pods (100)")
+    output_flag(words, FORMS)
+
+
+@verb(
+    "fork diff",
+    "Show the changes in a fork since it was created. Exit status: 0 nothing, 1 something, 2 an error.",
+    _fork_words,
+    whole="fork diff",
+    examples=("fork diff what-if", "fork diff what-if -o json"),
+    completes="fork",
+    failed=FAILED,
+)
+def fork_diff(session: VerbSession, options: argparse.Namespace) -> int:
+    found = session.daemon.call("fork.diff", fork=options.fork)
+    if not write_answer(session, options.output, found):
+        session.write(diff_text(found, session.style, options.limit))
+    return DIFFERENT if is_different(found) else SAME
 
 
 def _changes(session: VerbSession, result: Raw, *, managed_fields: bool) -> Iterator[str]:

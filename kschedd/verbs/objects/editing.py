@@ -43,7 +43,7 @@ def _words(words: VerbParser) -> None:
 
 @verb(
     "edit",
-    "Change an object in your editor ($KUBE_EDITOR, $EDITOR, else vi).",
+    "Edit an object in $KUBE_EDITOR, $EDITOR or vi.",
     _words,
     examples=("edit deployment web", "edit pod/web-0"),
     completes="kinds",

@@ -36,7 +36,7 @@ def _events_words(words: VerbParser) -> None:
 
 @verb(
     "events",
-    "What happened to objects, newest last.",
+    "List events, newest last.",
     _events_words,
     examples=("events -A --types Warning", "events pod/web-0 -w"),
     completes="object",
@@ -116,7 +116,7 @@ def _logs_words(words: VerbParser) -> None:
 
 @verb(
     "logs",
-    "Pods have no logs here; shows the pod's events instead.",
+    "Show the events of a pod: containers do not run, so there are no logs.",
     _logs_words,
     examples=("logs web-0",),
     completes="pod",
@@ -138,7 +138,7 @@ def _decisions_words(words: VerbParser) -> None:
 
 @verb(
     "decisions",
-    "The scheduler's last decisions.",
+    "List the latest decisions of the scheduler.",
     _decisions_words,
     examples=("decisions", "decisions web-0", "decisions --limit 5 -o json"),
     completes="pod",

@@ -52,13 +52,13 @@ def file_flag(words: VerbParser, *, needed: bool) -> None:
         default=[],
         required=needed,
         metavar="FILE",
-        help="a file, a folder (with the folders in it), or - for standard input; may be repeated",
+        help="a file, a folder (read recursively), or - for standard input; may be repeated",
     )
     words.add_argument(
         "-R",
         "--recursive",
         action="store_true",
-        help="changes nothing of FILE: folders are always read so",
+        help="no effect: folders are always read recursively",
     )
 
 
@@ -129,7 +129,7 @@ def _manager(options: argparse.Namespace) -> str:
 
 @verb(
     "apply",
-    "Create or change objects as their manifests say.",
+    "Create or change objects from manifests.",
     _apply_words,
     examples=("apply -f cluster.yaml", "apply -f manifests/ --dry-run", "apply -f - --atomic"),
 )

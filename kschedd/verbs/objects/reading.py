@@ -85,7 +85,7 @@ def _form(options: argparse.Namespace) -> str:
 
 @verb(
     "get",
-    "List objects, or one object, as a table or in full.",
+    "List objects, or show one.",
     _get_words,
     examples=(
         "get pods -o wide",
@@ -355,7 +355,7 @@ def _describe_words(words: VerbParser) -> None:
 
 @verb(
     "describe",
-    "All about objects: conditions, events; of a pod why it is pending, of a node what runs there.",
+    "Show the details of objects, with their events.",
     _describe_words,
     examples=("describe pod web-0", "describe node/node-a"),
     completes="kinds",

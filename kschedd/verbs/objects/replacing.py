@@ -43,7 +43,7 @@ def _words(words: VerbParser) -> None:
 
 @verb(
     "replace",
-    "Put objects in the place of those that are there, as their manifests say.",
+    "Replace objects with those of manifests.",
     _words,
     examples=("replace -f pod.yaml", "replace --force -f pod.yaml"),
 )

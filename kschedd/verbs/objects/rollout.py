@@ -83,7 +83,7 @@ def _words(words: VerbParser) -> None:
 
 @verb(
     "rollout",
-    "See, wait for, undo, restart, pause and resume the rollouts of deployments, daemonsets and statefulsets.",
+    "Show, undo, restart, pause and resume rollouts of Deployments, DaemonSets and StatefulSets.",
     _words,
     examples=(
         "rollout status deployment/web",

@@ -79,7 +79,7 @@ def _words(words: VerbParser) -> None:
 
 @verb(
     "wait",
-    "Wait until objects meet a condition, have a field, are there or are gone.",
+    "Wait until objects meet a condition, exist or are deleted.",
     _words,
     examples=(
         "wait --for=condition=Ready pod/web-0 --timeout=60s",

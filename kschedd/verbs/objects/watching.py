@@ -14,12 +14,12 @@ from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser
 from kschedd.verbs.command_line.session import VerbSession
 
 _AGE = re.compile(r"\s+|\x1b\[\d*m|\b(\d+[smhdy]){1,2}\b")
-Find = Callable[[str], Verb]
+Find = Callable[[Sequence[str]], Verb]
 Run = Callable[[VerbSession, Sequence[str]], int]
 
 
 def _watch_words(words: VerbParser) -> None:
-    words.add_argument("command", nargs=argparse.REMAINDER, metavar="VERB ...", help="what to show again and again")
+    words.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="the command to repeat")
     words.add_argument("-i", "--interval", type=float, default=1.0, metavar="SECONDS", help="between two looks (1)")
     words.add_argument("--times", type=int, default=0, metavar="N", help="end after N looks; default: go on")
 
@@ -28,11 +28,11 @@ def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespac
     """Show the output of another verb, refreshed every second until the user ends it, also where the daemon goes and
     comes back meanwhile."""
     if not options.command:
-        raise UsageError("watch what? watch get pods")
-    if find(options.command[0]).name == "watch":
+        raise UsageError("watch requires a command, such as: watch get pods")
+    if find(options.command).name == "watch":
         raise UsageError("watch cannot watch itself")
     if options.interval <= 0:
-        raise UsageError(f"--interval {options.interval:g}: more than 0 is expected")
+        raise UsageError(f"--interval {options.interval:g}: must be greater than 0")
     looks = 0
     before: list[str] | None = None  # the lines of the look before
     screen = session.style.width > 0
@@ -90,7 +90,7 @@ def _emphasized(line: str, style: TerminalStyle) -> str:
 def verb(find: Find, run: Run) -> Verb:
     return Verb(
         "watch",
-        "Show another verb's output again and again.",
+        "Repeat a command and mark the lines that changed.",
         partial(watch, find, run),
         _watch_words,
         examples=("watch get pods -o wide", "watch -i 0.5 queue"),

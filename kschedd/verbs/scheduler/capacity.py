@@ -24,7 +24,7 @@ from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.workload_pods import workload_named
 from kschedd.verbs.objects.manifests import file_flag, sources_of
 
-FITS_NOT: Final = 3
+DOES_NOT_FIT, FAILED = 1, 2
 
 
 def _manifests(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]]:
@@ -44,13 +44,13 @@ def _manifests(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any
 
 
 def _capacity_words(words: VerbParser) -> None:
-    words.add_argument("workload", nargs="?", default="", metavar="KIND/NAME", help="a workload that is there")
+    words.add_argument("workload", nargs="?", default="", metavar="KIND/NAME", help="a workload of the cluster")
     namespace_flags(words)
     file_flag(words, needed=False)
-    words.add_argument("--alternatives", action="store_true", help="also: how many of half the size, of double ...")
-    words.add_argument("--together", action="store_true", help="how many sets fit, with one of each spec in each")
-    _shape_flag(words, "also: how many more with one more node of this kind")
-    words.add_argument("--limit", type=whole_number, default=10_000, metavar="N", help="count no further (10000)")
+    words.add_argument("--alternatives", action="store_true", help="also count pods of half and double the size ...")
+    words.add_argument("--together", action="store_true", help="count sets of one pod of each manifest")
+    _shape_flag(words, "also count how many more fit with one more node of this shape")
+    words.add_argument("--limit", type=whole_number, default=10_000, metavar="N", help="count at most N pods (10000)")
     output_flag(words, FORMS)
 
 
@@ -60,7 +60,7 @@ def _shape_flag(words: VerbParser, purpose: str) -> None:
 
 @verb(
     "capacity",
-    "How many more pods of each spec, or of several together, fit; and with one more node of a kind.",
+    "Count how many more pods of a manifest fit. Exit status: 0 at least one of each fits, 1 not.",
     _capacity_words,
     examples=(
         "capacity -f pod.yaml",
@@ -70,9 +70,12 @@ def _shape_flag(words: VerbParser, purpose: str) -> None:
         "capacity -f web.yaml -f cache.yaml --together",
         "capacity -f web.yaml --shape small.yaml=1 --shape large.yaml=3.5",
     ),
+    failed=FAILED,
 )
 def capacity(session: VerbSession, options: argparse.Namespace) -> int:
-    """One row for each spec, or for all together; the status is 3 where one does not fit once."""
+    """Print a row for each manifest, or one for all together."""
+    if not options.workload and not options.filename:
+        raise UsageError("KIND/NAME of a workload or -f FILE is required", "capacity")
     shapes = [_shape(session, text, "capacity") for text in options.shape]
     given: dict[str, Any] = {"limit": options.limit, "shapes": shapes, "alternatives": options.alternatives}
     if options.workload:
@@ -82,7 +85,7 @@ def capacity(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("capacity.pods", **given)
     if not write_answer(session, options.output, found):
         session.write(render(fits_table(found, of_all=bool(options.workload)), session.style))
-    return 0 if all(each["fits"] for each in found) else FITS_NOT
+    return 0 if all(each["fits"] for each in found) else DOES_NOT_FIT
 
 
 def _workload_named(session: VerbSession, options: argparse.Namespace) -> dict[str, str]:
@@ -138,45 +141,43 @@ def _more_text(shape: dict[str, Any]) -> str:
 
 def _needed_words(words: VerbParser) -> None:
     file_flag(words, needed=False)
-    _shape_flag(words, "a kind of node that can be had, and its price (1); may be repeated")
-    words.add_argument("--limit", type=whole_number, default=512, metavar="N", help="nodes of each shape at most (512)")
+    _shape_flag(words, "manifest of an available node, and its price (1); may be repeated")
+    words.add_argument("--limit", type=whole_number, default=512, metavar="N", help="at most N nodes of a shape (512)")
     output_flag(words, FORMS)
 
 
 @verb(
     "nodes-needed",
-    "How many nodes of given shapes it takes for manifests, or the pending pods, to fit.",
+    "Count the nodes needed for manifests, or for the pending pods. Exit status: 0 they can fit, 1 not.",
     _needed_words,
     examples=("nodes-needed --shape node.yaml", "nodes-needed -f app.yaml --shape small.yaml=1 --shape large.yaml=3.5"),
+    failed=FAILED,
 )
 def needed(session: VerbSession, options: argparse.Namespace) -> int:
-    """The status is 3 where no number of these nodes does."""
     if not options.shape:
-        raise UsageError("which nodes can be had? --shape NODE.yaml[=PRICE]", "nodes-needed")
+        raise UsageError("--shape NODE.yaml[=PRICE] is required", "nodes-needed")
     shapes = [_shape(session, text, "nodes-needed") for text in options.shape]
     manifests = _manifests(session, options.filename) if options.filename else []
     found = session.daemon.call("capacity.nodes", manifests=manifests, shapes=shapes, limit=options.limit)
     if not write_answer(session, options.output, found):
         _write(session, found)
-    return FITS_NOT if found["unplaced"] else 0
+    return DOES_NOT_FIT if found["unplaced"] else 0
 
 
 def _write(session: VerbSession, found: dict[str, Any]) -> None:
     if found["unplaced"]:
         many = len(found["unplaced"])
-        session.write(
-            f"{many} {'pod has' if many == 1 else 'pods have'} no place, however many of these nodes there are:\n"
-        )
+        session.write(f"{many} {'pod does' if many == 1 else 'pods do'} not fit on any number of these nodes:\n")
         for pod in found["unplaced"][:10]:
             session.write(f"  {pod['pod']}: {pod['why']}\n")
         return
     if not any(each["count"] for each in found["nodes"]):
-        session.write("everything fits without another node\n")
+        session.write("everything fits without additional nodes\n")
         return
     rows = tuple((each["name"], str(each["count"]), f"{each['count'] * each['price']:g}") for each in found["nodes"])
     session.write(render(Table(("SHAPE", "NODES", "PRICE"), rows), session.style))
     tried = f"{found['trials']} sets tried"
-    how = "the fewest that do" if found["exact"] else "no node of it can be left out; another mixture may be cheaper"
+    how = "the minimum" if found["exact"] else "no node of it can be omitted; another mixture may be cheaper"
     session.write(f"price {found['price']:g}: {how} ({tried})\n")
 
 
@@ -187,10 +188,10 @@ def _shape(session: VerbSession, text: str, verb: str) -> dict[str, Any]:
     try:
         amount = float(price)
     except ValueError:
-        raise UsageError(f'--shape {text}: "{price}" is no price', verb) from None
+        raise UsageError(f'--shape {text}: invalid price "{price}": a number is expected', verb) from None
     manifests = _manifests(session, [file])
     if len(manifests) != 1 or manifests[0].get("kind") != "Node":
-        raise UsageError(f"--shape {file}: one Node is expected in it", verb)
+        raise UsageError(f"--shape {file}: the file must contain exactly one Node", verb)
     return {"manifest": manifests[0], "price": amount}
 
 
@@ -199,12 +200,12 @@ _COMPARE_FORMS: Final = (*FORMS, *_PAGES)
 
 
 def _compare_words(words: VerbParser) -> None:
-    words.add_argument("--config", action="append", default=[], metavar="FILE", help="a configuration; give two")
+    words.add_argument("--config", action="append", default=[], metavar="FILE", help="a configuration; required twice")
     words.add_argument(
         "--kube-version",
         metavar="A,B",
-        help="instead: two versions of Kubernetes, such as 1.34,1.36; without -f each pod of the cluster is decided "
-        "about by itself",
+        help="compare two versions of Kubernetes, such as 1.34,1.36; without -f each pod of the cluster is evaluated "
+        "by itself",
     )
     words.add_argument(
         "--from",
@@ -213,17 +214,19 @@ def _compare_words(words: VerbParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="the cluster of a dump instead of the daemon's; with --kube-version one --config says how it is scheduled",
+        help="use the cluster of a dump instead of the daemon's; with --kube-version, --config names its configuration",
     )
-    words.add_argument("--scenario", type=path_text, metavar="FILE", help="with --kube-version: the pods of a scenario")
+    words.add_argument(
+        "--scenario", type=path_text, metavar="FILE", help="use the pods of a scenario (requires --kube-version)"
+    )
     file_flag(words, needed=False)
-    words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print so many pods (100)")
+    words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print at most N pods (100)")
     output_flag(words, _COMPARE_FORMS)
 
 
 @verb(
     "compare",
-    "One workload under two configurations or versions: which pods differ, and why. 0: none, 1: some, 2: an error.",
+    "Compare placements under two configurations or Kubernetes versions. Exit status: 0 equal, 1 different.",
     _compare_words,
     examples=(
         "compare --config now.yaml --config packed.yaml -f app.yaml",
@@ -237,19 +240,20 @@ def _compare_words(words: VerbParser) -> None:
     failed=2,
 )
 def compare(session: VerbSession, options: argparse.Namespace) -> int:
-    """The status is 1 where pods differ, as diff's, and 2 where nothing could be compared."""
     output_of(options.output, _COMPARE_FORMS)
     if options.kube_version is not None:
         return _compare_versions(session, options)
     if options.output in _PAGES:
-        raise UsageError(f"compare -o {options.output} is for --kube-version", "compare")
+        raise UsageError(f"-o {options.output} requires --kube-version", "compare")
     if options.scenario is not None:
-        raise UsageError("compare --scenario is for --kube-version", "compare")
+        raise UsageError("--scenario requires --kube-version", "compare")
     if len(options.config) != 2:
-        raise UsageError("compare --config A --config B: two configurations are expected", "compare")
+        raise UsageError(
+            "either --kube-version A,B or two configurations are required: --config A --config B", "compare"
+        )
     sources, failed = sources_of(session, options.config)
     if failed or len(sources) != 2:
-        raise UsageError("compare: a configuration cannot be read", "compare")
+        raise UsageError("each --config must name one readable file", "compare")
     manifests = _workload(session, options.filename)
     texts = [source.text for source in sources]
     if options.origin:
@@ -262,27 +266,29 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _workload(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]]:
-    """The objects of -f, none without it. Raises UsageError where there are none in it."""
+    """Return the objects of -f; none without it. Raises UsageError if the files have none."""
     manifests = _manifests(session, files) if files else []
     if files and not manifests:
-        raise UsageError(f"-f {', '.join(files)}: there are no objects in it", "compare")
+        raise UsageError(f"-f {', '.join(files)}: no objects found", "compare")
     return manifests
 
 
 def _compare_versions(session: VerbSession, options: argparse.Namespace) -> int:
     versions = [text.strip() for text in options.kube_version.split(",")]
     if len(versions) != 2:
-        raise UsageError("compare --kube-version A,B: two versions are expected", "compare")
+        raise UsageError(
+            f'--kube-version "{options.kube_version}": two versions are expected, such as 1.34,1.36', "compare"
+        )
     if options.config and (len(options.config) > 1 or not options.origin):
-        raise UsageError("compare --kube-version A,B: one --config at most, and with --from", "compare")
+        raise UsageError("--kube-version accepts one --config, and only together with --from", "compare")
     sources, failed = sources_of(session, options.config) if options.config else ([], 0)
     if failed:
-        raise UsageError("compare: a configuration cannot be read", "compare")
+        raise UsageError("--config must name a readable file", "compare")
     manifests = _workload(session, options.filename)
     if not options.origin and options.scenario is None:
         found = _of_daemon(session, versions=versions, manifests=manifests)
     elif options.scenario is not None and (options.origin or options.filename):
-        raise UsageError("compare --scenario FILE brings its pods itself: no --from, no -f", "compare")
+        raise UsageError("--scenario excludes --from and -f: the scenario has its own pods", "compare")
     else:
         named = {"versions": versions, "manifests": manifests, "origin": options.origin, "scenario": options.scenario}
         found = _offline(session, {**named, "configs": [source.text for source in sources]})
@@ -304,7 +310,7 @@ def _of_daemon(session: VerbSession, **named: Any) -> dict[str, Any]:
 def _offline(session: VerbSession, named: dict[str, Any]) -> dict[str, Any]:
     """The answer about something else than the daemon's cluster."""
     if session.offline is None:
-        raise UsageError("compare --from and --scenario are for the command line", "compare")
+        raise UsageError("--from and --scenario are only available on the command line", "compare")
     try:
         found: dict[str, Any] = session.offline("capacity.compare", named)
     except KscheddError as fault:  # of input: 1 would say that something differs

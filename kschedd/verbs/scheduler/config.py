@@ -14,7 +14,7 @@ from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.objects.manifests import Source, sources_of
 
-_WHAT: Final = ("show", "check", "convert", "changes", "undo", "apply")
+_WHAT: Final = ("show", "check", "convert", "changes", "apply")
 
 
 # -- config ---------------------------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def _config_words(words: VerbParser) -> None:
 
 @verb(
     "config",
-    "The configuration in force, where it comes from, and files of any release.",
+    "Show the configuration and the origin of each value; check and convert configuration files.",
     _config_words,
     examples=("config show", "config check -f old.yaml", "config convert -f policy.json", "config apply -f new.yaml"),
 )
@@ -139,7 +139,9 @@ def _apply(session: VerbSession, options: argparse.Namespace, source: Source | N
     return 1 if answer["errors"] else _change(session, "all", text=source.text)
 
 
-@verb("undo", "Take the latest change of the configuration back.", lambda words: None, examples=("undo",))
+@verb(
+    "undo", "Undo the latest change of the configuration.", lambda words: None, whole="config undo", examples=("undo",)
+)
 def undo(session: VerbSession, options: argparse.Namespace) -> int:
     change = session.daemon.call("config.undo")
     session.write(f"undone: {change['what']}\n")
@@ -187,7 +189,6 @@ _CONFIG: Final[Mapping[str, Callable[[VerbSession, argparse.Namespace, Source | 
     "check": _check,
     "convert": _convert,
     "changes": _changes,
-    "undo": lambda session, options, source: undo(session, options),
     "apply": _apply,
 }
 

@@ -1,11 +1,11 @@
-"""count: the number of pods per value of a node label: per zone, host name or disk type."""
+"""spread: the number of pods per value of a node label: per zone, host name or disk type."""
 
 import argparse
 from collections import Counter
 
 from kschedd.api.schemas.kinds import lookup
 from kschedd.printing.terminal.tables import Table, render
-from kschedd.verbs.command_line.grammar import UsageError, VerbParser, namespace_flags, namespace_of, verb
+from kschedd.verbs.command_line.grammar import VerbParser, namespace_flags, namespace_of, verb
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import where
 
@@ -13,22 +13,20 @@ _POD = lookup("pod")
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="*", metavar="pods by LABEL", help="a label of nodes")
+    words.add_argument("label", metavar="LABEL", help="a label key of nodes")
     words.add_argument("-l", "--selector", metavar="LABELS", help="only pods with these labels")
     namespace_flags(words, everywhere=True)
 
 
 @verb(
-    "count",
-    "How pods are spread over zones, hosts, or any other label of nodes.",
+    "spread",
+    "Count pods by a label of their nodes, such as the zone.",
     _words,
-    examples=("count pods by topology.kubernetes.io/zone -l app=web",),
+    examples=("spread topology.kubernetes.io/zone -l app=web", "spread kubernetes.io/hostname -A"),
 )
-def count(session: VerbSession, options: argparse.Namespace) -> int:
+def spread(session: VerbSession, options: argparse.Namespace) -> int:
     """Print a row for each value of the label, including values whose nodes have no pods."""
-    if len(options.what) != 3 or lookup(options.what[0]) != _POD or options.what[1] != "by":
-        raise UsageError("count pods by LABEL, such as: count pods by topology.kubernetes.io/zone")
-    label = options.what[2]
+    label = options.label
     namespace = namespace_of(session, options)
     call = session.daemon.call
     nodes = call("objects.list", kind="Node", metadata_only=True)["items"]

@@ -66,7 +66,7 @@ def _pause_words(words: VerbParser) -> None:
 
 @verb(
     "pause",
-    "Stop scheduling before the next attempt; all else goes on.",
+    "Pause scheduling before the next attempt; everything else continues.",
     _pause_words,
     examples=("pause", "pause --take"),
 )
@@ -78,7 +78,7 @@ def pause(session: VerbSession, options: argparse.Namespace) -> int:
     return 0
 
 
-@verb("resume", "Let scheduling go on.", examples=("resume",))
+@verb("resume", "Resume scheduling.", examples=("resume",))
 def resume(session: VerbSession, options: argparse.Namespace) -> int:
     session.write(stop_text(_control(session, "debug.resume")) + "\n")
     return 0
@@ -88,7 +88,9 @@ def _step_words(words: VerbParser) -> None:
     words.add_argument("attempts", nargs="?", type=whole_number, default=1, metavar="N", help="how many (1)")
 
 
-@verb("step", "Let one attempt run, or N, and stop before the next.", _step_words, examples=("step", "step 10"))
+@verb(
+    "step", "Run one scheduling attempt, or N, and stop.", _step_words, whole="debug step", examples=("step", "step 10")
+)
 def step(session: VerbSession, options: argparse.Namespace) -> int:
     _control(session, "debug.step", attempts=options.attempts)
     _show(session)
@@ -101,8 +103,9 @@ def _next_words(words: VerbParser) -> None:
 
 @verb(
     "next",
-    "Go on to the next plugin, or to the next extension point, and stop there.",
+    "Run to the next plugin or extension point, and stop.",
     _next_words,
+    whole="debug next",
     examples=("next", "next point"),
 )
 def next_(session: VerbSession, options: argparse.Namespace) -> int:
@@ -123,8 +126,9 @@ def _until_words(words: VerbParser) -> None:
 
 @verb(
     "until",
-    "Let scheduling run up to a time, a pod, so many pods or a condition; Ctrl-C stops it where it is.",
+    "Run until a time, a pod, a number of pods or a condition; Ctrl-C stops at the current position.",
     _until_words,
+    whole="debug until",
     examples=("until 30s", "until t=2025-01-01T00:10:00Z", "until pod web-0", "until 100 pods", "until 'pending == 0'"),
 )
 def until(session: VerbSession, options: argparse.Namespace) -> int:
@@ -190,8 +194,9 @@ def _where_words(words: VerbParser) -> None:
 
 @verb(
     "where",
-    "Where scheduling is stopped, and all that is known of the attempt.",
+    "Show where scheduling is stopped, and the state of the attempt.",
     _where_words,
+    whole="debug where",
     examples=("where", "where --nodes 5", "where -o json"),
 )
 def where(session: VerbSession, options: argparse.Namespace) -> int:
@@ -231,8 +236,9 @@ def _break_words(words: VerbParser) -> None:
 
 @verb(
     "break",
-    "Breakpoints: where scheduling is to stop by itself.",
+    "Set, list and delete breakpoints.",
     _break_words,
+    whole="debug break",
     examples=(
         "break add --pod 'web-*' --outcome unschedulable",
         "break add --plugin NodeResourcesFit --node node-a",
@@ -259,7 +265,7 @@ def break_(session: VerbSession, options: argparse.Namespace) -> int:
 
 def _list_breakpoints(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("debug.break_list")
-    nothing = "There are no breakpoints: `break add` sets one."
+    nothing = "No breakpoints. `break add` sets one."
     return write_listing(session, options.output, found, breakpoints_table, nothing)
 
 
@@ -289,7 +295,7 @@ def _numbers(session: VerbSession, options: argparse.Namespace) -> list[int]:
         return [each["id"] for each in session.daemon.call("debug.break_list")]
     wrong = [word for word in options.ids if numbers.whole_number(word) is None]
     if wrong:
-        raise UsageError(f'"{wrong[0]}" is no id of a breakpoint: `break` lists them')
+        raise UsageError(f'"{wrong[0]}" is not the id of a breakpoint: `break` lists them')
     return [int(word) for word in options.ids]
 
 
@@ -303,8 +309,9 @@ def _force_words(words: VerbParser) -> None:
 
 @verb(
     "force",
-    "Have the stopped attempt choose this node.",
+    "Make the stopped attempt choose this node.",
     _force_words,
+    whole="debug force",
     examples=("force node-a", "force node-b --yes"),
     completes="node",
 )
@@ -326,7 +333,14 @@ def _node_words(words: VerbParser) -> None:
     words.add_argument("node", metavar="NODE")
 
 
-@verb("veto", "Have the stopped attempt choose another node.", _node_words, examples=("veto node-a",), completes="node")
+@verb(
+    "veto",
+    "Exclude a node from the stopped attempt.",
+    _node_words,
+    whole="debug veto",
+    examples=("veto node-a",),
+    completes="node",
+)
 def veto(session: VerbSession, options: argparse.Namespace) -> int:
     answer = _control(session, "debug.veto", node=options.node)
     session.write(f"{answer['pod']} does not go to {answer['node']} in this attempt\n")
@@ -341,8 +355,9 @@ def _score_words(words: VerbParser) -> None:
 
 @verb(
     "score",
-    "Replace a plugin's score of a node in the stopped attempt.",
+    "Replace a plugin's score for a node in the stopped attempt.",
     _score_words,
+    whole="debug score",
     examples=("score node-a ImageLocality 100",),
     completes="node",
 )
@@ -352,7 +367,7 @@ def score(session: VerbSession, options: argparse.Namespace) -> int:
     return 0
 
 
-@verb("drop", "Give the stopped attempt up: the pod goes back to the queue.", examples=("drop",))
+@verb("drop", "Abort the stopped attempt; the pod returns to the queue.", whole="debug drop", examples=("drop",))
 def drop(session: VerbSession, options: argparse.Namespace) -> int:
     answer = _control(session, "debug.drop")
     session.write(f"{answer['pod']} goes back to the queue when the attempt goes on\n")

@@ -102,7 +102,7 @@ def check(session: VerbSession, options: argparse.Namespace) -> Finding:
 
 @verb(
     "expect",
-    "Say what is to be so; exit status 0 if it is, 1 if not, and then what is and why.",
+    "Assert something about the cluster. Exits 1 and prints the actual state if the assertion fails.",
     _words,
     examples=(
         "expect pod web-0 on zone b",

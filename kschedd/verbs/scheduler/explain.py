@@ -73,7 +73,7 @@ def _words(words: VerbParser) -> None:
 
 @verb(
     "explain",
-    "Why a workload or a pod is pending: the cause, and what helps; then verdicts and scores. KIND.FIELD: fields.",
+    "Explain why a workload or pod is pending, and which tested changes would place it; or document KIND.FIELD.",
     _words,
     examples=(
         "explain deployment/web",

@@ -1,7 +1,7 @@
-"""fork, forks, in, discard, export: what-if on a copy of the whole cluster. `diff FORK` is in `diffing`.
+"""fork create, list, run, discard, export: what-if on a copy of the whole cluster. `fork diff` is in `diffing`.
 
-`in NAME VERB ...` runs any verb in a fork: the same verb, over a client whose calls go to the fork. Time stands still
-there unless it is told to pass: `in NAME advance 5m`, `in NAME rest`; a verb that waits (drain) lets it pass as well.
+`fork run NAME VERB ...` runs any verb in a fork: the same verb, with a client that calls the fork. A fork's time only
+advances on request (`fork run NAME advance 5m`, `fork run NAME rest`), and while a verb such as drain waits.
 """
 
 import argparse
@@ -26,7 +26,7 @@ LONGEST_WAIT_S: Final = 600.0  # of virtual time, of one verb that waits in a fo
 
 @attrs.frozen(eq=False)
 class ForkClient:
-    """The daemon's methods, called in a fork."""
+    """Client that calls the daemon's methods in a fork."""
 
     _daemon: DaemonClient
     fork: str
@@ -36,11 +36,11 @@ class ForkClient:
         return self._daemon.call("fork.call", fork=self.fork, method=method, params=named)
 
     def subscribe(self, method: str, /, **named: Any) -> AbstractContextManager[ItemStream]:
-        raise RpcError("invalid", "a fork sends no changes: look again after `advance` or `rest`")
+        raise RpcError("invalid", "a fork has no watches: read again after `advance` or `rest`")
 
 
 def session_in(session: VerbSession, fork: str, *, waits_s: float = LONGEST_WAIT_S) -> VerbSession:
-    """A session whose verbs act in the fork. A verb that waits lets virtual time pass there, `waits_s` at most."""
+    """Return a session whose verbs act in the fork. A verb that waits advances its time by at most `waits_s`."""
     daemon = session.daemon
     now = daemon.call("fork.advance", fork=fork, seconds=0)["now_s"]
     waited = 0.0
@@ -49,7 +49,7 @@ def session_in(session: VerbSession, fork: str, *, waits_s: float = LONGEST_WAIT
         nonlocal now, waited
         waited += seconds
         if waited > waits_s:
-            raise RpcError("timeout", f"it has waited for {span(waits_s)} of the fork's time")
+            raise RpcError("timeout", f"timed out after {span(waits_s)} of the fork's time")
         now = daemon.call("fork.advance", fork=fork, seconds=seconds)["now_s"]
 
     client = ForkClient(daemon, fork)
@@ -66,15 +66,15 @@ def session_in(session: VerbSession, fork: str, *, waits_s: float = LONGEST_WAIT
 
 
 def _fork_words(words: VerbParser) -> None:
-    words.add_argument("name", nargs="?", metavar="NAME", help="fork-1, fork-2, ... if none is given")
-    words.add_argument("--of", metavar="FORK", help="make it of this fork, not of the cluster")
-    words.add_argument("--kube-version", metavar="VERSION", help="it makes the decisions of that version, such as 1.36")
+    words.add_argument("name", nargs="?", metavar="NAME", help="name of the fork; default: fork-1, fork-2, ...")
+    words.add_argument("--of", metavar="FORK", help="copy this fork instead of the cluster")
+    words.add_argument("--kube-version", metavar="VERSION", help="schedule as this version of Kubernetes, such as 1.36")
     words.add_argument(
         "--feature-gates",
         action="append",
         default=[],
         metavar="GATE=BOOL,...",
-        help="turn features of that version, or of the one that decides now, on or off",
+        help="turn features of that version, or of the current one, on or off",
     )
 
 
@@ -86,7 +86,7 @@ def fork(session: VerbSession, options: argparse.Namespace) -> int:
     session.write(f"fork {made['name']}{of}: {counts}\n")
     if made["begins_again"]:
         session.write(
-            f"The attempt of {made['begins_again']}, which is stopped, begins again in it; there nothing is stopped.\n"
+            f"Scheduling is not paused in the fork; the attempt of {made['begins_again']} starts again there.\n"
         )
     return 0
 
@@ -97,7 +97,9 @@ def _forks_words(words: VerbParser) -> None:
 
 def forks(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("fork.list")
-    return write_listing(session, options.output, found, _forks_table, "No forks. `fork NAME` makes one.")
+    return write_listing(
+        session, options.output, found, _forks_table, f"No forks. `{session.program}fork create NAME` creates one."
+    )
 
 
 def _forks_table(forks: Sequence[Mapping[str, Any]]) -> Table:
@@ -125,7 +127,7 @@ def _discard_words(words: VerbParser) -> None:
 
 def discard(session: VerbSession, options: argparse.Namespace) -> int:
     if bool(options.names) == options.all:
-        raise UsageError("which fork? Say its name, or --all")
+        raise UsageError("name at least one fork, or pass --all", "discard")
     names = [each["name"] for each in session.daemon.call("fork.list")] if options.all else options.names
     for name in names:
         session.daemon.call("fork.discard", fork=name)
@@ -138,7 +140,7 @@ def _export_words(words: VerbParser) -> None:
 
 
 def export(session: VerbSession, options: argparse.Namespace) -> int:
-    """Print manifests on standard output; what cannot be applied is printed as comments."""
+    """Print the changes as manifests; print changes that cannot be applied as comments."""
     found = session.daemon.call("fork.export", fork=options.name)
     for change in found["config"]:
         session.write(f"# configuration: {change}\n")
@@ -147,7 +149,7 @@ def export(session: VerbSession, options: argparse.Namespace) -> int:
         session.write(f"# kschedd delete {gone['kind'].lower()} {gone['name']}{space}\n")
     session.write(found["manifests"])
     if not (found["manifests"] or found["deleted"] or found["config"]):
-        session.write_error(f"Nothing was changed in {options.name}.\n")
+        session.write_error(f"No changes in fork {options.name}.\n")
     return 0
 
 
@@ -168,13 +170,13 @@ def in_fork(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
     def do(session: VerbSession, options: argparse.Namespace) -> int:
         name, words = options.name, list(options.words)
         if not words:
-            raise UsageError("in FORK VERB ...: which verb?", "in")
+            raise UsageError("a command is required, such as: fork run what-if get pods", "in")
         if words[0] in ("advance", "rest"):
             return _let_time_pass(session, name, words)
         if words[0] in OF_THE_DAEMON:
-            raise UsageError(f"{words[0]} is about the daemon, not about a fork", "in")
+            raise UsageError(f"{words[0]} concerns the daemon and cannot run in a fork", "in")
         if words[0] in OVER_FORKS:
-            raise UsageError(f"{words[0]} is not for within a fork; `fork NAME --of {name}` makes a fork of it", "in")
+            raise UsageError(f"{words[0]} cannot run in a fork; `fork create NAME --of {name}` copies the fork", "in")
         return run(session_in(session, name), words)
 
     return do
@@ -183,15 +185,15 @@ def in_fork(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
 def _let_time_pass(session: VerbSession, name: str, words: list[str]) -> int:
     if words[0] == "advance":
         if len(words) != 2:
-            raise UsageError("in FORK advance DURATION, such as 90s, 5m or 1h", "in")
+            raise UsageError("advance requires one duration, such as 90s, 5m or 1h", "in")
         told = session.daemon.call("fork.advance", fork=name, seconds=seconds_in(words[1], "in"))
     else:
         if len(words) > 2:
-            raise UsageError("in FORK rest [DURATION]", "in")
+            raise UsageError("rest accepts one duration, such as 90s, 5m or 1h", "in")
         limit = {"limit_s": seconds_in(words[1], "in")} if len(words) > 1 else {}
         told = session.daemon.call("fork.advance", fork=name, seconds=None, **limit)
-    rest = "" if told["at_rest"] else ", and not at rest"
-    session.write(f"{name}: {span(told['elapsed_s'])} after it was made{rest}\n")
+    rest = "" if told["at_rest"] else ", with work still pending"
+    session.write(f"{name}: {span(told['elapsed_s'])} after it was created{rest}\n")
     return 0
 
 
@@ -200,27 +202,30 @@ OVER_FORKS: Final = ("fork", "forks", "discard", "export", "in", "plan", *OF_THE
 
 
 def verbs(run: Run) -> tuple[Verb, ...]:
-    """`run` runs the words of a verb in a session."""
+    """Return the verbs; `run` runs the words of a verb in a session."""
     return (
         Verb(
             "fork",
-            "Copy the whole cluster as it is now, to try things on the copy.",
+            "Create a fork: a copy of the whole cluster.",
             fork,
             _fork_words,
+            whole="fork create",
             examples=("fork", "fork what-if", "fork deeper --of what-if"),
         ),
         Verb(
             "forks",
-            "The forks there are, how old they are, and for how long nobody used them.",
+            "List forks.",
             forks,
             _forks_words,
+            whole="fork list",
             examples=("forks", "forks -o json"),
         ),
         Verb(
             "in",
-            "Run any verb in a fork, or let time pass there.",
+            "Run a command in a fork, or advance its time.",
             in_fork(run),
             _in_words,
+            whole="fork run",
             examples=(
                 "in what-if drain node-a --ignore-daemonsets",
                 "in what-if scale deployment web --replicas 30",
@@ -233,17 +238,19 @@ def verbs(run: Run) -> tuple[Verb, ...]:
         ),
         Verb(
             "discard",
-            "Forget forks.",
+            "Delete forks.",
             discard,
             _discard_words,
+            whole="fork discard",
             examples=("discard what-if", "discard --all"),
             completes="fork",
         ),
         Verb(
             "export",
-            "What was changed in a fork, as manifests to apply.",
+            "Print the changes made in a fork as manifests.",
             export,
             _export_words,
+            whole="fork export",
             examples=("export what-if > change.yaml",),
             completes="fork",
         ),

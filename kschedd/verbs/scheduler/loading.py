@@ -50,7 +50,7 @@ def _load_words(words: VerbParser) -> None:
 
 @verb(
     "load",
-    "Take a cluster as it stands from a dump.",
+    "Load a dump of a cluster.",
     _load_words,
     examples=("load cluster.json.gz", "load must-gather.local.5281/", "load --how"),
 )
@@ -73,7 +73,7 @@ def load(session: VerbSession, options: argparse.Namespace) -> int:
     if answer["errors"]:
         return 1
     if not answer["loaded"] and not answer["applied"]:
-        session.error("there is no object of Kubernetes in what was given")
+        session.error("no Kubernetes objects found")
         return _NOTHING_IN_IT
     return 0
 
@@ -112,7 +112,7 @@ def _save_words(words: VerbParser) -> None:
 
 @verb(
     "save",
-    "Write the cluster as a dump, which load, kubectl and others can read.",
+    "Save the cluster as a dump that `load` and kubectl can read.",
     _save_words,
     examples=("save cluster.json.gz", "save case.yaml --redact"),
 )

@@ -12,7 +12,7 @@ def _words(words: VerbParser) -> None:
 
 @verb(
     "metrics",
-    "What the scheduler has counted and timed, in Prometheus' text format.",
+    "Print the scheduler's metrics in Prometheus' text format.",
     _words,
     examples=("metrics scheduler_pending_pods",),
 )

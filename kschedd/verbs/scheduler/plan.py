@@ -1,11 +1,10 @@
-"""plan: what a verb would come to, tried on a fork: where each pod would go, and what would keep it from going.
+"""plan: dry-run of a verb on a fork: the placement of each pod, and the reason if there is none.
 
-A fork is made, the verb is run in it, time passes there until nothing is left to do, and the difference is printed. The
-fork is discarded, unless --keep gives it a name.
+It creates a fork, runs the verb in it, advances the fork's time until no work is pending, and prints the difference.
+It discards the fork, unless --keep gives it a name.
 
-Exit status: 0 where the verb works and every pod that it touches has a place (or nothing would change); 3 where it
-fails, or pods would be left without one; 1 and 2 as always (an error of the daemon's, wrong usage). With
---detailed-exitcode 0 means that nothing would change, 4 that something would and everything has a place.
+Exit status: 0 if the verb succeeds and each pod that it affects has a node; 1 if it fails, or pods have none; 2 after
+an error. With --detailed-exitcode, 3 means that something would change and everything fits.
 """
 
 import argparse
@@ -21,7 +20,7 @@ from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.scheduler.capacity import alternatives_text
 from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, seconds_in, session_in
 
-NOTHING, DOES_NOT_FIT, CHANGES = 0, 3, 4
+NOTHING, DOES_NOT_FIT, FAILED, CHANGES = 0, 1, 2, 3
 MOST_PODS: Final = 100
 _MOST_EXAMINED: Final = 20  # pods without a place
 _MOST_WORKLOADS: Final = 3  # of which the largest number that fits is looked for
@@ -32,10 +31,12 @@ _OWN_FLAGS = ("--within", "--limit", "--keep", "--detailed-exitcode")
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("--within", default=_WITHIN, metavar="DURATION", help="of the fork's time, at most (1h)")
-    words.add_argument("--limit", type=whole_number, default=MOST_PODS, metavar="N", help="print so many pods (100)")
-    words.add_argument("--keep", metavar="FORK", help="keep the fork under this name")
-    words.add_argument("--detailed-exitcode", action="store_true", help="0: nothing would change, 4: all fits, 3: not")
+    words.add_argument("--within", default=_WITHIN, metavar="DURATION", help="limit of virtual time (1h)")
+    words.add_argument("--limit", type=whole_number, default=MOST_PODS, metavar="N", help="print at most N pods (100)")
+    words.add_argument("--keep", metavar="FORK", help="keep the fork, under this name")
+    words.add_argument(
+        "--detailed-exitcode", action="store_true", help="exit with 3 if something would change and everything fits"
+    )
     output_flag(words, FORMS)
     words.add_argument("words", nargs=argparse.REMAINDER, metavar="VERB ...")
 
@@ -44,9 +45,9 @@ def plan(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
     def do(session: VerbSession, options: argparse.Namespace) -> int:
         words = list(options.words)
         if not words:
-            raise UsageError("plan VERB ...: what would you do? Such as: plan drain node-a", "plan")
+            raise UsageError("plan requires a command, such as: plan drain node-a", "plan")
         if words[0] in OVER_FORKS:
-            raise UsageError(f"{words[0]} changes nothing that could be planned", "plan")
+            raise UsageError(f"{words[0]} cannot be planned: it changes no objects of the cluster", "plan")
         within_s = seconds_in(options.within, "plan")
         fork = session.daemon.call("fork.create", name=options.keep)["name"]
         try:
@@ -69,7 +70,7 @@ def _planned(
         session.write_error("".join(complaints))
         misplaced = [word for word in words if word.partition("=")[0] in _OWN_FLAGS]
         if misplaced:
-            session.write_error(f"Flags of plan stand before the verb: plan {misplaced[0]} {words[0]} ...\n")
+            session.write_error(f"Flags of plan go before the command: plan {misplaced[0]} {words[0]} ...\n")
         return status
     told = session.daemon.call("fork.advance", fork=fork, seconds=None, limit_s=within_s)
     diff: dict[str, Any] = session.daemon.call("fork.diff", fork=fork)
@@ -83,7 +84,7 @@ def _planned(
     for line in fails:
         session.write_error(f"{line}\n")
     if not told["at_rest"]:
-        session.warn(f"something was left to do after {options.within} (--within)")
+        session.warn(f"work was still pending after {options.within} of virtual time; --within runs it longer")
     if not done:
         return status
     if status or without_place(diff):
@@ -118,7 +119,7 @@ def verbs(run: Run) -> tuple[Verb, ...]:
     return (
         Verb(
             "plan",
-            "What a verb would come to: where pods would go, what blocks. 0: all fits, 3: not.",
+            "Dry-run a command on a copy of the cluster, and show the placements. Exit status: 0 all fits, 1 not.",
             plan(run),
             _words,
             examples=(
@@ -129,5 +130,6 @@ def verbs(run: Run) -> tuple[Verb, ...]:
                 "plan --keep what-if set weight NodeResourcesFit 5",
             ),
             completes="verb",
+            failed=FAILED,
         ),
     )

@@ -17,8 +17,9 @@ def _output_words(words: VerbParser) -> None:
 
 @verb(
     "plugins",
-    "Plugins that are not built in, and which profiles have them.",
+    "List out-of-tree plugins, and the profiles that enable them.",
     _output_words,
+    whole="plugin list",
     examples=("plugins", "plugins -o json"),
 )
 def plugins(session: VerbSession, options: argparse.Namespace) -> int:
@@ -40,8 +41,9 @@ def _reload_words(words: VerbParser) -> None:
 
 @verb(
     "reload",
-    "Read a plugin file again: it counts from the next attempt on.",
+    "Reload a plugin file; the new code takes effect at the next attempt.",
     _reload_words,
+    whole="plugin reload",
     examples=("reload my_plugin.py",),
 )
 def reload(session: VerbSession, options: argparse.Namespace) -> int:

@@ -36,7 +36,7 @@ def _seconds(text: str) -> float:
 
 @verb(
     "profile",
-    "Where the daemon's own time goes: a sampling profile, by task and by function.",
+    "Profile the daemon: CPU time by task and by function.",
     _words,
     examples=("profile", "profile --seconds 30 -o daemon.speedscope.json"),
 )

@@ -17,7 +17,7 @@ def _words(words: VerbParser) -> None:
 
 @verb(
     "record",
-    "Record the run into a file, from now on: `kschedd replay FILE` makes the same decisions again.",
+    "Record the run into a file; `kschedd replay FILE` makes the same decisions again.",
     _words,
     examples=("record start incident.rec", "record stop"),
 )

@@ -17,7 +17,7 @@ def _words(words: VerbParser) -> None:
 
 @verb(
     "report",
-    "A page about the cluster, to be passed on: utilisation, pending pods, decisions.",
+    "Write an HTML report of the cluster: utilization, pending pods, decisions.",
     _words,
     examples=("report", "report incident.html --redact"),
 )

@@ -51,7 +51,7 @@ def _queue_words(words: VerbParser) -> None:
 
 @verb(
     "queue",
-    "The scheduling queue, or the way of one pod through it; `move` moves a pod.",
+    "Show the scheduling queue, or one pod's moves through it; `queue move` moves a pod.",
     _queue_words,
     examples=("queue", "queue unschedulable", "queue pod web-0", "queue move web-0 active"),
     completes="queue",
@@ -115,7 +115,7 @@ def _activate_words(words: VerbParser) -> None:
 
 @verb(
     "activate",
-    "Let waiting pods be tried now.",
+    "Move unschedulable pods to the active queue.",
     _activate_words,
     examples=("activate web-0", "activate --all"),
     completes="pod",
@@ -141,7 +141,7 @@ def _output_words(words: VerbParser) -> None:
     output_flag(words, FORMS)
 
 
-@verb("waiting", "Pods that Permit plugins keep waiting.", _output_words, examples=("waiting", "waiting -o json"))
+@verb("waiting", "List pods that wait at Permit.", _output_words, examples=("waiting", "waiting -o json"))
 def waiting(session: VerbSession, options: argparse.Namespace) -> int:
     answer = session.daemon.call("waiting.list")
     return write_listing(session, options.output, answer, waiting_table, "No pod is kept waiting by a Permit plugin.")
@@ -156,7 +156,7 @@ def _decide_words(words: VerbParser) -> None:
 
 @verb(
     "allow",
-    "Let a waiting pod go on.",
+    "Allow a pod that waits at Permit.",
     _decide_words,
     examples=("allow web-0", "allow web-0 --plugin Coscheduling"),
     completes="pod",
@@ -168,7 +168,7 @@ def allow(session: VerbSession, options: argparse.Namespace) -> int:
 
 @verb(
     "reject",
-    "Send a waiting pod back.",
+    "Reject a pod that waits at Permit.",
     _decide_words,
     examples=("reject web-0", "reject web-0 --reason 'not today'"),
     completes="pod",
@@ -202,7 +202,7 @@ def _status_words(words: VerbParser) -> None:
 
 @verb(
     "status",
-    "Which daemon this is, what is in it, what it is doing.",
+    "Show the state of the daemon.",
     _status_words,
     aliases=("info",),
     examples=("status", "status --limits", "status -o json"),
@@ -220,7 +220,7 @@ def status(session: VerbSession, options: argparse.Namespace) -> int:
     return 0
 
 
-@verb("clients", "Who is connected to the daemon's socket.", _output_words, examples=("clients", "clients -o json"))
+@verb("clients", "List the clients of the daemon's socket.", _output_words, examples=("clients", "clients -o json"))
 def clients(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("daemon.clients")
     if not write_answer(session, options.output, found):
@@ -230,8 +230,9 @@ def clients(session: VerbSession, options: argparse.Namespace) -> int:
 
 @verb(
     "costs",
-    "What calls of out-of-tree plugins and extenders take, and how many failed or came too late.",
+    "Show the time, failures and timeouts of calls to out-of-tree plugins and extenders.",
     _output_words,
+    whole="plugin costs",
     examples=("costs", "costs -o json"),
 )
 def costs(session: VerbSession, options: argparse.Namespace) -> int:
@@ -247,7 +248,7 @@ def _weights_words(words: VerbParser) -> None:
 
 @verb(
     "weights",
-    "Score plugins and their weights.",
+    "List score plugins and their weights.",
     _weights_words,
     examples=("weights", "weights default-scheduler"),
     completes="profile",

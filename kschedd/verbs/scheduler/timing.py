@@ -56,7 +56,7 @@ def _time_words(words: VerbParser) -> None:
 
 @verb(
     "time",
-    "The cluster's time, and how fast it passes.",
+    "Show or set the cluster's time and its speed.",
     _time_words,
     examples=("time", "time 10x", "time virtual"),
     completes="time",
@@ -77,7 +77,7 @@ def _advance_words(words: VerbParser) -> None:
 
 @verb(
     "advance",
-    "Move virtual time, from one thing that is due to the next.",
+    "Advance virtual time, and process everything that becomes due.",
     _advance_words,
     examples=("advance 5m", "advance t=2025-01-01T00:10:00Z"),
 )

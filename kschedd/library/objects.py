@@ -1,4 +1,4 @@
-"""Nodes and pods for tests, as manifests: what a test does not care about has a default.
+"""Builders of node and pod manifests in one line: a field that is not given has a default.
 
 node("n1", cpu="4", labels={"disk": "ssd"})
 pod("a", cpu="500m", labels={"team": "x"}, spec={"priority": 10})
@@ -20,7 +20,7 @@ def node(
     taints: Sequence[Mapping[str, str]] = (),
     resources: Mapping[str, str] | None = None,
 ) -> Raw:
-    """A node that is ready. `resources`: what it has besides, such as {"nvidia.com/gpu": "8"}."""
+    """Return a node that is ready. `resources`: its other resources, such as {"nvidia.com/gpu": "8"}."""
     has = {"cpu": cpu, "memory": memory, "pods": str(pods), **(resources or {})}
     return {
         "apiVersion": "v1",
@@ -43,7 +43,7 @@ def pod(
     resources: Mapping[str, str] | None = None,
     spec: Mapping[str, Any] | None = None,
 ) -> Raw:
-    """A pod with one container. `resources`: what it requests besides; `spec`: further fields of its spec."""
+    """Return a pod with one container. `resources`: its other requests; `spec`: further fields of its spec."""
     extended = dict(resources or {})
     requests = {"cpu": cpu, "memory": memory, **extended}
     wanted = {"requests": requests, **({"limits": extended} if extended else {})}

@@ -1,0 +1,294 @@
+"""A cluster in process, in virtual time: API server, controllers, kubelets and kube-scheduler without a daemon.
+
+    cluster = Cluster(nodes=3)
+    cluster.apply(pod("a", cpu="500m"))
+    cluster.placements()                       # {"a": "node-1"}
+
+No event loop is started, so it works in notebooks, under asyncio and in Trio tests. Everything that a call causes at
+the present virtual time is done when the call returns; time passes by `advance` and `run_until` alone.
+"""
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kschedd.actors.scheduler.plugin_calls import run_async
+from kschedd.answers import plain, read
+from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.loading.load import config_from_raw, load_config
+from kschedd.config.model import Config
+from kschedd.config.versions.kube_versions import DEFAULT, kube_version
+from kschedd.framework.interface import QUEUE_SORT
+from kschedd.framework.registry import Registry
+from kschedd.garbage_collection import collection_paused
+from kschedd.library.handle import ClusterHandle, Raw, seconds
+from kschedd.library.objects import node
+from kschedd.methods import daemon_methods
+from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.service.table import Large
+from kschedd.simulation.changes import DiffAnswer, ForkStart, changes
+from kschedd.simulation.engine import EPOCH
+from kschedd.values import run_steps
+
+PluginClass = type[Any]
+Configuration = str | Path | Raw
+
+_HEAD: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+_NOTEBOOK: Final = "plugins"  # where the plugins come from, in errors
+
+
+@attrs.frozen(eq=False)
+class ClusterState:
+    """What `Cluster.snapshot` returns and `Cluster.restore` takes."""
+
+    _cluster: VirtualCluster
+
+
+class Cluster(ClusterHandle):
+    """A cluster in process; see the module.
+
+    `nodes`: their number, or Node manifests. `version`: the Kubernetes release that decides ("1.37"); "" is the newest.
+    `config`: a KubeSchedulerConfiguration as text, path or mapping. `plugins`: classes of out-of-tree plugins, or
+    Python files with such classes; without `config` they are enabled at all their extension points, with it they are
+    available to its profiles.
+    `plugin_args` and `plugin_weights`: their arguments and score weights by name, used without `config`.
+    `feature_gates`: by name. `seed`: for random choices; the same seed and input give the same decisions.
+    `controllers`: False leaves out controllers and kubelets. `time`: the start of virtual time, in seconds since the
+    epoch.
+
+    Raises ConfigErrors, PluginLoadError, UnknownVersionError, and ApplyError for nodes that are refused.
+    """
+
+    def __init__(
+        self,
+        nodes: int | Iterable[Raw] = (),
+        *,
+        version: str = "",
+        config: Configuration | None = None,
+        seed: int = 0,
+        plugins: Sequence[PluginClass | str | Path] = (),
+        plugin_args: Mapping[str, Raw] | None = None,
+        plugin_weights: Mapping[str, int] | None = None,
+        feature_gates: Mapping[str, bool] | None = None,
+        controllers: bool = True,
+        time: float | None = None,
+        _resumed: VirtualCluster | None = None,
+    ) -> None:
+        if _resumed is not None:
+            self._stand_on(_resumed)
+            return
+        registry = Registry(run_async=run_async)
+        classes = [cls for each in plugins for cls in _added(registry, each)]
+        given = _enabling(classes, plugin_args or {}, plugin_weights or {}) if config is None else config
+        read_config = _config(given, version, registry, feature_gates)
+        self._stand_on(
+            VirtualCluster(
+                read_config,
+                seed=seed,
+                registry=registry,
+                start_s=EPOCH if time is None else time,
+                controlled=controllers,
+            )
+        )
+        manifests = (
+            [node(f"node-{number}") for number in range(1, nodes + 1)] if isinstance(nodes, int) else list(nodes)
+        )
+        if manifests:
+            self.apply(*manifests)
+
+    @classmethod
+    def from_dump(
+        cls,
+        path: str | Path,
+        *,
+        version: str = "",
+        config: Configuration | None = None,
+        seed: int = 0,
+        plugins: Sequence[PluginClass | str | Path] = (),
+        controllers: bool = True,
+    ) -> "Cluster":
+        """Return a cluster made from a dump, such as `kubectl get all,nodes -A -o yaml` or `kschedd save` writes.
+
+        `version`: "" takes the release of the dump's nodes if it is supported. Raises KscheddError if the file cannot
+        be read as a dump.
+        """
+        from kschedd.dumps.loading import LoadOptions, read_dump, take_dump  # most clusters are made otherwise
+
+        registry = Registry(run_async=run_async)
+        classes = [cls for each in plugins for cls in _added(registry, each)]
+        given = _enabling(classes, {}, {}) if config is None else config
+        read_config = _config(given, version, registry)
+        dump = read_dump([str(path)], LoadOptions(profiles=read_config.scheduler_names))
+        if not version and dump.release.told:
+            read_config = _config(given, dump.release.version.name, registry)
+        cluster = VirtualCluster(
+            read_config, seed=seed, registry=registry, start_s=dump.taken_at, controlled=controllers
+        )
+        with collection_paused():
+            run_steps(take_dump(cluster.engine.store, dump))
+        cluster.engine.run_until_idle()
+        return cls(_resumed=cluster)
+
+    def _stand_on(self, cluster: VirtualCluster) -> None:
+        self._cluster = cluster
+        self._daemon = VirtualDaemon(cluster, daemon_methods)
+
+    # -- methods ------------------------------------------------------------------------------------------------
+
+    def call(self, method: str, /, **params: Any) -> Any:
+        return self._daemon.call(method, **params)
+
+    def _ask(self, answer: Any, method: str, /, **params: Any) -> Any:
+        found = self._daemon.perform(method, **params)
+        if isinstance(found, Large):
+            values = found.values if found.shown is None else map(found.shown, found.values)
+            found = {**found.head, found.name: list(values)}
+        return found if type(found) is answer else read(answer, plain(found))
+
+    def _list(self, kind: str) -> Sequence[Raw]:
+        found = [obj.raw for obj in self._cluster.engine.store.list(kind)]
+        return sorted(found, key=lambda raw: (raw["metadata"].get("namespace", ""), raw["metadata"]["name"]))
+
+    def run(self, command: str, given: str = "") -> str:
+        """Run a command of the command line, such as "explain a" or "get nodes", and return what it prints.
+
+        `given`: its standard input.
+        """
+        from kschedd.verbs.command_line.session import VerbSession
+        from kschedd.verbs.table import run_words
+
+        printed: list[str] = []
+        engine = self._cluster.engine
+        session = VerbSession(
+            lambda: self._daemon,
+            printed.append,
+            printed.append,
+            TerminalStyle(),
+            now=lambda: engine.now,
+            sleep=lambda waited_s: engine.advance(engine.now + waited_s),
+            read_input=given.encode,
+            streams=False,
+            program="kschedd ",
+        )
+        run_words(session, shlex.split(command))
+        return "".join(printed)
+
+    # -- time ---------------------------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        """The present virtual time, in seconds since the epoch."""
+        return self._cluster.engine.now
+
+    @property
+    def elapsed(self) -> float:
+        """The virtual time that has passed since the start, in seconds."""
+        return self._cluster.engine.elapsed
+
+    def advance(self, duration: str | float) -> None:
+        engine = self._cluster.engine
+        engine.advance(engine.now + seconds(duration))
+
+    def run_until_idle(self, limit: str | float = "1h") -> bool:
+        """Let time pass until nothing is left to do but retries that would fail again and times of CronJobs.
+
+        Returns False if something is left to do after `limit`.
+        """
+        return self._cluster.engine.run_to_rest(seconds(limit))
+
+    def run_until(self, condition: "Callable[[Cluster], bool]", limit: str | float = "1h") -> bool:
+        """Let time pass, from one deadline to the next, until `condition` is true of this cluster.
+
+        Returns False if it is not true at `limit`, or nothing is due any more.
+        """
+        engine = self._cluster.engine
+        end = engine.now + seconds(limit)
+        while not condition(self):
+            moment = engine.next_moment()
+            if moment is None or moment > end:
+                engine.advance(end)
+                return condition(self)
+            engine.advance(moment)
+        return True
+
+    # -- copies -------------------------------------------------------------------------------------------------
+
+    def fork(self) -> "Cluster":
+        return Cluster(_resumed=self._copy())
+
+    def _copy(self) -> VirtualCluster:
+        return VirtualCluster(resumed=self._cluster.engine.snapshot())
+
+    def snapshot(self) -> ClusterState:
+        """Return the present state of the cluster, to which `restore` returns any number of times."""
+        return ClusterState(self._copy())
+
+    def restore(self, state: ClusterState) -> None:
+        """Return to a state that `snapshot` took of this cluster or of another one."""
+        old = self._cluster
+        self._stand_on(VirtualCluster(resumed=state._cluster.engine.snapshot()))
+        old.engine.close()
+
+    def plan(self, change: "Callable[[Cluster], object]", *, within: str | float = "1h") -> DiffAnswer:
+        fork = self._copy()
+        start = ForkStart(fork.engine)
+        copy = Cluster(_resumed=fork)
+        try:
+            change(copy)
+            copy.run_until_idle(within)
+            return changes(fork.engine, start, fork.log.owned)
+        finally:
+            copy.close()
+
+    def close(self) -> None:
+        self._cluster.engine.close()
+
+    def __repr__(self) -> str:
+        table = self._cluster.engine.machine.cluster
+        pending = len(self._cluster.engine.driver.pending.pods)
+        return f"<Cluster: {table.table.node_count} nodes, {table.pod_count} pods placed, {pending} pending>"
+
+
+def scheduler_config(given: Configuration | None, version: str) -> Config:
+    """Read a configuration of in-tree plugins; None is the default one. Raises ConfigErrors and UnknownVersionError."""
+    return _config(given, version, Registry())
+
+
+def _config(
+    given: Configuration | None, version: str, registry: Registry, feature_gates: Mapping[str, bool] | None = None
+) -> Config:
+    """Read the configuration; None is the default one. Raises ConfigErrors and UnknownVersionError."""
+    catalogue = IN_TREE | registry.catalogue()
+    release = kube_version(version) if version else DEFAULT
+    if isinstance(given, Path):
+        given = given.read_text(encoding="utf-8")
+    if isinstance(given, str):
+        return load_config(given, "config", catalogue=catalogue, version=release, feature_gates=feature_gates)
+    return config_from_raw(given, catalogue=catalogue, version=release, feature_gates=feature_gates)
+
+
+def _added(registry: Registry, plugin: PluginClass | str | Path) -> list[PluginClass]:
+    """Add a plugin, or those of a file, to the registry and return the classes. Raises PluginLoadError."""
+    if isinstance(plugin, str | Path):
+        names = registry.add_file(Path(plugin))
+        return [registry.added[name] for name in names if name in registry.added]
+    registry.add(plugin, _NOTEBOOK)
+    return [plugin]
+
+
+def _enabling(plugins: Sequence[PluginClass], args: Mapping[str, Raw], weights: Mapping[str, int]) -> Raw | None:
+    """Return the default configuration with these plugins at all their extension points; None without plugins."""
+    if not plugins:
+        return None
+    enabled = [{"name": cls.name, **({"weight": weights[cls.name]} if cls.name in weights else {})} for cls in plugins]
+    sorting = [each for each, cls in zip(enabled, plugins, strict=True) if QUEUE_SORT.has(cls)]
+    sorts = {"queueSort": {"disabled": [{"name": "*"}], "enabled": sorting}} if sorting else {}
+    profile = {
+        "plugins": {"multiPoint": {"enabled": enabled}, **sorts},
+        "pluginConfig": [{"name": name, "args": dict(given)} for name, given in args.items()],
+    }
+    return {**_HEAD, "profiles": [profile]}

@@ -1,0 +1,335 @@
+"""Operations that a cluster in process and a cluster behind a socket share: each calls methods of METHODS.md."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+import attrs
+
+from kschedd.api.text.durations import parse_duration
+from kschedd.causes.answers import DiagnosisAnswer, PendingGroup
+from kschedd.clusters.answers import FitsAnswer, NeededAnswer
+from kschedd.errors import KscheddError
+from kschedd.explain.answers import DecisionAnswer
+from kschedd.library.records import Records
+from kschedd.library.records_of_objects import NodeRecord, PendingPod, PodRecord, node_records, pod_records
+from kschedd.service.objects.answers import AppliedAnswer, ApplyAnswer, DeletionAnswer, FaultAnswer
+from kschedd.service.scheduling.answers import QueueAnswer
+from kschedd.simulation.changes import DiffAnswer
+
+Raw = Mapping[str, Any]
+Manifests = str | Path | Raw | Sequence["Manifests"]
+"""YAML or JSON text, the path of a file or folder, one object, or a sequence of these."""
+
+A = TypeVar("A")
+
+DEFAULT_NAMESPACE: Final = "default"
+_ALL: Final = 100_000  # decisions that one answer may hold
+
+
+@attrs.define(eq=False)
+class ApplyError(KscheddError):
+    """Objects that were refused. Those that are valid were applied nevertheless.
+
+    `faults`: one for each refused object, with its place (source, line, path) and the reason.
+    """
+
+    faults: Sequence[FaultAnswer]
+
+    def __str__(self) -> str:
+        return "\n".join(fault.message for fault in self.faults)
+
+
+@attrs.frozen(kw_only=True)
+class MovedPod:
+    """A pod that has another node in a second cluster. None: the pod has no node, or does not exist there."""
+
+    namespace: str
+    name: str
+    node: str | None
+    other_node: str | None
+
+
+class ClusterHandle(ABC):
+    """A cluster to which objects are applied and of which questions are asked.
+
+    Names of pods are `name` in the namespace "default", or `namespace/name`. Durations are texts such as "5m" or
+    numbers of seconds. Methods raise RpcError, with the fields `code`, `message` and `data`, if the cluster refuses
+    the request.
+    """
+
+    @abstractmethod
+    def call(self, method: str, /, **params: Any) -> Any:
+        """Call a method of METHODS.md and return its result as maps, lists and plain values."""
+
+    @abstractmethod
+    def _ask(self, answer: Any, method: str, /, **params: Any) -> Any:
+        """Call a method and return its result as an instance of `answer`, a class or a sequence of one."""
+
+    @abstractmethod
+    def _list(self, kind: str) -> Sequence[Raw]:
+        """Return the manifests of all objects of a kind, sorted by namespace and name; they are not to be changed."""
+
+    @abstractmethod
+    def advance(self, duration: str | float) -> None:
+        """Let virtual time pass, with everything that is due in it: backoffs, deletions, completing Jobs."""
+
+    @abstractmethod
+    def fork(self) -> "ClusterHandle":
+        """Return a copy of the cluster that goes on in virtual time by itself; close it when it is not needed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the cluster; it is not to be used afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # -- changes ------------------------------------------------------------------------------------------------
+
+    def apply(self, *manifests: Manifests, namespace: str = DEFAULT_NAMESPACE) -> Records[AppliedAnswer]:
+        """Create or update objects as `kubectl apply` does. Raises ApplyError if any object is refused.
+
+        `namespace`: for objects that name none.
+        """
+        done: list[AppliedAnswer] = []
+        faults: list[FaultAnswer] = []
+        for source, content in _sources(manifests):
+            found = self._ask(ApplyAnswer, "objects.apply", manifests=content, source=source, namespace=namespace)
+            done += found.results
+            faults += found.errors
+        if faults:
+            raise ApplyError(faults)
+        return Records(AppliedAnswer, done)
+
+    def delete(self, kind: str, name: str, namespace: str | None = None, *, grace_period_s: int | None = None) -> None:
+        """Delete one object. `grace_period_s`: None leaves a running pod the grace period of its manifest."""
+        self._ask(
+            DeletionAnswer,
+            "objects.delete",
+            kind=kind,
+            name=name,
+            namespace=namespace,
+            grace_period_s=grace_period_s,
+        )
+
+    def patch(
+        self, kind: str, name: str, patch: Raw | Sequence[Raw], namespace: str | None = None, *, type: str = ""
+    ) -> Raw:
+        """Patch one object and return it. `type`: strategic (for maps), merge, or json (for lists of operations)."""
+        chosen = type or ("strategic" if isinstance(patch, Mapping) else "json")
+        answer = self.call("objects.patch", kind=kind, name=name, namespace=namespace, patch=patch, type=chosen)
+        found: Raw = answer["object"]
+        return found
+
+    def scale(self, kind: str, name: str, replicas: int, namespace: str | None = None) -> None:
+        """Set the number of replicas of a workload."""
+        self.call("objects.scale", kind=kind, name=name, namespace=namespace, replicas=replicas)
+
+    # -- questions ----------------------------------------------------------------------------------------------
+
+    def get(self, kind: str, name: str, namespace: str | None = None) -> Raw:
+        """Return the manifest of one object."""
+        found: Raw = self.call("objects.get", kind=kind, name=name, namespace=namespace)["object"]
+        return found
+
+    def list(self, kind: str, namespace: str | None = None, *, selector: str | None = None) -> Sequence[Raw]:
+        """Return the manifests of a kind's objects. `selector`: labels, as `app=web,tier!=db`."""
+        found: Sequence[Raw] = self.call("objects.list", kind=kind, namespace=namespace, label_selector=selector)[
+            "items"
+        ]
+        return found
+
+    @property
+    def pods(self) -> Records[PodRecord]:
+        """All pods, sorted by namespace and name."""
+        return pod_records(self._list("Pod"))
+
+    @property
+    def nodes(self) -> Records[NodeRecord]:
+        """All nodes, sorted by name."""
+        return node_records(self._list("Node"), self._list("Pod"))
+
+    def placements(self) -> dict[str, str | None]:
+        """Return the node of each pod, None for a pod that has none."""
+        return {
+            name if namespace == DEFAULT_NAMESPACE else f"{namespace}/{name}": node
+            for (namespace, name), node in self._nodes_of_pods().items()
+        }
+
+    def pending(self) -> Records[PendingPod]:
+        """Return the pods without a node that are neither finished nor being deleted, with the reason."""
+        queued = {entry.key: entry for entry in self._ask(QueueAnswer, "queue.list").pods}
+        found = []
+        for raw in self._list("Pod"):
+            meta, status = raw["metadata"], raw.get("status") or {}
+            over = status.get("phase") in ("Succeeded", "Failed") or meta.get("deletionTimestamp")
+            if raw["spec"].get("nodeName") or over:
+                continue
+            entry = queued.get(f"{meta['namespace']}/{meta['name']}")
+            found.append(
+                PendingPod(
+                    namespace=meta["namespace"],
+                    name=meta["name"],
+                    message=_message(status) or ("" if entry is None else entry.message),
+                    place="" if entry is None else entry.place,
+                    attempts=0 if entry is None else entry.attempts,
+                    plugins=() if entry is None else tuple(entry.unschedulable_plugins),
+                )
+            )
+        return Records(PendingPod, found)
+
+    def message(self, name: str) -> str:
+        """Return the message of a pod's PodScheduled condition, which says why it has no node; "" if it has one."""
+        _, namespace, plain_name = _reference(name if name.count("/") != 1 else name.replace("/", "/Pod/"))
+        return _message(self.get("Pod", plain_name, namespace).get("status") or {})
+
+    def explain(self, name: str, *, remedies: bool = True) -> DiagnosisAnswer:
+        """Return the cause that keeps a workload, a pod or a node from working, and remedies tried on forks.
+
+        `name`: a pod, or `kind/name` for a workload or a node; after `namespace/` if the namespace is not "default".
+        `remedies`: False returns the cause alone, in less time.
+        """
+        kind, namespace, plain_name = _reference(name)
+        found: DiagnosisAnswer = self._ask(
+            DiagnosisAnswer, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
+        )
+        return found
+
+    def causes(self, namespace: str | None = None) -> Records[PendingGroup]:
+        """Return the pending pods grouped by the cause that keeps them waiting, the largest group first."""
+        return Records(PendingGroup, self._ask(Sequence[PendingGroup], "causes.pending", namespace=namespace))
+
+    @property
+    def decisions(self) -> Records[DecisionAnswer]:
+        """The latest scheduling attempts that the log still has, the newest last."""
+        return Records(DecisionAnswer, self._ask(Sequence[DecisionAnswer], "scheduler.decisions", limit=_ALL))
+
+    def capacity(self, *manifests: Manifests, together: bool = False) -> Records[FitsAnswer]:
+        """Return how many more pods of each spec fit now. `together`: count sets with one pod of each spec."""
+        return Records(
+            FitsAnswer,
+            self._ask(Sequence[FitsAnswer], "capacity.pods", manifests=_merged(manifests), together=together),
+        )
+
+    def nodes_needed(self, shapes: Sequence[Raw], *manifests: Manifests, limit: int = 512) -> NeededAnswer:
+        """Return the fewest additional nodes of these shapes that give every pod of the manifests a place.
+
+        `shapes`: Node manifests, or maps `{manifest, name, price}`. Without manifests, the pending pods are placed.
+        """
+        given = [shape if "manifest" in shape else {"manifest": shape} for shape in shapes]
+        found: NeededAnswer = self._ask(
+            NeededAnswer, "capacity.nodes", manifests=_merged(manifests), shapes=given, limit=limit
+        )
+        return found
+
+    def compare(self, other: "ClusterHandle") -> Records[MovedPod]:
+        """Return the pods that have another node in the other cluster, sorted by namespace and name."""
+        ours, theirs = (
+            {_key(raw): raw["spec"].get("nodeName") or None for raw in each._list("Pod")} for each in (self, other)
+        )
+        found = [
+            MovedPod(namespace=key[0], name=key[1], node=ours.get(key), other_node=theirs.get(key))
+            for key in sorted(ours.keys() | theirs.keys())
+            if ours.get(key) != theirs.get(key) or (key in ours) != (key in theirs)
+        ]
+        return Records(MovedPod, found)
+
+    def _nodes_of_pods(self) -> dict[tuple[str, str], str | None]:
+        return {_key(raw): raw["spec"].get("nodeName") or None for raw in self._list("Pod")}
+
+    # -- plots --------------------------------------------------------------------------------------------------
+
+    def plot_utilization(self, axes: Any = None) -> Any:
+        """Draw the requested share of each node's CPU and memory; see `kschedd.library.plots.utilization`."""
+        from kschedd.library.plots import utilization  # an extra
+
+        return utilization(self.nodes, axes)
+
+    def plot_causes(self, axes: Any = None) -> Any:
+        """Draw the number of pending pods by cause; see `kschedd.library.plots.causes`."""
+        from kschedd.library.plots import causes  # an extra
+
+        return causes(self.causes(), axes)
+
+    @abstractmethod
+    def plan(self, change: Callable[[Any], object], *, within: str | float = "1h") -> DiffAnswer:
+        """Return what `change` would do: it is called with a fork, which then runs until it is idle.
+
+        `within`: the virtual time after which the fork is stopped.
+        """
+
+
+def seconds(duration: str | float) -> float:
+    """Return a duration in seconds: a number, or text such as "1m30s". Raises DurationError."""
+    return parse_duration(duration) if isinstance(duration, str) else float(duration)
+
+
+def _sources(manifests: Sequence[Manifests]) -> list[tuple[str, Any]]:
+    """Return each source's name and its content, text or a list of objects, in the order given."""
+    found: list[tuple[str, Any]] = []
+    objects: list[Any] = []
+    for each in _flat(manifests):
+        if isinstance(each, Mapping):
+            objects.append(each)
+            continue
+        if objects:
+            found.append(("objects", objects))
+            objects = []
+        found.append(each)
+    return [*found, ("objects", objects)] if objects else found
+
+
+def _merged(manifests: Sequence[Manifests]) -> Any:
+    """Return all manifests as one parameter: a list of objects, or text."""
+    sources = [content for _, content in _sources(manifests)]
+    if all(isinstance(content, list) for content in sources):
+        return [each for content in sources for each in content]
+    texts = [content if isinstance(content, str) else "\n---\n".join(map(json.dumps, content)) for content in sources]
+    return "\n---\n".join(texts)
+
+
+def _flat(manifests: Sequence[Manifests]) -> list[Any]:
+    found: list[Any] = []
+    for each in manifests:
+        if isinstance(each, Mapping):
+            found.append(each)
+        elif isinstance(each, Path):
+            found += [(str(file), file.read_text(encoding="utf-8")) for file in _files(each)]
+        elif isinstance(each, str):
+            found.append(("text", each))
+        else:
+            found += _flat(each)
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.suffix in (".yaml", ".yml", ".json"))
+
+
+def _reference(name: str) -> tuple[str, str, str]:
+    """Return kind, namespace and name of `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`."""
+    parts = name.split("/")
+    if len(parts) == 3:
+        return parts[1], parts[0], parts[2]
+    if len(parts) == 1:
+        return "Pod", DEFAULT_NAMESPACE, name
+    return parts[0], DEFAULT_NAMESPACE, parts[1]
+
+
+def _key(raw: Raw) -> tuple[str, str]:
+    return raw["metadata"]["namespace"], raw["metadata"]["name"]
+
+
+def _message(status: Raw) -> str:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("message") or "")
+    return ""

@@ -1,0 +1,146 @@
+"""Tables of typed records, which convert to data frames and show themselves in notebooks and terminals."""
+
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+
+import attrs
+
+from kschedd.answers import plain
+from kschedd.errors import KscheddError
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+R = TypeVar("R", bound=attrs.AttrsInstance)
+
+_SHOWN_ROWS: Final = 20
+
+
+@attrs.define(eq=False)
+class MissingLibraryError(KscheddError):
+    """A conversion or a plot needs a library that is not installed."""
+
+    library: str
+    extra: str
+
+    def __str__(self) -> str:
+        return f'{self.library} is not installed; install it with: pip install "kschedd[{self.extra}]"'
+
+
+def optional_library(name: str, extra: str) -> ModuleType:
+    """Import a library that an extra of kschedd installs. Raises MissingLibraryError."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as missing:
+        raise MissingLibraryError(name.partition(".")[0], extra) from missing
+
+
+class Records(Sequence[R], Generic[R]):
+    """An immutable sequence of records of one class; the fields of the class are the columns.
+
+    Two tables are equal if their records are. `to_pandas`, `to_polars` and `to_arrow` need the library of that name.
+    """
+
+    __slots__ = ("_records", "kind")
+
+    def __init__(self, kind: type[R], records: Sequence[R] = ()) -> None:
+        self.kind = kind
+        self._records = tuple(records)
+
+    @overload
+    def __getitem__(self, index: int) -> R: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Records[R]": ...
+    def __getitem__(self, index: int | slice) -> "R | Records[R]":
+        if isinstance(index, slice):
+            return Records(self.kind, self._records[index])
+        return self._records[index]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[R]:
+        return iter(self._records)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Records) and (self.kind, self._records) == (other.kind, other._records)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self._records))
+
+    def __reduce__(self) -> Any:
+        return Records, (self.kind, self._records)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(field.name for field in attrs.fields(self.kind))
+
+    def where(self, condition: Callable[[R], bool]) -> "Records[R]":
+        """Return the records for which `condition` is true."""
+        return Records(self.kind, [record for record in self._records if condition(record)])
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return one dict for each record, of values that JSON can hold."""
+        found: list[dict[str, Any]] = plain(self._records)
+        return found
+
+    def _by_column(self) -> dict[str, list[Any]]:
+        rows = self.to_dicts()
+        return {name: [row[name.removesuffix("_")] for row in rows] for name in self.columns}
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return a pandas DataFrame with one row for each record. Raises MissingLibraryError."""
+        frame: pandas.DataFrame = optional_library("pandas", "frames").DataFrame(
+            self._by_column(), columns=self.columns
+        )
+        return frame
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return a Polars DataFrame with one row for each record. Raises MissingLibraryError."""
+        frame: polars.DataFrame = optional_library("polars", "frames").DataFrame(self._by_column(), strict=False)
+        return frame
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """Return a pyarrow Table with one row for each record. Raises MissingLibraryError."""
+        table: pyarrow.Table = optional_library("pyarrow", "frames").table(self._by_column())
+        return table
+
+    # -- shown --------------------------------------------------------------------------------------------------
+
+    def _rows(self) -> list[list[str]]:
+        return [
+            ["" if value is None else str(value) for value in attrs.astuple(record, recurse=False)]
+            for record in self._records[:_SHOWN_ROWS]
+        ]
+
+    def _more(self) -> str:
+        more = len(self) - _SHOWN_ROWS
+        return f"... {more} more" if more > 0 else ""
+
+    def __repr__(self) -> str:
+        heads, rows = list(self.columns), self._rows()
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (heads, *rows)
+        ]
+        more = self._more()
+        return "\n".join(
+            [f"{len(self)} x {self.kind.__name__}", *(line.rstrip() for line in lines), *[more] * bool(more)]
+        )
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self._rows())
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{len(self)} rows {self._more()}</p>"
+        )
+
+    def __rich_repr__(self) -> Iterator[Any]:
+        yield self.kind.__name__
+        yield "records", list(self._records)

@@ -1,0 +1,128 @@
+"""Records of pods and nodes, made from their manifests."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.nodes import ZONE_LABEL, Node
+from kschedd.api.pods import Pod
+from kschedd.library.records import Records
+
+Raw = Mapping[str, Any]
+
+_MILLI: Final = 1000
+_CPU, _MEMORY, _PODS, _STORAGE = "cpu", "memory", "pods", "ephemeral-storage"
+
+
+@attrs.frozen(kw_only=True)
+class PodRecord:
+    """One pod. `cpu` is in cores and `memory` in bytes, as requested; `requests` has all other resources."""
+
+    namespace: str
+    name: str
+    node: str | None
+    phase: str
+    priority: int
+    cpu: float
+    memory: int
+    requests: Mapping[str, int]
+    owner: str | None  # kind/name of the controller that created it
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+
+@attrs.frozen(kw_only=True)
+class NodeRecord:
+    """One node. CPU is in cores and memory in bytes; the `requested` columns sum the requests of the pods on it."""
+
+    name: str
+    zone: str
+    unschedulable: bool
+    taints: tuple[str, ...]  # key=value:effect
+    pods: int
+    pods_allocatable: int
+    cpu_requested: float
+    cpu_allocatable: float
+    memory_requested: int
+    memory_allocatable: int
+    requested: Mapping[str, int]  # other resources
+    allocatable: Mapping[str, int]  # other resources
+
+
+@attrs.frozen(kw_only=True)
+class PendingPod:
+    """A pod without a node. `message` is the one that kube-scheduler writes to its PodScheduled condition."""
+
+    namespace: str
+    name: str
+    message: str
+    place: str  # the part of the queue that holds it: active, backoff, unschedulable, gated, ...; "": none does
+    attempts: int
+    plugins: tuple[str, ...]  # those that rejected it in the last attempt
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+
+def pod_records(manifests: Iterable[Raw]) -> Records[PodRecord]:
+    """Return a record for each pod, in the order given."""
+    return Records(PodRecord, [_pod_record(Pod.from_raw(dict(raw))) for raw in manifests])
+
+
+def node_records(nodes: Iterable[Raw], pods: Iterable[Raw]) -> Records[NodeRecord]:
+    """Return a record for each node, in the order given, with the sums of the pods that are on it."""
+    on_node: dict[str, list[Pod]] = {}
+    for raw in pods:
+        pod = Pod.from_raw(dict(raw))
+        if pod.node_name and not pod.finished:
+            on_node.setdefault(pod.node_name, []).append(pod)
+    return Records(NodeRecord, [_node_record(Node.from_raw(dict(raw)), on_node) for raw in nodes])
+
+
+def _pod_record(pod: Pod) -> PodRecord:
+    requests = pod.requests
+    owners = [owner for owner in pod.raw["metadata"].get("ownerReferences") or () if owner.get("controller")]
+    return PodRecord(
+        namespace=pod.namespace,
+        name=pod.name,
+        node=pod.node_name or None,
+        phase=str(pod.status.get("phase") or "Pending"),
+        priority=pod.priority,
+        cpu=requests.get(_CPU, 0) / _MILLI,
+        memory=requests.get(_MEMORY, 0),
+        requests=_others(requests),
+        owner=f"{owners[0]['kind']}/{owners[0]['name']}" if owners else None,
+    )
+
+
+def _node_record(node: Node, on_node: Mapping[str, list[Pod]]) -> NodeRecord:
+    pods = on_node.get(node.name, [])
+    requested: dict[str, int] = {}
+    for pod in pods:
+        for resource, amount in pod.requests.items():
+            requested[resource] = requested.get(resource, 0) + amount
+    has = node.allocatable
+    return NodeRecord(
+        name=node.name,
+        zone=node.labels.get(ZONE_LABEL, ""),
+        unschedulable=node.unschedulable,
+        taints=tuple(f"{taint.key}={taint.value}:{taint.effect}" for taint in node.taints),
+        pods=len(pods),
+        pods_allocatable=has.get(_PODS, 0),
+        cpu_requested=requested.get(_CPU, 0) / _MILLI,
+        cpu_allocatable=has.get(_CPU, 0) / _MILLI,
+        memory_requested=requested.get(_MEMORY, 0),
+        memory_allocatable=has.get(_MEMORY, 0),
+        requested=_others(requested),
+        allocatable=_others(has),
+    )
+
+
+def _others(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {name: amount for name, amount in amounts.items() if name not in (_CPU, _MEMORY, _PODS, _STORAGE)}

@@ -1,0 +1,70 @@
+"""A running daemon with the operations of a cluster in process."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any
+
+from kschedd.answers import read
+from kschedd.clusters.answers import ForkAnswer
+from kschedd.library.handle import ClusterHandle, Raw, seconds
+from kschedd.rpc.blocking import BlockingClient
+from kschedd.simulation.changes import DiffAnswer
+
+
+class RemoteCluster(ClusterHandle):
+    """A daemon's cluster, or a fork of it in the daemon. `fork_name`: "" for the cluster itself."""
+
+    def __init__(self, client: BlockingClient, fork_name: str = "") -> None:
+        self._client = client
+        self.fork_name = fork_name
+
+    def call(self, method: str, /, **params: Any) -> Any:
+        if self.fork_name:
+            return self._client.call("fork.call", fork=self.fork_name, method=method, params=params)
+        return self._client.call(method, **params)
+
+    def _ask(self, answer: Any, method: str, /, **params: Any) -> Any:
+        return read(answer, self.call(method, **params))
+
+    def _list(self, kind: str) -> Sequence[Raw]:
+        found: Sequence[Raw] = self.call("objects.list", kind=kind)["items"]
+        return found
+
+    def advance(self, duration: str | float) -> None:
+        """Let virtual time pass. Raises RpcError if the daemon's clock is the machine's."""
+        if self.fork_name:
+            self._client.call("fork.advance", fork=self.fork_name, seconds=seconds(duration))
+            return
+        with self._client.subscribe("time.advance", seconds=seconds(duration)) as moves:
+            for _ in moves:  # until the last: each is one move of the clock
+                continue
+
+    def fork(self) -> "RemoteCluster":
+        made = self._client.ask(ForkAnswer, "fork.create", of=self.fork_name or None)
+        return RemoteCluster(self._client, made.name)
+
+    def plan(self, change: "Callable[[RemoteCluster], object]", *, within: str | float = "1h") -> DiffAnswer:
+        with self.fork() as copy:
+            change(copy)
+            self._client.call("fork.advance", fork=copy.fork_name, seconds=None, limit_s=seconds(within))
+            return self._client.ask(DiffAnswer, "fork.diff", fork=copy.fork_name)
+
+    def close(self) -> None:
+        """Close the connection; of a fork, discard the fork."""
+        if self.fork_name:
+            self._client.call("fork.discard", fork=self.fork_name)
+        else:
+            self._client.close()
+
+    def __repr__(self) -> str:
+        where = f"{self._client.path}, fork {self.fork_name}" if self.fork_name else self._client.path
+        return f"<RemoteCluster: {where}>"
+
+
+def connect(address: str | PathLike[str] | None = None, *, timeout_s: float | None = None) -> RemoteCluster:
+    """Connect to a running daemon.
+
+    `address`: the path of its socket or `tls://host:port`; None: the default socket. `timeout_s`: the time limit of a
+    call in seconds, None for none. Raises NoDaemonError if no daemon answers.
+    """
+    return RemoteCluster(BlockingClient(address, timeout=timeout_s))

@@ -1,0 +1,94 @@
+"""Simulations as values: a specification in, a result out, both comparable and picklable."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from kschedd.explain.answers import DecisionAnswer
+from kschedd.library.cluster import Cluster
+from kschedd.library.handle import seconds
+from kschedd.library.records import Records
+from kschedd.library.records_of_objects import NodeRecord, PendingPod, PodRecord
+
+Raw = Mapping[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class SimulationSpec:
+    """The inputs of one simulation. Two runs of an equal specification give equal results on every machine.
+
+    `nodes`: Node manifests. `manifests`: all other objects, as manifests or as YAML text; they are applied in order at
+    the start. `until`: the virtual time to simulate; None runs until the cluster is idle, at most 24 h. The other
+    fields are those of `Cluster`; plugin classes must be picklable if the specification is to be, paths always are.
+    """
+
+    nodes: Sequence[Raw] = ()
+    manifests: Sequence[Raw | str] = ()
+    version: str = ""
+    config: str | Raw | None = None
+    seed: int = 0
+    plugins: Sequence[type[Any] | str] = ()
+    feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
+    controllers: bool = True
+    until: str | float | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SimulationResult:
+    """The end of a simulation, and the decisions that led there.
+
+    `elapsed_s`: virtual seconds. `at_rest`: False if work was left at the end. `used`: the requested share of the
+    allocatable CPU and memory of all nodes, from 0 to 1.
+    """
+
+    pods: Records[PodRecord]
+    nodes: Records[NodeRecord]
+    pending: Records[PendingPod]
+    decisions: Records[DecisionAnswer]
+    elapsed_s: float
+    at_rest: bool
+    used: Mapping[str, float]
+
+    def placements(self) -> dict[str, str | None]:
+        """Return the node of each pod by `namespace/name`, None for a pod that has none."""
+        return {pod.key: pod.node for pod in self.pods}
+
+
+def simulate(spec: SimulationSpec) -> SimulationResult:
+    """Run a simulation and return its result. Raises as `Cluster` does, and ApplyError for refused objects."""
+    cluster = Cluster(
+        spec.nodes,
+        version=spec.version,
+        config=spec.config,
+        seed=spec.seed,
+        plugins=spec.plugins,
+        feature_gates=spec.feature_gates,
+        controllers=spec.controllers,
+    )
+    with cluster:
+        if spec.manifests:
+            cluster.apply(*spec.manifests)
+        at_rest = True
+        if spec.until is None:
+            at_rest = cluster.run_until_idle("24h")
+        else:
+            cluster.advance(seconds(spec.until))
+        nodes = cluster.nodes
+        return SimulationResult(
+            pods=cluster.pods,
+            nodes=nodes,
+            pending=cluster.pending(),
+            decisions=Records(DecisionAnswer, [attrs.evolve(each, took_us=0) for each in cluster.decisions]),
+            elapsed_s=cluster.elapsed,
+            at_rest=at_rest,
+            used={
+                "cpu": _share([(each.cpu_requested, each.cpu_allocatable) for each in nodes]),
+                "memory": _share([(each.memory_requested, each.memory_allocatable) for each in nodes]),
+            },
+        )
+
+
+def _share(amounts: Sequence[tuple[float, float]]) -> float:
+    total = sum(allocatable for _, allocatable in amounts)
+    return sum(requested for requested, _ in amounts) / total if total else 0.0

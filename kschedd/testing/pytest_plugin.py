@@ -1,0 +1,87 @@
+"""The pytest plugin: the fixture `cluster`, its marker, and scenario files as test items.
+
+    @pytest.mark.kschedd(version="1.36", seed=3, nodes=2)
+    def test_placement(cluster):
+        cluster.apply(pod("a"))
+        assert cluster.placements() == {"a": "node-1"}
+
+The marker's arguments are those of `kschedd.Cluster`. The option `kschedd_scenarios` in the pytest configuration names
+the scenario files to collect, as patterns relative to the root folder, such as `scenarios/*.txt`.
+
+Nothing of kschedd but this module is imported before a fixture or a scenario is used.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from kschedd.library.cluster import Cluster
+
+_MARKER = "kschedd"
+_SCENARIOS = "kschedd_scenarios"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that names scenario files."""
+    parser.addini(_SCENARIOS, "scenario files of kschedd to collect: patterns below the root folder", "args", [])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line("markers", f"{_MARKER}(**options): how the fixture `cluster` is made, as kschedd.Cluster")
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
+    """An empty cluster in virtual time, made with the arguments of the marker `kschedd`."""
+    from kschedd.library.cluster import Cluster
+
+    options: dict[str, Any] = {}
+    for marker in reversed(list(request.node.iter_markers(_MARKER))):  # the closest one last, which wins
+        options.update(marker.kwargs)
+    with Cluster(**options) as made:
+        yield made
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "ScenarioFile | None":
+    """Collect a scenario file if the configuration names it."""
+    root = parent.config.rootpath
+    if not file_path.is_relative_to(root):
+        return None
+    patterns: Iterable[str] = parent.config.getini(_SCENARIOS)
+    within = file_path.relative_to(root)
+    return ScenarioFile.from_parent(parent, path=file_path) if any(map(within.match, patterns)) else None
+
+
+class ScenarioFile(pytest.File):
+    """A scenario file, which is one test."""
+
+    def collect(self) -> "Iterator[ScenarioItem]":
+        """Yield the one test."""
+        yield ScenarioItem.from_parent(self, name="scenario")
+
+
+class ScenarioItem(pytest.Item):
+    """The test that runs a scenario and compares its output."""
+
+    def runtest(self) -> None:
+        """Run the scenario. Raises UnexpectedOutput with the differences."""
+        from kschedd.testing.scenarios import check_scenario
+
+        check_scenario(self.path)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return the differences alone: a traceback through kschedd does not help."""
+        from kschedd.errors import KscheddError
+        from kschedd.testing.scenarios import UnexpectedOutput
+
+        if isinstance(excinfo.value, UnexpectedOutput | KscheddError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return the place of the test for reports."""
+        return self.path, 0, f"scenario: {self.path.name}"

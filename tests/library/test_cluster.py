@@ -1,0 +1,291 @@
+"""Cluster: a whole cluster in process, without an event loop."""
+
+import asyncio
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import trio
+
+import kschedd
+from kschedd import ApplyError, Cluster, Records, RpcError, SimulationSpec, node, pod, simulate
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.versions.kube_versions import UnknownVersionError
+from kschedd.library.handle import MovedPod
+from kschedd.library.records import MissingLibraryError
+from kschedd.plugin import CycleState, NodeInfo, Pod
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def deployment(name: str, replicas: int, **pod_fields: Any) -> dict[str, Any]:
+    template = pod(name, labels={"app": name}, **pod_fields)
+    meta = {"labels": template["metadata"]["labels"]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": meta, "spec": template["spec"]},
+        },
+    }
+
+
+def placed(cluster: Cluster) -> int:
+    return sum(node is not None for node in cluster.placements().values())
+
+
+def test_pods_are_placed_when_apply_returns() -> None:
+    cluster = Cluster(nodes=2)
+    done = cluster.apply(pod("a"), pod("b", namespace="kube-system", cpu="9"))
+    assert [(each.kind, each.name, each.action) for each in done] == [
+        ("Pod", "a", "created"),
+        ("Pod", "b", "created"),
+    ]
+    assert cluster.placements() == {"a": "node-1", "kube-system/b": None}
+    (waiting,) = cluster.pending()
+    assert (waiting.key, waiting.place, waiting.attempts) == ("kube-system/b", "unschedulable", 1)
+    assert waiting.plugins == ("NodeResourcesFit",)
+    assert waiting.message == cluster.message("kube-system/b") != ""
+    assert cluster.message("a") == ""
+
+
+def test_manifests_are_texts_files_maps_and_sequences(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n")
+    cluster = Cluster()
+    cluster.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", tmp_path, [[pod("c")], pod("d")])
+    assert {each["metadata"]["name"] for each in cluster.list("ConfigMap", "default")} == {"a", "b"}
+    assert set(cluster.placements()) == {"c", "d"}
+
+
+def test_refused_objects_are_reported_with_their_place_and_the_others_applied(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: 3}\n")
+    cluster = Cluster(nodes=1)
+    with pytest.raises(ApplyError) as refused:
+        cluster.apply(file, pod("Wrong"), pod("good"))
+    assert [fault.path for fault in refused.value.faults] == ["spec.containers", "metadata.name"]
+    assert refused.value.faults[0].source == str(file)
+    assert cluster.placements() == {"good": "node-1"}
+
+
+def test_errors_have_fields() -> None:
+    cluster = Cluster(nodes=1)
+    with pytest.raises(RpcError) as missing:
+        cluster.get("Pod", "nobody")
+    assert missing.value.code == "not_found"
+    with pytest.raises(UnknownVersionError):
+        Cluster(version="1.2")
+    with pytest.raises(ConfigErrors):
+        Cluster(config="profiles: 3")
+
+
+def test_time_passes_only_by_request() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.apply(deployment("web", 3, cpu="1"))
+    cluster.run_until_idle()
+    assert placed(cluster) == 3
+    before = cluster.time
+    cluster.advance("1m30s")
+    cluster.advance(5)
+    assert cluster.time == before + 95
+    cluster.delete("Deployment", "web")
+    assert cluster.run_until(lambda now: not now.pods, limit="2m")
+    assert not cluster.run_until(lambda now: bool(now.pods), limit="2m")
+
+
+def test_a_fork_goes_its_own_way() -> None:
+    cluster = Cluster(nodes=3)
+    cluster.apply(deployment("web", 3, cpu="1"))
+    with cluster.fork() as fork:
+        fork.delete("Node", "node-1")
+        fork.run_until_idle()
+        moved = cluster.compare(fork)
+        assert {each.node for each in moved} <= {"node-1", None}
+        assert len(fork.nodes) == 2
+    assert len(cluster.nodes) == 3
+    assert all(isinstance(each, MovedPod) for each in moved)
+
+
+def test_a_state_is_returned_to_any_number_of_times() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.apply(pod("a"))
+    saved = cluster.snapshot()
+    for name in ("b", "c"):
+        cluster.apply(pod(name))
+        assert set(cluster.placements()) == {"a", name}
+        cluster.restore(saved)
+    assert set(cluster.placements()) == {"a"}
+
+
+def test_a_plan_shows_what_a_change_would_do_and_changes_nothing() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.apply(deployment("web", 2, cpu="3"))
+    found = cluster.plan(lambda fork: fork.scale("Deployment", "web", 3))
+    assert [(each.change, each.namespace) for each in found.pods] == [("pending", "default")]
+    assert len(cluster.pods) == 2
+
+
+def test_explain_names_the_cause_and_a_tried_remedy() -> None:
+    cluster = Cluster(nodes=[node("n1", labels={"disk": "ssd"}), node("n2")])
+    cluster.apply(deployment("web", 2, spec={"nodeSelector": {"disk": "sdd"}}))
+    found = cluster.explain("deployment/web")
+    assert found.cause.code == "NodeLabelValueMissing"
+    assert found.remedies[0].verified
+    assert cluster.explain("default/deployment/web", remedies=False).remedies == []
+    (group,) = cluster.causes()
+    assert (group.code, group.count) == ("NodeLabelValueMissing", 2)
+
+
+def test_capacity_and_nodes_needed() -> None:
+    cluster = Cluster(nodes=[node("n1", cpu="4")])
+    (fits,) = cluster.capacity(pod("x", cpu="1"))
+    assert fits.fits == 4
+    needed = cluster.nodes_needed([node("big", cpu="8")], [pod(f"p{number}", cpu="4") for number in range(5)])
+    assert [each.count for each in needed.nodes] == [2]
+
+
+def test_two_versions_decide_by_their_own_rules() -> None:
+    tainted = node("n1", taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
+    old, new = Cluster([tainted], version="1.34.1"), Cluster([tainted])
+    for cluster in (old, new):
+        cluster.apply(pod("a"))
+    assert "untolerated taint {k: v}" in old.message("a")
+    assert "untolerated taint(s)" in new.message("a")
+
+
+class PrefersLast:
+    """Scores the node whose name sorts last the highest."""
+
+    name: ClassVar = "PrefersLast"
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return ord(node.name[-1]) % 100
+
+
+def test_a_plugin_class_needs_no_file() -> None:
+    nodes = [node("a"), node("b"), node("c")]
+    cluster = Cluster(nodes, plugins=[PrefersLast], plugin_weights={"PrefersLast": 100})
+    cluster.apply(pod("p"))
+    assert cluster.placements() == {"p": "c"}
+
+
+def test_a_fault_of_a_plugin_names_its_line() -> None:
+    class Broken:
+        name: ClassVar = "Broken"
+
+        def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+            return 1 // 0
+
+    cluster = Cluster(nodes=2, plugins=[Broken])
+    cluster.apply(pod("p"))
+    assert "Broken" in cluster.message("p")
+    assert "test_cluster.py" in cluster.message("p")
+
+
+def test_a_dump_becomes_a_cluster(tmp_path: Path) -> None:
+    first = Cluster(nodes=2)
+    first.apply(deployment("web", 2))
+    dump = tmp_path / "dump.yaml"
+    dump.write_text(first.run("get nodes,deployments,replicasets,pods -A -o yaml"))
+    second = Cluster.from_dump(dump)
+    assert second.placements() == first.placements()
+    second.apply(pod("more"))
+    assert second.placements()["more"] is not None
+
+
+def test_verbs_of_the_command_line_run() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.run("apply -f -", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    assert cluster.run("get configmap a -o name") == "configmap/a\n"
+    assert cluster.run("no-such-verb").startswith("error: ")
+
+
+# -- results ----------------------------------------------------------------------------------------------------
+
+
+SPEC = SimulationSpec(
+    nodes=[node("n1"), node("n2")], manifests=[deployment("web", 3), pod("big", cpu="50")], seed=7, until="5m"
+)
+
+
+def test_a_simulation_is_a_value() -> None:
+    again = pickle.loads(pickle.dumps(SPEC))
+    result = simulate(SPEC)
+    assert again == SPEC
+    assert simulate(again) == result == pickle.loads(pickle.dumps(result))
+    assert [each.name for each in result.pending] == ["big"]
+    assert result.elapsed_s == 300
+    assert result.used["cpu"] == pytest.approx(0.3 / 8)
+    assert simulate(SimulationSpec(nodes=SPEC.nodes, manifests=SPEC.manifests)).at_rest
+
+
+def test_tables_are_immutable_sequences() -> None:
+    cluster = Cluster(nodes=2)
+    nodes = cluster.nodes
+    assert nodes[0].name == "node-1"
+    assert nodes[1:] == nodes.where(lambda each: each.name == "node-2")
+    assert isinstance(nodes[1:], Records)
+    assert nodes.to_dicts()[0]["cpu_allocatable"] == 4.0
+    assert "2 x NodeRecord" in repr(nodes)
+    assert next(iter(nodes.__rich_repr__())) == "NodeRecord"
+
+
+def test_names_are_escaped_in_notebooks() -> None:
+    cluster = Cluster()
+    cluster.apply(pod("a", annotations={"x": "y"}, spec={"schedulerName": "<b>"}))
+    assert "<td>&lt;b&gt;" not in cluster.pods._repr_html_()
+    records = Records(MovedPod, [MovedPod(namespace="<i>", name="a", node=None, other_node="n")])
+    assert "<td>&lt;i&gt;</td>" in records._repr_html_()
+    assert "<i>" not in records._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("library", "convert"),
+    [
+        ("pandas", lambda records: records.to_pandas()),
+        ("polars", lambda records: records.to_polars()),
+        ("pyarrow", lambda records: records.to_arrow()),
+    ],
+)
+def test_a_missing_library_is_named(
+    monkeypatch: pytest.MonkeyPatch, library: str, convert: Callable[[Any], Any]
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, library, None)
+    with pytest.raises(MissingLibraryError, match=rf"{library} is not installed; .*kschedd\[frames\]"):
+        convert(Cluster(nodes=1).nodes)
+
+
+# -- event loops ------------------------------------------------------------------------------------------------
+
+
+async def test_it_works_in_a_trio_test() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.apply(pod("a"))
+    await trio.lowlevel.checkpoint()
+    assert cluster.explain("a").cause.code == "NothingIsWrong"
+
+
+def test_it_works_under_asyncio() -> None:
+    async def main() -> dict[str, str | None]:
+        cluster = Cluster(nodes=1)
+        cluster.apply(pod("a"))
+        await asyncio.sleep(0)
+        return cluster.placements()
+
+    assert asyncio.run(main()) == {"a": "node-1"}
+
+
+# -- the public names -------------------------------------------------------------------------------------------
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    assert [name for name in kschedd.__all__ if getattr(kschedd, name, None) is None] == []
+    assert sorted(kschedd.__all__) == kschedd.__all__
+    assert set(kschedd.__all__) <= set(dir(kschedd))
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        kschedd.Nothing  # noqa: B018
