@@ -86,7 +86,7 @@ def _avoided_by_one_term(change: MissedEvent) -> bool:
 
 
 def _friend_went(change: MissedEvent) -> bool:
-    """Return whether the last pod of the required affinity is gone, so that this pod may now be the first of its kind."""
+    """Return whether the last pod of the required affinity is gone, so that this pod may be the first of its kind."""
     if change.event.resource is not EventResource.ASSIGNED_POD or change.old is None:
         return False
     near = change.pod.signature.required_affinity
@@ -126,7 +126,7 @@ def _node_left_a_domain(change: MissedEvent) -> bool:
 
 
 def _node_came(change: MissedEvent) -> bool:
-    """Return whether a new node is outside all domains that reject the pod; the hint checks the pod's own terms only."""
+    """Return whether a new node is outside all domains that reject the pod; the hint checks its own terms only."""
     if not _is(change, EventResource.NODE, ActionType.ADD):
         return False
     signature = change.pod.signature

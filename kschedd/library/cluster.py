@@ -43,7 +43,7 @@ _HEAD: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSch
 _NOTEBOOK: Final = "plugins"  # where the plugins come from, in errors
 
 
-class DumpError(KscheddError):
+class DumpLoadError(KscheddError):
     """A dump without any object that can be read."""
 
 
@@ -132,7 +132,7 @@ class Cluster(ClusterHandle):
         """Return a cluster made from a dump, such as `kubectl get all,nodes -A -o yaml` or `kschedd save` writes.
 
         `version`: "" takes the release of the dump's nodes if it is supported. `warnings` then has the objects that
-        could not be read, and what was assumed. Raises DumpError if there is no object to read.
+        could not be read, and what was assumed. Raises DumpLoadError if there is no object to read.
         """
         from kschedd.dumps.loading import LoadOptions, read_dump, take_dump  # most clusters are made otherwise
 
@@ -149,7 +149,7 @@ class Cluster(ClusterHandle):
         with collection_paused():
             taken = run_steps(take_dump(cluster.engine.store, dump))
         if not dump.count:
-            raise DumpError("\n".join(taken.errors) or f"{path}: no Kubernetes object")
+            raise DumpLoadError("\n".join(taken.errors) or f"{path}: no Kubernetes object")
         cluster.engine.run_until_idle()
         made = cls(_resumed=cluster)
         made.warnings = (*taken.errors, *dump.assumptions.texts())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kschedd import Cluster, KscheddError, node, pod
-from kschedd.library.cluster import ClosedClusterError, DumpError
+from kschedd.library.cluster import ClosedClusterError, DumpLoadError
 
 Use = Callable[[Cluster], Any]
 
@@ -69,10 +69,10 @@ def test_wrong_options_are_named(options: dict[str, Any], kind: type[Exception],
 
 
 def test_a_dump_without_objects_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DumpError, match="No such file"):
+    with pytest.raises(DumpLoadError, match="No such file"):
         Cluster.from_dump(tmp_path / "none.yaml")
     (tmp_path / "empty.yaml").write_text("")
-    with pytest.raises(DumpError):
+    with pytest.raises(DumpLoadError):
         Cluster.from_dump(tmp_path / "empty.yaml")
 
 
