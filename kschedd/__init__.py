@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kschedd.errors import KscheddError as KscheddError
     from kschedd.library.cluster import Cluster as Cluster
+    from kschedd.library.environment import KubeQueueEnv as KubeQueueEnv
+    from kschedd.library.environment import KubeSchedulingEnv as KubeSchedulingEnv
     from kschedd.library.handle import ApplyError as ApplyError
     from kschedd.library.objects import node as node
     from kschedd.library.objects import pod as pod
@@ -25,17 +27,23 @@ if TYPE_CHECKING:
     from kschedd.library.simulation import SimulationSpec as SimulationSpec
     from kschedd.library.simulation import simulate as simulate
     from kschedd.service.errors import RpcError as RpcError
+    from kschedd.testing.evaluation import Evaluation as Evaluation
+    from kschedd.testing.evaluation import evaluate as evaluate
 
 _MODULES = {
     "ApplyError": "kschedd.library.handle",
     "Cluster": "kschedd.library.cluster",
+    "Evaluation": "kschedd.testing.evaluation",
     "KscheddError": "kschedd.errors",
+    "KubeQueueEnv": "kschedd.library.environment",
+    "KubeSchedulingEnv": "kschedd.library.environment",
     "Records": "kschedd.library.records",
     "RemoteCluster": "kschedd.library.remote",
     "RpcError": "kschedd.service.errors",
     "SimulationResult": "kschedd.library.simulation",
     "SimulationSpec": "kschedd.library.simulation",
     "connect": "kschedd.library.remote",
+    "evaluate": "kschedd.testing.evaluation",
     "node": "kschedd.library.objects",
     "pod": "kschedd.library.objects",
     "simulate": "kschedd.library.simulation",
@@ -44,13 +52,17 @@ _MODULES = {
 __all__ = [
     "ApplyError",
     "Cluster",
+    "Evaluation",
     "KscheddError",
+    "KubeQueueEnv",
+    "KubeSchedulingEnv",
     "Records",
     "RemoteCluster",
     "RpcError",
     "SimulationResult",
     "SimulationSpec",
     "connect",
+    "evaluate",
     "node",
     "pod",
     "simulate",

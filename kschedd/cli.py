@@ -39,6 +39,7 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "mcp": ("kschedd.commands.mcp", "Serve tools for language models (Model Context Protocol)."),
     "test": ("kschedd.commands.test", "Run scenario files and check their expectations."),
     "plugin": ("kschedd.commands.plugin", "Create, check, list and reload scheduler plugins."),
+    "evaluate": ("kschedd.commands.evaluate", "Score a plugin by a suite of workloads."),
     "verify": ("kschedd.conformance.verify", "Compare with recorded decisions of kube-scheduler."),
     "journal": ("kschedd.commands.journal", "Verify, repair, compact or export the journal of a stopped daemon."),
     "snapshot": ("kschedd.commands.snapshot", "Save the whole state of a daemon in a file, or restore it."),

@@ -1,1 +1,1 @@
-"""Who may come in from where: addresses, users, static tokens, TLS, and the audit log of writes."""
+"""Network access: addresses, users, static tokens, TLS, and the audit log of writes."""

@@ -1,4 +1,4 @@
-"""Addresses of the network: where to listen, and which are this machine's own. Raises: AccessError."""
+"""Network addresses: parsing of listen addresses, and detection of loopback addresses. Raises: AccessError."""
 
 import ipaddress
 from typing import Final
@@ -13,7 +13,7 @@ SCHEME: Final = "tcp://"
 
 @attrs.frozen
 class Address:
-    """Where to listen."""
+    """A listen address."""
 
     host: str
     port: int
@@ -37,7 +37,7 @@ def is_loopback(host: str) -> bool:
 
 
 def read_address(text: str, flag: str = "--http", example: str = "127.0.0.1:8001") -> Address:
-    """`127.0.0.1:8001`, `[::1]:8001`, `:8001` and `8001` (loopback), `0` for a free port. Raises AccessError."""
+    """Parse `127.0.0.1:8001`, `[::1]:8001`, `:8001` and `8001` (loopback), `0` for a free port. Raises AccessError."""
     host, colon, port = text.rpartition(":")
     if not colon:
         host = ""

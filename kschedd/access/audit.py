@@ -1,8 +1,8 @@
-"""What the audit log says of a write: an Event of audit.k8s.io/v1 at level Metadata, as kube-apiserver writes it.
+"""Audit events of writes: Events of audit.k8s.io/v1 at level Metadata, as kube-apiserver writes them.
 
-Who (user, and on a Unix socket the peer's process), what (verb, object, the small parameters), when, from where, and
-what came of it. A method of the socket is the verb, and `/rpc/METHOD` the requestURI. Bodies are not in it.
-Pure: times and ids come in.
+An event contains the user (and on a Unix socket the peer's process), the verb, the object, the small parameters, the
+time, the address, and the result. For a method of the socket the verb is its name, and the requestURI is `/rpc/METHOD`.
+Bodies are not included. All functions are pure: times and ids are parameters.
 """
 
 import json
@@ -16,9 +16,9 @@ from kschedd.access.users import Caller, User
 
 _PREFIX: Final = "kschedd.io/"
 _LONGEST: Final = 1024
-#: Parameters that hold objects, which may be large or secret.
+# Parameters with objects, which may be large or secret.
 _BODIES: Final = frozenset(("manifest", "manifests", "patch", "text", "configs", "params", "token"))
-#: HTTP's codes of the socket's error codes; 400 for all others.
+# HTTP status of the socket's error codes; 400 for all others.
 _STATUS: Final = {
     "already_exists": 409,
     "cancelled": 499,
@@ -40,7 +40,7 @@ _STATUS: Final = {
 
 @attrs.frozen
 class AuditOutcome:
-    """`reason` and `message` are those of an error, "" for a success."""
+    """The outcome of a call; `reason` and `message` are those of an error, "" for a success."""
 
     code: int = 200
     reason: str = ""
@@ -48,13 +48,13 @@ class AuditOutcome:
 
     @classmethod
     def of_error(cls, code: str, message: str) -> "AuditOutcome":
-        """Of an error of the socket."""
+        """Return the outcome for an error code of the socket."""
         return cls(_STATUS.get(code, 400), code, message)
 
 
 @attrs.frozen(eq=False)
 class AuditedCall:
-    """A write, as far as it is known before it is done. `received_s` in seconds since the epoch."""
+    """A write before it is performed. `received_s` is in seconds since the epoch."""
 
     caller: Caller
     verb: str
@@ -66,7 +66,7 @@ class AuditedCall:
 
     @classmethod
     def of_method(cls, caller: Caller, method: str, args: Mapping[str, Any], received_s: float) -> "AuditedCall":
-        """Of a method of the socket with its parameters."""
+        """Return the record of a call of a socket method with its parameters."""
         given = {name: value for name, value in args.items() if value is not None and name not in _BODIES}
         told = {f"{_PREFIX}params": shortened(json.dumps(given, default=str, ensure_ascii=False))} if given else {}
         return cls(caller, method, f"/rpc/{method}", received_s, _ref_of(method, args), told)
@@ -84,7 +84,7 @@ def _ref_of(method: str, args: Mapping[str, Any]) -> dict[str, str]:
 
 
 def ref_of_path(path: str) -> dict[str, str]:
-    """The object that a path of Kubernetes' REST API names."""
+    """Return the object that a path of the Kubernetes REST API names."""
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["api"]:
         group, version, rest = "", parts[1:2], parts[2:]
@@ -111,7 +111,7 @@ def shortened(text: str) -> str:
 
 
 def audit_event(call: AuditedCall, outcome: AuditOutcome, ended_s: float, audit_id: str) -> dict[str, Any]:
-    """The Event, stage ResponseComplete."""
+    """Return the Event at stage ResponseComplete."""
     status: dict[str, Any] = {"metadata": {}, "code": outcome.code}
     if outcome.reason:
         status |= {"status": "Failure", "reason": outcome.reason, "message": shortened(outcome.message)}
@@ -153,5 +153,5 @@ def _user(user: User, caller: Caller | None) -> dict[str, Any]:
 
 
 def _micro_time(seconds: float) -> str:
-    """As metav1.MicroTime."""
+    """Return the time in the format of metav1.MicroTime."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,10 +1,10 @@
-"""The audit log's file: JSON lines, appended in a thread while the loop goes on, rotated by size.
+"""The audit log's file: JSON lines, appended in a thread while the event loop continues, rotated by size.
 
-Events wait in a bounded queue. Where the file cannot be written (a full disk), or more come than it takes, they are
-dropped and counted, which is logged when it begins and when it is over: the daemon does its work all the same.
-A line is in the file whole or not at all. A file that was moved away is made anew.
+Events wait in a bounded queue. If the file cannot be written (a full disk), or events arrive faster than it can be
+written, they are dropped and counted. A log message reports the beginning and the end of that; the daemon continues in
+any case. A line is written to the file completely or not at all. If the file was moved away, a new one is created.
 
-Owns: the file.  Ends: `run` by `close`, once what waits is written.
+Owns: the file. `run` ends after `close`, once all waiting events are written.
 """
 
 import errno
@@ -27,12 +27,12 @@ from kschedd.access.errors import AccessError
 MAX_SIZE_MIB: Final = 100
 MAX_BACKUPS: Final = 10
 WAITING: Final = 10_000
-_AT_ONCE: Final = 1_000  # lines written in one go
+_AT_ONCE: Final = 1_000  # lines per write
 
 
 @attrs.define(eq=False)
 class AuditFile:
-    """A file that grows to `max_bytes` and is then moved to FILE.1, and FILE.1 to FILE.2, up to so many backups."""
+    """A file that grows to `max_bytes` and is then renamed to FILE.1, FILE.1 to FILE.2, up to `backups` files."""
 
     path: Path
     max_bytes: int = MAX_SIZE_MIB << 20
@@ -40,7 +40,7 @@ class AuditFile:
     _descriptor: int = attrs.field(default=-1, init=False)
 
     def open(self) -> None:
-        """Raises OSError."""
+        """Open the file. Raises OSError."""
         self.close()
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
         self._descriptor = os.open(self.path, flags, 0o600)
@@ -51,7 +51,7 @@ class AuditFile:
             self._descriptor = -1
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Append all of them or none. Raises OSError."""
+        """Append all lines or none. Raises OSError."""
         if self._moved():
             self.open()
         size, data = os.fstat(self._descriptor).st_size, b"".join(lines)
@@ -92,7 +92,10 @@ class AuditFile:
 
 @attrs.define(eq=False)
 class AuditLog:
-    """See the module. `written` and `dropped` count since the start; `failing` says why nothing can be written now."""
+    """The queue and writer of audit events.
+
+    `written` and `dropped` count since the start; `failing` is the reason why nothing can be written now.
+    """
 
     file: AuditFile
     now_s: Callable[[], float] = time.time
@@ -108,7 +111,7 @@ class AuditLog:
     _closed: bool = attrs.field(default=False, init=False)
 
     def note(self, call: AuditedCall, outcome: AuditOutcome) -> None:
-        """Have this written soon."""
+        """Queue an event to be written soon."""
         if len(self._waiting) >= self.most_waiting:
             self._drop(1, "more is written than it takes")
             return
@@ -117,7 +120,7 @@ class AuditLog:
         self._wake.set()
 
     def used(self) -> tuple[int, int]:
-        """How many wait, and how many waited at most."""
+        """Return the number of waiting events, and the largest number so far."""
         return len(self._waiting), self._most
 
     def close(self) -> None:
@@ -125,7 +128,10 @@ class AuditLog:
         self._wake.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Write until `close`. Reports started once the file is there. Raises AccessError where it cannot be."""
+        """Write events until `close`. Reports started once the file exists.
+
+        Raises AccessError if it cannot be created.
+        """
         try:
             await trio.to_thread.run_sync(self.file.open)
         except OSError as wrong:
@@ -148,7 +154,7 @@ class AuditLog:
             self.file.close()
 
     def _write(self, taken: Sequence[tuple[AuditedCall, AuditOutcome, float]]) -> None:
-        """In a thread. Raises OSError."""
+        """Write events to the file; called in a thread. Raises OSError."""
         events = (audit_event(call, outcome, ended_s, self.new_id()) for call, outcome, ended_s in taken)
         self.file.write([json.dumps(event, ensure_ascii=False).encode("utf-8", "replace") + b"\n" for event in events])
 

@@ -1,7 +1,7 @@
-"""What a door on the network lets in: tokens and certificates, read from files, and again when these have changed.
+"""Credentials of a network listener: tokens and certificates, read from files and read again when these change.
 
-`ListenSettings` is what the command line says, `Credentials` what came of its files. Reading them again either succeeds
-as a whole or leaves things as they were; connections there are stay.
+`ListenSettings` contains the command line's settings, `Credentials` the contents of their files. Reading them again
+either succeeds completely or changes nothing; existing connections are kept.
 Raises: AccessError.
 """
 
@@ -21,7 +21,7 @@ from kschedd.input_files import open_input
 
 @attrs.frozen
 class ListenFlags:
-    """What the flags are called that say it."""
+    """Names of the flags for these settings."""
 
     listen: str
     certificate: str
@@ -36,7 +36,10 @@ SOCKET_FLAGS = ListenFlags("--listen", "--tls-cert", "--tls-key", "--tokens", "-
 
 @attrs.frozen
 class ListenSettings:
-    """Where to listen and who may come in. `open_locally`: on loopback without TLS, whoever is on this machine may."""
+    """The listen address and the sources of credentials.
+
+    `open_locally`: on loopback without TLS, every local user has access.
+    """
 
     address: Address
     certificate: Path | None = None
@@ -49,11 +52,11 @@ class ListenSettings:
 
     @property
     def local(self) -> bool:
-        """Plaintext on loopback."""
+        """True for plaintext on loopback."""
         return self.address.loopback and self.certificate is None
 
     def check(self) -> None:
-        """Raises AccessError where anybody could come in, or listen in, from beyond this machine."""
+        """Raise AccessError if remote clients could connect without credentials, or traffic could be read."""
         flags, tls = self.flags, self.certificate is not None
         if tls != (self.key is not None):
             raise self._error(f"{flags.certificate} and {flags.key} belong together")
@@ -73,11 +76,11 @@ class ListenSettings:
             raise self._error(f"whoever has an account on this machine could do anything: give {flags.tokens}")
 
     def load(self) -> "Credentials":
-        """Raises AccessError."""
+        """Read the credentials. Raises AccessError."""
         return Credentials(self, *self.read())
 
     def read(self) -> tuple[StaticTokens, ssl.SSLContext | None]:
-        """Raises AccessError."""
+        """Return the tokens and the TLS context. Raises AccessError."""
         self.check()
         flag = self.flags.listen
         tokens = StaticTokens() if self.token_file is None else read_tokens(self.token_file, flag)
@@ -96,8 +99,10 @@ class Credentials:
     tls: ssl.SSLContext | None
 
     def reload(self) -> None:
-        """Read the files again; one that is a pipe by now is not waited for. Raises AccessError; then all stays as it
-        was."""
+        """Read the files again; a file that is now a FIFO does not block.
+
+        Raises AccessError, and then changes nothing.
+        """
         settings = self.settings
         for file in filter(None, (settings.certificate, settings.key, settings.client_ca)):
             try:
@@ -108,7 +113,7 @@ class Credentials:
 
 
 def certified(certificate: Any) -> User | None:
-    """The user that a verified client certificate names: CN is the name, each O a group."""
+    """Return the user that a verified client certificate names: CN is the name, each O a group."""
     if not certificate:
         return None
     name, groups = "", []

@@ -1,4 +1,4 @@
-"""The error of settings that cannot be used."""
+"""The error for invalid settings of a listener."""
 
 import attrs
 
@@ -7,7 +7,7 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class AccessError(KscheddError):
-    """Settings of a door that cannot be used. `flag` is the one that opens it."""
+    """Invalid settings of a listener. `flag` is the flag that enables the listener."""
 
     why: str
     flag: str = "--http"

@@ -1,6 +1,6 @@
-"""Listeners on TCP: the ports of an address, and connections wrapped in TLS by whatever certificate is in force.
+"""TCP listeners: the ports of an address, and connections with TLS by the current certificate.
 
-Owns: the listening sockets, until they are closed.  Raises: AccessError where the address cannot be used.
+Owns: the listening sockets, until they are closed. Raises: AccessError if the address cannot be used.
 """
 
 import contextlib
@@ -14,11 +14,11 @@ from kschedd.access.credentials import Credentials, ListenSettings
 from kschedd.access.errors import AccessError
 
 _BACKLOG: Final = 1024
-_FILES: Final = 4096  # descriptors: each client is a connection
+_FILES: Final = 4096  # file descriptors; each client needs one
 
 
 async def open_listeners(settings: ListenSettings) -> list[trio.SocketListener]:
-    """Raises AccessError."""
+    """Open listeners on the address of the settings. Raises AccessError."""
     address = settings.address
     try:
         return await trio.open_tcp_listeners(address.port, host=address.host, backlog=_BACKLOG)
@@ -29,7 +29,7 @@ async def open_listeners(settings: ListenSettings) -> list[trio.SocketListener]:
 
 @attrs.frozen(eq=False)
 class TlsListener(trio.abc.Listener[trio.SSLStream[trio.SocketStream]]):
-    """Connections with TLS, whose handshake is still to be done."""
+    """A listener of connections with TLS, whose handshake is still to be done."""
 
     _listener: trio.SocketListener
     _credentials: Credentials
@@ -42,7 +42,7 @@ class TlsListener(trio.abc.Listener[trio.SSLStream[trio.SocketStream]]):
 
 
 def in_tls(stream: trio.SocketStream, credentials: Credentials) -> trio.SSLStream[trio.SocketStream]:
-    """The server's side of a connection, by the certificate that is in force now."""
+    """Return the server's side of a TLS connection with the current certificate."""
     assert credentials.tls is not None, "plaintext has no certificate"
     return trio.SSLStream(stream, credentials.tls, server_side=True, https_compatible=True)
 

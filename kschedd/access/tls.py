@@ -1,4 +1,4 @@
-"""TLS at both ends: version 1.2 or newer, no renegotiation, names checked.
+"""TLS contexts of server and client: version 1.2 or newer, no renegotiation, names verified.
 
 Raises: AccessError on the server's side, OSError on the client's.
 """
@@ -13,7 +13,7 @@ from kschedd.access.errors import AccessError
 def server_context(
     certificate: Path, key: Path, client_ca: Path | None, protocols: Sequence[str] = (), flag: str = "--http"
 ) -> ssl.SSLContext:
-    """Of a server. A client may show a certificate of `client_ca`, and need not. Raises AccessError."""
+    """Return a server's context. A client certificate signed by `client_ca` is optional. Raises AccessError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
@@ -30,7 +30,7 @@ def server_context(
 
 
 def client_context(ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
-    """Of a client that trusts this CA; without one, those of the system. Raises OSError."""
+    """Return a client's context that trusts this CA, or without one the system's. Raises OSError."""
     context = ssl.create_default_context(cafile=None if ca is None else str(ca))
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if certificate is not None:
@@ -39,5 +39,5 @@ def client_context(ca: Path | None, certificate: Path | None, key: Path | None) 
 
 
 def _no_password() -> str:
-    """A key with a pass phrase would be asked for on the terminal, which a daemon has not."""
+    """Return no pass phrase, so that an encrypted key does not prompt on the terminal, which a daemon does not have."""
     return ""

@@ -1,7 +1,7 @@
-"""Static tokens: who has which, from kube-apiserver's token file, `TOKEN,USER,UID,"GROUP1,GROUP2"` a line.
+"""Static tokens: users by token, from kube-apiserver's token file with lines `TOKEN,USER,UID,"GROUP1,GROUP2"`.
 
-Only the tokens' digests are kept, and a token is compared with every one of them in constant time, so that how long it
-takes tells nothing. A file that others may read or write is refused.
+Only the tokens' digests are stored. A token is compared with every one of them in constant time, so that the duration
+reveals nothing. A file that other users may read or write is rejected.
 Raises: AccessError.
 """
 
@@ -31,7 +31,7 @@ class StaticTokens:
 
     @classmethod
     def of(cls, users: Mapping[str, User]) -> Self:
-        """Of tokens as they are sent."""
+        """Return the tokens of users, given as they are sent."""
         return cls({_digest(token): user for token, user in users.items()})
 
     def __len__(self) -> int:
@@ -43,7 +43,7 @@ class StaticTokens:
 
     def user_of(self, token: str) -> User | None:
         asked, found = _digest(token), None
-        for known, user in self._users.items():  # all of them, whichever it is
+        for known, user in self._users.items():  # always compares with all of them
             if hmac.compare_digest(known, asked):
                 found = user
         return found
@@ -54,7 +54,7 @@ def _digest(token: str) -> bytes:
 
 
 def read_tokens(file: Path, flag: str = "--http") -> StaticTokens:
-    """The tokens of a file. Raises AccessError, naming the line."""
+    """Return the tokens of a file. Raises AccessError, which names the line."""
     found: dict[str, User] = {}
     reader = csv.reader(io.StringIO(read_secret(file, flag), newline=""))
     try:
@@ -83,9 +83,12 @@ def is_token(text: str) -> bool:
 
 
 def read_secret(file: Path, flag: str) -> str:
-    """The text of a file that only its owner may read, who is this user or root. Raises AccessError."""
+    """Return the text of a file that only its owner can read; the owner must be this user or root.
+
+    Raises AccessError.
+    """
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe must not hold it up
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not block
         with open(descriptor, "rb") as opened:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):

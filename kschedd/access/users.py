@@ -1,7 +1,7 @@
-"""Who asks: a user with groups, as Kubernetes' authentication has them, and where the request comes from.
+"""Users: name and groups, as in Kubernetes' authentication, and the origin of their requests.
 
-There are no roles. Whoever is let in may do everything, but for users of the group READ_ONLY, who may read, and users
-in whose name somebody else asks, who may do what their groups may.
+There is no RBAC. Every authenticated client has full access, with two exceptions: users of the group READ_ONLY may only
+read, and impersonated users may do what their groups allow.
 """
 
 from typing import Final
@@ -9,9 +9,9 @@ from typing import Final
 import attrs
 
 READ_ONLY: Final = "kschedd:read-only"
-"""The group, of a token file or of a client certificate's O, whose users change nothing."""
+"""Group, in a token file or a client certificate's O, of users that may not change anything."""
 READ_VERBS: Final = frozenset(("get", "list", "watch"))
-"""Kubernetes' verbs that change nothing."""
+"""Kubernetes verbs that change nothing."""
 AUTHENTICATED: Final = "system:authenticated"
 _TRUSTED: Final = frozenset(("system:masters", "system:nodes"))
 
@@ -20,9 +20,9 @@ _TRUSTED: Final = frozenset(("system:masters", "system:nodes"))
 class User:
     name: str = "system:admin"
     groups: tuple[str, ...] = ("system:masters", AUTHENTICATED)
-    impersonated: bool = False  # somebody else asks in this user's name
+    impersonated: bool = False  # another user makes the request on behalf of this one
     uid: str = ""
-    by: str = ""  # whoever asks in this user's name
+    by: str = ""  # the user that impersonates this one
     by_groups: tuple[str, ...] = ()
 
     @property
@@ -31,10 +31,9 @@ class User:
 
     @property
     def may_do_everything(self) -> bool:
-        """Whoever is let in may, unless it is read-only; one in whose name somebody asks, as a system:masters, or as a
-        kubelet: no roles.
+        """True unless the user is read-only, or impersonated without belonging to system:masters or system:nodes.
 
-        What a kubelet may not do of this is for the admission plugin NodeRestriction to say.
+        The admission plugin NodeRestriction restricts kubelets further.
         """
         return not self.read_only and (not self.impersonated or not _TRUSTED.isdisjoint(self.groups))
 
@@ -46,8 +45,8 @@ ANYBODY: Final = User("system:admin")
 class Caller:
     """A user at one end of a connection.
 
-    `process` and `uid` are what the system says of a Unix socket's peer, 0 and None where it does not; `address` is
-    that of a peer on the network.
+    `process` and `uid` are those of a Unix socket's peer as reported by the system, 0 and None if it does not report
+    them; `address` is that of a network peer.
     """
 
     user: User = ANYBODY
@@ -57,7 +56,7 @@ class Caller:
 
     @property
     def shown(self) -> str:
-        """For logs."""
+        """Text for logs."""
         if self.address:
             return f"{self.user.name} from {self.address}"
         return f"pid {self.process}, uid {self.uid}" if self.process else ""

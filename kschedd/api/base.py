@@ -1,7 +1,7 @@
-"""API objects as the rest of kschedd passes them around: the manifest as it came, with what everybody reads taken out.
+"""Base class of API objects: the manifest, with frequently read fields as attributes.
 
-`raw` is the object exactly as `kubectl get -o json` would print it. Nothing in it is ever changed in place: an update
-makes a new dict that shares what stayed the same, so old and new may be held for as long as somebody likes.
+`raw` is the object exactly as `kubectl get -o json` prints it. It is never modified: an update creates a new dict that
+shares unchanged parts, so old and new versions may be kept for any time.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import attrs
 from kschedd.values import FrozenDict, fast_frozen
 
 Raw = Mapping[str, Any]
-_NOTHING: Mapping[str, Any] = FrozenDict()  # of all objects that have none
+_NOTHING: Mapping[str, Any] = FrozenDict()  # shared by all objects without any
 
 
 @attrs.frozen
@@ -26,7 +26,7 @@ class OwnerReference:
 
 @fast_frozen(eq=False)
 class Object:
-    """Any object of any kind. Identity is equality: two versions of one object are two objects."""
+    """An object of any kind. Equality is identity: two versions of one object are two different objects."""
 
     kind: str
     name: str
@@ -61,7 +61,7 @@ class Object:
         return found
 
     def at_version(self, version: int) -> Self:
-        """The object as it is, with this resourceVersion."""
+        """Return the same object with this resourceVersion."""
         raw = {**self.raw, "metadata": {**self.metadata, "resourceVersion": str(version)}}
         return attrs.evolve(self, resource_version=version, raw=raw)
 
@@ -86,7 +86,7 @@ class Object:
 
     @property
     def owner(self) -> OwnerReference | None:
-        """The controller that owns this object, if one does."""
+        """The controller that owns this object, or None."""
         for ref in self.metadata.get("ownerReferences") or ():
             if ref.get("controller"):
                 return OwnerReference(
@@ -100,7 +100,7 @@ class Object:
 
 
 def version_of(text: Any) -> int:
-    """A resourceVersion as the number it is; 0 without one."""
+    """Return a resourceVersion as a number; 0 if it is absent or not a number."""
     try:
         return int(text or 0)
     except ValueError:
@@ -108,7 +108,7 @@ def version_of(text: Any) -> int:
 
 
 def with_fields(raw: Raw, section: str, **fields: Any) -> dict[str, Any]:
-    """A copy of `raw` in which `section` ("metadata", "spec", "status") has these fields; None takes one away."""
+    """Return a copy of `raw` with these fields in `section` ("metadata", "spec", "status"); None removes a field."""
     changed = dict(raw.get(section) or {})
     for name, wanted in fields.items():
         if wanted is None:

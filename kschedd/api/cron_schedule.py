@@ -1,11 +1,12 @@
-"""Cron schedules as CronJobs have them: five fields, descriptors such as `@hourly` and `@every 1h30m`, names, `TZ=`.
+"""Cron schedules of CronJobs: five fields, descriptors such as `@hourly` and `@every 1h30m`, names, `TZ=`.
 
-Each field is a set of values; `next_after` looks for the first second that is in all of them, in local time. Where the
-clock is put forward the hours in between do not come; where it is put back they come twice, and so do schedules. Of day
-of month and day of week either will do, unless one of them is `*` or `?`.
+Each field is a set of values. `next_after` searches for the first second whose fields are all in these sets, in local
+time. When the clock is put forward, the skipped hours do not occur; when it is put back, they occur twice, and so do
+the scheduled times. A day matches if its day of month or its day of week matches, unless one of the two fields is `*`
+or `?`.
 
 Source: github.com/robfig/cron v3.0.1 (parser.go, spec.go, constantdelay.go) with ParseStandard; Go's time.Date for
-local times that do not exist. Raises: ScheduleError, in that parser's words.
+local times that do not exist. Raises: ScheduleError, with that parser's messages.
 """
 
 import datetime
@@ -33,7 +34,7 @@ _DESCRIPTORS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_YEARS: Final = 5  # a schedule that does not come within them never comes
+_YEARS: Final = 5  # a schedule without a time within them never occurs
 _NOON: Final = 12
 _MOST: Final = 2**63 - 1
 
@@ -45,7 +46,7 @@ class ScheduleError(KscheddError):
 
 @attrs.frozen
 class _Field:
-    """The values of a field; `any` if it was `*` or `?`."""
+    """The values of a field; `any` is True for `*` and `?`."""
 
     values: frozenset[int]
     any: bool
@@ -63,7 +64,7 @@ _BOUNDS: Final = (Bounds(0, 59), Bounds(0, 23), Bounds(1, 31), Bounds(1, 12, _MO
 
 @attrs.frozen(eq=False)
 class ConstantDelay:
-    """`@every`: the same delay each time, in whole seconds."""
+    """An `@every` schedule: a constant delay in whole seconds."""
 
     delay_s: int
 
@@ -83,18 +84,20 @@ class FieldSchedule:
     zone: datetime.tzinfo
 
     def next_after(self, after: float) -> float | None:
-        """The first time (seconds since the epoch) after this one; None if there is none within five years, or up to
-        the last year that a date may have, 9999."""
+        """Return the first time (seconds since the epoch) after this one.
+
+        Returns None if there is none within five years, or before the end of the last supported year, 9999.
+        """
         try:
             return self._next_after(after)
         except (ValueError, OverflowError):
             return None
 
     def _next_after(self, after: float) -> float | None:
-        """Raises ValueError and OverflowError for what comes after all dates."""
+        """Search like `next_after`; raises ValueError and OverflowError for times after the last supported date."""
         at = int(after) + 1
         last_year = self._local(at).year + _YEARS
-        whole = False  # whether the lower fields are at their start
+        whole = False  # the lower fields are at their start
         while True:
             local = self._local(at)
             if local.year > last_year:
@@ -124,7 +127,7 @@ class FieldSchedule:
     def _next_day(self, local: datetime.datetime, whole: bool) -> int:
         kept = datetime.time(local.hour, local.minute, local.second) if whole else datetime.time()
         at = self._instant(datetime.datetime.combine(local.date() + datetime.timedelta(days=1), kept))
-        # Midnight may not exist on a day on which the clock is put forward.
+        # Midnight may not exist on a day when the clock is put forward.
         hour = self._local(at).hour
         return at if hour == 0 else at + (24 - hour) * 3600 if hour > _NOON else at - hour * 3600
 
@@ -137,7 +140,7 @@ class FieldSchedule:
         return int(offset.total_seconds())
 
     def _instant(self, naive: datetime.datetime) -> int:
-        """The instant of a local time, as Go's time.Date has it where there are two or none."""
+        """Return the instant of a local time, as Go's time.Date does for ambiguous and missing ones."""
         as_utc = int(naive.replace(tzinfo=datetime.UTC).timestamp())
         offset = self._offset(as_utc)
         return as_utc - (offset if self._offset(as_utc - offset) == offset else self._offset(as_utc - offset))
@@ -148,7 +151,7 @@ Schedule = ConstantDelay | FieldSchedule
 
 @lru_cache(1 << 10)
 def parse_schedule(text: str, time_zone: str = "") -> Schedule:
-    """The schedule in this IANA time zone ("": UTC). Raises ScheduleError."""
+    """Parse a schedule in this IANA time zone ("": UTC). Raises ScheduleError."""
     zone = zone_of(time_zone)
     if not text:
         raise ScheduleError("empty spec string")
@@ -174,7 +177,7 @@ def parse_schedule(text: str, time_zone: str = "") -> Schedule:
 
 
 def zone_of(name: str) -> datetime.tzinfo:
-    """Raises ScheduleError for a zone that is not known."""
+    """Return the time zone of this name. Raises ScheduleError if it is unknown."""
     if name in ("", "UTC"):
         return datetime.UTC
     try:
@@ -202,7 +205,7 @@ def _field(text: str, bounds: Bounds) -> _Field:
 
 
 def _range(text: str, bounds: Bounds) -> tuple[range, bool]:
-    """`number | number-number | * [/step]`, as values, and whether it is any value."""
+    """Return the values of `number | number-number | * [/step]`, and whether it stands for any value."""
     span, *steps = text.split("/")
     limits = span.split("-")
     star = limits[0] in ("*", "?")
@@ -238,7 +241,7 @@ def _number(text: str, names: Mapping[str, int] | None = None) -> int:
     sign = text[0] if text[:1] in ("+", "-") else ""
     digits = text.removeprefix(sign)
     wrong = "" if digits.isascii() and digits.isdigit() else "invalid syntax"
-    digits = digits.lstrip("0") or "0"  # Python reads no more than 4,300 of them
+    digits = digits.lstrip("0") or "0"  # Python parses at most 4,300 digits
     if not wrong and (len(digits) > len(str(_MOST)) or int(digits) > _MOST):
         wrong = "value out of range"
     if wrong:

@@ -1,8 +1,8 @@
 """Manifests: objects read from files, directories or text, each with its source lines.
 
-YAML and JSON, several documents in one, `kind: List` and typed lists such as kubectl prints.  One malformed
-document does not affect the others: reading gives the objects that could be read and an error for each fault
-found, with file, line and field path.  The content of an object is checked by `validation`.
+Supports YAML and JSON, several documents in one file, `kind: List`, and typed lists as kubectl prints them. One
+malformed document does not affect the others: reading returns the readable objects and an error for each fault, with
+file, line and field path. `validation` checks the content of an object.
 """
 
 import os
@@ -25,11 +25,11 @@ _DEEPEST_LIST: Final = 5
 
 @attrs.define(eq=False)
 class ManifestError(KscheddError):
-    """A fault in a manifest."""
+    """An error in a manifest."""
 
     file: str
-    line: int  # 1-based; 0 for a fault of the file itself
-    path: str  # "" for a fault of the document itself
+    line: int  # 1-based; 0 for an error of the file itself
+    path: str  # "" for an error of the document itself
     value: object
     why: str
 
@@ -52,21 +52,21 @@ class Manifest:
         return self.locate("")
 
     def locate(self, path: str) -> int:
-        """The line of the field at `path`, or of its nearest existing ancestor."""
+        """Return the line of the field at `path`, or of its nearest existing ancestor."""
         return self._document.line_of(self._root + steps(path))
 
     def forget_lines(self) -> None:
-        """See `Document.forget_lines`."""
+        """Drop the line numbers, see `Document.forget_lines`."""
         self._document.forget_lines()
 
     def error(self, fault: FieldError) -> ManifestError:
-        """The fault with its source file and line."""
+        """Return the error with its source file and line."""
         return ManifestError(self.source, self.locate(fault.path), fault.path, fault.value, fault.why)
 
 
 @attrs.frozen
 class ManifestReading:
-    """Result of reading: the objects and the faults, both in source order."""
+    """The result of reading: objects and errors, both in source order."""
 
     manifests: tuple[Manifest, ...] = ()
     errors: tuple[ManifestError, ...] = ()
@@ -76,7 +76,7 @@ class ManifestReading:
 
 
 def read_text(text: str, source: str, check: Callable[[], None] | None = None) -> ManifestReading:
-    """The objects in `text`; `source` is what errors call it. `check` is called at each document, and may raise."""
+    """Read the objects in `text`; `source` is its name in errors. `check` is called at each document, and may raise."""
     manifests: list[Manifest] = []
     errors: list[ManifestError] = []
     for document in read_documents(text.removeprefix("\ufeff")):
@@ -102,7 +102,7 @@ def read_bytes(data: bytes, source: str) -> ManifestReading:
 
 
 def read_paths(paths: Iterable[str | os.PathLike[str]]) -> ManifestReading:
-    """The objects in files, and in the .yaml, .yml and .json files of directories, recursively."""
+    """Read the objects in files, and in the .yaml, .yml and .json files of directories, recursively."""
     manifests: list[Manifest] = []
     errors: list[ManifestError] = []
     for path in paths:
@@ -148,7 +148,7 @@ def _unfold(
     found: list[Manifest],
     errors: list[ManifestError],
 ) -> None:
-    """Append to `found` the object in `value`, or the items if it is a List; faults go to `errors`."""
+    """Append the object in `value` to `found`, or its items if it is a List; append errors to `errors`."""
 
     def refuse(path: Steps, culprit: object, why: str) -> None:
         at = document.line_of(root + path)
@@ -183,6 +183,6 @@ def _unfold(
         return
     for index, item in enumerate(items):
         if kind != "List" and isinstance(item, dict) and "kind" not in item:
-            # A typed list names the kind once for all its items.
+            # A typed list states the kind once for all its items.
             item = {"apiVersion": value["apiVersion"], "kind": kind.removesuffix("List"), **item}
         _unfold(item, (*root, "items", index), document, source, found, errors)

@@ -1,8 +1,8 @@
-"""What of a pod must match a node by itself: labels and name, and free host ports.
+"""Checks of a pod against a single node: labels, name, and free host ports.
 
-The scheduler's plugins, the kubelets' admission and the controllers that pick nodes ask the same.
-Source: Kubernetes v1.34, component-helpers/scheduling/corev1/nodeaffinity (RequiredNodeAffinity),
-scheduler/framework/types.go (HostPortInfo).
+The scheduler's plugins, the kubelets' admission and the controllers that select nodes use these checks. Source:
+Kubernetes v1.34, component-helpers/scheduling/corev1/nodeaffinity (RequiredNodeAffinity), scheduler/framework/types.go
+(HostPortInfo).
 """
 
 from collections.abc import Collection
@@ -15,7 +15,7 @@ _EVERY_IP = "0.0.0.0"
 
 
 def node_matches(spec: PodSpec, node: Node) -> bool:
-    """Whether a node meets nodeSelector and required affinity; raises SelectorError where a term cannot be parsed."""
+    """Return whether a node matches nodeSelector and required affinity. Raises SelectorError for an invalid term."""
     if any(node.labels.get(key) != value for key, value in spec.node_selector.items()):
         return False
     required = spec.required_node_affinity
@@ -23,7 +23,7 @@ def node_matches(spec: PodSpec, node: Node) -> bool:
 
 
 def ports_conflict(wanted: Collection[HostPort], used: Collection[HostPort]) -> bool:
-    """Whether a wanted port is among the used ones; the address 0.0.0.0 stands for every address."""
+    """Return whether a wanted port is among the used ones; the address 0.0.0.0 stands for every address."""
     for ip, protocol, port in wanted:
         for used_ip, used_protocol, used_port in used:
             if port == used_port and protocol == used_protocol and (ip == used_ip or _EVERY_IP in (ip, used_ip)):

@@ -1,7 +1,7 @@
-"""Nodes as scheduling reads them.
+"""Nodes, with the fields that scheduling reads.
 
 Source: Kubernetes v1.34, api/core/v1/types.go (NodeSpec, NodeStatus); image names as
-scheduler/framework/plugins/imagelocality normalises them.
+scheduler/framework/plugins/imagelocality normalizes them.
 Units: allocatable CPU in millicores, every other resource in whole units.
 """
 
@@ -27,7 +27,7 @@ class Node(Object):
     allocatable: Resources
     taints: tuple[Taint, ...]
     unschedulable: bool
-    images: tuple[tuple[str, int | None], ...]  # (name, size in bytes if it is given), every name of every image
+    images: tuple[tuple[str, int | None], ...]  # (name, size in bytes if known) for every name of every image
 
     @classmethod
     def from_raw(cls, raw: Raw) -> Self:
@@ -54,10 +54,10 @@ class Node(Object):
 
     @property
     def zone(self) -> str:
-        """Zone key by which nodes are iterated zone by zone: region and zone joined, "" without either label.
+        """Zone key for iterating nodes zone by zone: region and zone joined, "" without either label.
 
-        A beta label, where present, takes precedence over the GA one, even if its value is empty.
-        Source: component-helpers/node/topology (GetZoneKey).
+        A beta label takes precedence over the GA one, even if its value is empty. Source:
+        component-helpers/node/topology (GetZoneKey).
         """
         labels = self.labels
         zone = labels.get(BETA_ZONE_LABEL, labels.get(ZONE_LABEL, ""))

@@ -1,4 +1,4 @@
-"""Objects of any kind as the rest of kschedd passes them around, and the one place that makes them of manifests."""
+"""Objects of any kind, and the one function that creates them from manifests."""
 
 import attrs
 
@@ -11,9 +11,9 @@ __all__ = ["Object", "OwnerReference", "Raw", "parse", "version_of", "with_field
 
 
 def parse(raw: Raw) -> Object:
-    """The typed object of a manifest: Pod and Node have classes of their own, every other kind is an Object.
+    """Return the typed object of a manifest: Pod and Node have their own classes, every other kind is an Object.
 
-    Its kind is the name by which it is known here (`kinds.name_in_group`).
+    The object's kind is the project's unique name for the kind (`kinds.name_in_group`).
     """
     kind = raw.get("kind")
     if kind == "Pod":

@@ -1,8 +1,8 @@
-"""Pods as scheduling reads them.
+"""Pods, with the fields that scheduling reads.
 
 A cluster runs many pods with few distinct specs, so common parts are interned: a `PodSpec` for all pods with the same
 spec (without nodeName), and a signature (`PodSignature`) for all pods with the same spec, namespace and labels. Two
-pods with one signature get the same verdict and score from every plugin that reads nothing else of a pod, so
+pods with the same signature get the same result and score from every plugin that reads nothing else of a pod, so
 evaluations can be cached by signature. Interning is weak: a signature is freed with its last pod.
 
 Source: Kubernetes v1.34, api/core/v1/types.go (PodSpec, PodStatus).
@@ -58,19 +58,22 @@ FINISHED: Final = ("Succeeded", "Failed")  # phases
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
 _MOST_REQUESTS: Final = 2048
-_ASKING: Final = ("resources", "restartPolicy")  # of a container, what requests follow from
+_ASKING: Final = ("resources", "restartPolicy")  # container fields that requests depend on
 
 
 def image_name(name: str) -> str:
-    """The image name with its default tag, as ImageLocality compares names."""
+    """Return the image name with its default tag, as ImageLocality compares names."""
     if name.rfind(":") <= name.rfind("/"):
         return name + ":latest"
     return name
 
 
 class _Shared(cached[T]):
-    """Cached property of an object that has it in common with others which differ in less: with the one that these
-    attributes lead to, where they are not None. Whoever of them is asked first computes it for all."""
+    """A cached property that an object shares with a more general one.
+
+    The more general object is the value of one of the attributes `unaffected_by`, if that is not None: it lacks the
+    parts on which the property does not depend. The property is computed once for all objects that share it.
+    """
 
     def __init__(self, compute: Callable[[Any], T], unaffected_by: tuple[str, ...]) -> None:
         super().__init__(self._in_common)
@@ -105,23 +108,22 @@ class PodSpec:
     """An interned pod spec. `raw` has no nodeName; all other attributes are computed on first access."""
 
     raw: Raw
-    key: bytes  # `spec_without_node_affinity` packed, or `raw` packed where that is None
-    # This spec with empty node affinity; None if it states no node affinity.
+    key: bytes  # packed `spec_without_node_affinity`, or packed `raw` if that is None
+    # This spec with an empty node affinity; None if it has no node affinity.
     spec_without_node_affinity: "PodSpec | None" = None
-    # One that differs in amounts of cpu and memory and in weights of pod affinity only, and states the same ones of
-    # them: that for all such specs. None where there is none, or nobody has said so (`differs_in_amounts`).
+    # The representative of all specs that differ only in amounts of cpu and memory and in weights of pod affinity. None
+    # if there is none or it was not set (`differs_in_amounts`).
     spec_without_amounts: "PodSpec | None" = None
 
     def differs_in_amounts(self, other: "PodSpec") -> None:
-        """That spec is this one without amounts, or this very one: what it knows that amounts do not affect need not be
-        computed again."""
+        """Set `spec_without_amounts`, so that cached values that do not depend on amounts are shared with it."""
         if self.spec_without_amounts is None and other is not self:
             self.spec_without_amounts = other
             _take_over(self, other, _AFFECTED_BY_AMOUNTS)
 
     @_unaffected_by_node_affinity
     def resource_requests(self) -> "ResourceRequests":
-        """Resource requests: one object for all specs whose containers, pod level and overhead state the same."""
+        """Return the resource requests, shared by all specs with equal containers, pod-level resources and overhead."""
         raw = self.raw
         init_containers = raw.get("initContainers")
         containers = _stating(raw.get("containers"))
@@ -164,7 +166,7 @@ class PodSpec:
 
     @_unaffected
     def pod_group_name(self) -> str:
-        """The PodGroup that the pod is of, in its namespace; "" for none."""
+        """Return the name of the pod's PodGroup in its namespace; "" for none."""
         return (self.raw.get("schedulingGroup") or _NOTHING).get("podGroupName") or ""
 
     @_unaffected
@@ -174,7 +176,7 @@ class PodSpec:
 
     @_unaffected
     def host_ports(self) -> tuple[tuple[str, str, int], ...]:
-        """(host IP, protocol, port) of every host port of containers and sidecars."""
+        """Return (host IP, protocol, port) of every host port of containers and sidecars."""
         wanted = []
         containers = list(self.raw.get("containers") or ())
         containers += [c for c in self.raw.get("initContainers") or () if c.get("restartPolicy") == "Always"]
@@ -186,13 +188,13 @@ class PodSpec:
 
     @_unaffected
     def images(self) -> tuple[str, ...]:
-        """Normalised image names of init containers and containers, with duplicates."""
+        """Return normalized image names of init containers and containers, with duplicates."""
         containers = [*(self.raw.get("initContainers") or ()), *(self.raw.get("containers") or ())]
         return tuple(image_name(container.get("image") or "") for container in containers)
 
     @_unaffected
     def volume_images(self) -> tuple[str, ...]:
-        """Normalised names of the images that are mounted as volumes."""
+        """Return normalized names of the images that are mounted as volumes."""
         return tuple(
             image_name(volume["image"].get("reference") or "")
             for volume in self.volumes
@@ -209,14 +211,17 @@ class PodSpec:
 
     @_unaffected_by_amounts
     def required_node_affinity(self) -> NodeSelector | None:
-        """The required node affinity; None where the pod states none (nodeSelector is not included)."""
+        """Return the required node affinity; None if the pod has none (nodeSelector is not included)."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
         return None if required is None else parse_node_selector(required)
 
     @_unaffected_by_amounts
     def required_node(self) -> str | None:
-        """The node that required node affinity names, where it states nothing else, as in DaemonSet pods; else None."""
+        """Return the node that required node affinity names, if it contains nothing else, as in DaemonSet pods.
+
+        Else None.
+        """
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or _NOTHING
         terms: Sequence[Raw] = required.get("nodeSelectorTerms") or ()
@@ -230,13 +235,13 @@ class PodSpec:
 
     @_unaffected_by_amounts
     def preferred_node_affinity(self) -> tuple[tuple[int, NodeSelectorTerm], ...]:
-        """(weight, term) pairs; raises SelectorError where a term cannot be parsed."""
+        """Return (weight, term) pairs. Raises SelectorError for an invalid term."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         return parse_preferred_terms(affinity.get("preferredDuringSchedulingIgnoredDuringExecution"))
 
     @_unaffected
     def has_pod_affinity(self) -> bool:
-        """Whether it states pod affinity or anti-affinity, required or preferred (upstream's podWithAffinity)."""
+        """Return whether it has pod affinity or anti-affinity, required or preferred (upstream's podWithAffinity)."""
         return bool(self._affinity.get("podAffinity") or self._affinity.get("podAntiAffinity"))
 
     @_unaffected
@@ -249,7 +254,7 @@ class PodSpec:
 
 
 def _affected(without: str) -> tuple[str, ...]:
-    """What a spec may know that it does not have in common with that one."""
+    """Return the names of cached attributes that a spec does not share with its more general spec."""
     computed = [(name, field) for name, field in vars(PodSpec).items() if isinstance(field, cached)]
     own = [name for name, field in computed if not isinstance(field, _Shared) or without not in field.unaffected_by]
     return (*own, "_read_only")
@@ -260,8 +265,7 @@ _AFFECTED_BY_AMOUNTS = _affected("spec_without_amounts")
 
 
 def _take_over(spec: PodSpec, other: PodSpec, affected: tuple[str, ...]) -> None:
-    """Have the spec know what the other one has already computed, but for what is affected by that in which they
-    differ."""
+    """Copy the other spec's cached values, except those affected by the difference between the two."""
     computed = {**other.__dict__, **spec.__dict__}
     for name in affected:
         if name not in spec.__dict__:
@@ -284,13 +288,13 @@ class ResourceRequests:
 
     @cached
     def wraps(self) -> bool:
-        """Whether an amount is negative, or so large that arithmetic with it may not fit an int64."""
+        """Return whether an amount is negative, or so large that arithmetic with it may overflow an int64."""
         amounts = (*self.requests.values(), *self.nonzero, *self.fit_score.values())
         return min(amounts) < 0 or max(amounts) > PLAIN_AMOUNT
 
 
-# Different specs often have the same requests and tolerations: these are cached here.
-_requests: dict[bytes, ResourceRequests] = {}  # by what they follow from, packed
+# Different specs often have the same requests and tolerations. These are cached here.
+_requests: dict[bytes, ResourceRequests] = {}  # by the packed parts of the spec that they depend on
 
 
 def _stating(containers: Sequence[Raw] | None) -> list[Raw]:
@@ -304,7 +308,10 @@ def _tolerations(packed: bytes) -> tuple[Toleration, ...]:
 
 @attrs.define(eq=False, slots=False)
 class PodSignature:
-    """Pod signature: equal spec, namespace and labels. `id` is its id, unique in this process and never reused."""
+    """A signature: the same for pods with equal spec, namespace and labels.
+
+    `id` is unique in this process and never reused.
+    """
 
     namespace: str
     labels: Mapping[str, str]
@@ -321,38 +328,40 @@ class PodSignature:
 
     @cached
     def _without_amounts(self) -> "PodSignature | None":
-        return None  # nobody has said so
+        return None  # not set
 
     @cached
     def _alike(self) -> "PodSignature | None":
-        """One that differs in node affinity, amounts or weights only: they share what follows from none of these."""
+        """Return a signature that differs in node affinity, amounts or weights only, to share independent values."""
         return self._ignoring_node
 
     def differs_in_node_affinity(self, other: "PodSignature") -> None:
-        """That signature is this one without node affinity: whoever knows it need not look for it again."""
+        """Set the signature without node affinity, to save looking it up again."""
         self.__dict__.setdefault("_ignoring_node", None if self.spec.required_node is None else other)
         self.__dict__.setdefault("_alike", other)
 
     def differs_in_amounts(self, other: "PodSignature") -> None:
-        """That signature is the one with `spec_without_amounts`, or this very one."""
+        """Set the signature with `spec_without_amounts`."""
         if other is not self:
             self.__dict__.setdefault("_without_amounts", other)
             self.__dict__.setdefault("_alike", other)
 
     @property
     def signature_ignoring_node(self) -> int:
-        """Signature id ignoring which node the required affinity names."""
+        """Signature id that ignores which node the required affinity names."""
         return self.id if self._ignoring_node is None else -self._ignoring_node.id
 
     @cached
     def signature_ignoring_amounts(self) -> int:
-        """Signature id ignoring amounts of cpu and memory and weights of pod affinity, as far as it is known which
-        signatures differ in nothing else."""
+        """Return the signature id that ignores amounts of cpu and memory and weights of pod affinity.
+
+        It is the signature's own id if the signature without amounts was not set.
+        """
         return self.id if self._without_amounts is None else self._without_amounts.id
 
     @_of_signatures_alike
     def group_key(self) -> tuple[str, frozenset[tuple[str, str]]]:
-        """Namespace and labels: all that label selectors read of a pod."""
+        """Return namespace and labels: everything that label selectors read of a pod."""
         return self.namespace, frozenset(self.labels.items())
 
     def _terms(self, which: str, strength: str) -> list[Raw]:
@@ -407,7 +416,7 @@ _pack = msgpack.Packer(autoreset=True).pack
 
 
 def intern_spec(raw: Raw) -> PodSpec:
-    """The interned PodSpec of all specs equal to `raw`, ignoring nodeName."""
+    """Return the interned PodSpec of all specs equal to `raw`, ignoring nodeName."""
     if "nodeName" in raw:
         raw = {name: field for name, field in raw.items() if name != "nodeName"}
     affinity = raw.get("affinity") or _NOTHING
@@ -424,9 +433,9 @@ def intern_spec(raw: Raw) -> PodSpec:
 def intern_with_node_affinity(
     spec_without_node_affinity: PodSpec, node_affinity: Raw, packed: bytes | None = None, required_node: str = ""
 ) -> PodSpec:
-    """The interned PodSpec of a spec with this node affinity; a DaemonSet's pods share `spec_without_node_affinity`.
+    """Return the interned PodSpec of a spec with this node affinity.
 
-    Whoever has it `packed`, or knows the PodSpec's `required_node`, may say so.
+    A DaemonSet's pods share `spec_without_node_affinity`. `packed` and `required_node` may be given if they are known.
     """
     key = spec_without_node_affinity.key, packed or _pack(node_affinity)
     spec = _specs.get(key)
@@ -473,7 +482,7 @@ class Pod(Object):
     node_name: str  # "" while unassigned
     nominated_node_name: str
     phase: str
-    start_time: str  # "" before its kubelet accepted it
+    start_time: str  # "" until its kubelet has admitted it
     deletion_timestamp: str  # "" unless it is terminating
 
     @classmethod
@@ -502,7 +511,7 @@ class Pod(Object):
 
     @property
     def pod_group(self) -> str:
-        """The key of its PodGroup (`namespace/name`); "" for none."""
+        """Key of its PodGroup (`namespace/name`); "" for none."""
         name = self.pod_spec.pod_group_name
         return f"{self.namespace}/{name}" if name else ""
 
@@ -543,23 +552,23 @@ class Pod(Object):
 
     @property
     def reports_resources(self) -> bool:
-        """Whether its requests may differ from those of the spec."""
+        """True if its requests may differ from those of the spec."""
         return resizes(self.signature.spec.raw, self.raw.get("status"))
 
     @property
     def resize_deferred(self) -> bool:
-        """Whether the pod runs on a node that has no room to resize it yet."""
+        """True if its node has no room to resize the pod yet."""
         return why_resize_pends(self.raw.get("status") or {}) == "Deferred"
 
     def counted(self, rules: ResizeRules) -> "Counted":
-        """Return its requests on its node, as they count by these rules."""
+        """Return its requests as they count on its node by these rules."""
         spec, status = self.signature.spec, self.raw.get("status")
         if not resizes(spec.raw, status):
             return spec
         return CountedRequests(pod_requests(spec.raw, status, rules), pod_nonzero_requests(spec.raw, status, rules))
 
     def at_version(self, version: int) -> Self:
-        # As `evolve`, which takes several times as long.
+        # `evolve` would take several times as long.
         return type(self)(
             self.kind,
             self.name,
@@ -577,7 +586,7 @@ class Pod(Object):
         )
 
     def on_node(self, node_name: str) -> "Pod":
-        """The pod assigned to this node: same signature, only `spec.nodeName` differs."""
+        """Return the pod assigned to this node: same signature, only `spec.nodeName` differs."""
         raw = dict(self.raw)
         spec = dict(raw["spec"])
         spec["nodeName"] = node_name

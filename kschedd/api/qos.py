@@ -1,4 +1,4 @@
-"""The quality-of-service class of a pod, which follows from its requests and limits of cpu and memory.
+"""The quality-of-service class of a pod, derived from its requests and limits of cpu and memory.
 
 Source: Kubernetes v1.34, pkg/apis/core/v1/helper/qos/qos.go (ComputePodQOS, with PodLevelResources).
 """
@@ -14,7 +14,7 @@ _COUNTED: Final = ("cpu", "memory")
 
 
 def qos_of_spec(spec: Mapping[str, Any]) -> Qos:
-    """The class of a pod whose spec has its defaults. Resources of the pod as a whole, where stated, count alone."""
+    """Return the class of a pod whose spec has its defaults. If it has pod-level resources, only those count."""
     if spec.get("resources") is not None:
         stated = [spec["resources"]]
     else:

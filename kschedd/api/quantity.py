@@ -1,12 +1,12 @@
 """Quantities: exact arithmetic on resource.Quantity, the suffixed numbers of cpu, memory and other resources.
 
-Source: Kubernetes v1.34, apimachinery/pkg/api/resource (quantity.go, amount.go, math.go, suffix.go, scale_int.go).
-A quantity is a whole number of billionths ("nanos", a Python int); no float is ever involved.  A YAML or
-JSON number is parsed from its source text.  Fractions of a nano are rounded away from zero; a quantity with a
-binary suffix is capped at 2**63-1 units.  Text without any digit ("m", ".") is refused, as the documented
-grammar demands, although upstream's scanner reads it as 0.
-Values beyond int64 overflow as upstream's do, which depends on upstream's internal representation (`Amount`).
-Owns nothing but caches of pure functions.  Raises QuantityError, nothing else.
+Source: Kubernetes v1.34, apimachinery/pkg/api/resource (quantity.go, amount.go, math.go, suffix.go, scale_int.go). A
+quantity is a whole number of billionths ("nanos", a Python int); floats are never used. A YAML or JSON number is parsed
+from its source text. Fractions of a nano are rounded away from zero; a quantity with a binary suffix is capped at
+2**63-1 units. Text without any digit ("m", ".") is rejected, as the documented grammar requires, although upstream's
+scanner parses it as 0. Values beyond int64 overflow as upstream's do, which depends on upstream's internal
+representation (`Amount`).
+Owns only caches of pure functions. Raises QuantityError, nothing else.
 """
 
 import json
@@ -29,15 +29,15 @@ MAX_INT64: Final = 2**63 - 1
 MIN_INT64: Final = -(2**63)
 
 Style = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
-"""Notation (upstream's Format): how a quantity was written and is printed again."""
+"""Notation (upstream's Format) in which a quantity was written and is printed."""
 
 _NANO: Final = 10**9
-_KEPT: Final = 1 << 13  # readings of each kind
+_KEPT: Final = 1 << 13  # size of each cache
 _MAX_NANOS: Final = MAX_INT64 * _NANO
 _ALL_BITS: Final = 2**64 - 1
-_NARROW_DIGITS: Final = 18  # most digits of a decimal quantity that upstream stores as an int64
+_NARROW_DIGITS: Final = 18  # maximum digits of a decimal quantity that upstream stores as an int64
 LONGEST: Final = 256
-"""Characters of a quantity that somebody writes. Sums of such are read, too, and may have more digits."""
+"""Maximum characters of a quantity in user input. Sums of quantities are parsed, too, and may have more digits."""
 _LONGEST_SUM: Final = 2048
 _TEXT: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?[0-9]+))", re.ASCII)
 _DECIMAL_EXPONENT: Final = {
@@ -76,7 +76,7 @@ _ESCAPES: Final = {
 
 
 def quoted(text: str) -> str:
-    """A text in quotes, as Go's %q prints it."""
+    """Return a text in quotes, as Go's %q prints it."""
     shown = text.translate(_ESCAPES)
     return f'"{shown}"' if shown.isprintable() else '"' + "".join(map(_printable, shown)) + '"'
 
@@ -89,7 +89,7 @@ def _printable(character: str) -> str:
 
 
 def shown(value: object, limit: int = 80) -> str:
-    """`value` for an error message: as JSON, truncated at `limit` characters (maps, lists: ten times that)."""
+    """Return `value` for an error message: as JSON, truncated at `limit` characters (maps, lists: ten times that)."""
     if isinstance(value, str):
         return quoted(value) if len(value) <= limit else f"{quoted(value[:limit])}... ({len(value)} characters)"
     if value is None or isinstance(value, bool):
@@ -107,7 +107,7 @@ def shown(value: object, limit: int = 80) -> str:
 
 @lru_cache(_KEPT, typed=True)
 def _read(quantity: str | int | float) -> tuple[int, Style]:
-    """Nanos and notation of a quantity."""
+    """Return the nanos and the notation of a quantity."""
     if isinstance(quantity, bool) or not isinstance(quantity, str | int | float):
         raise QuantityError(quantity)
     if isinstance(quantity, int):
@@ -128,7 +128,7 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
     if binary is not None:
         style, exponent, amount = "BinarySI", 0, amount << _BINARY_SHIFT[binary]
     elif power is not None:
-        # Beyond +-600 the result is 0 or one nano, whatever the digits of a text that is not longer than LONGEST.
+        # Beyond +-600 the result is 0 or one nano, whatever the digits of a text of at most LONGEST characters.
         style, exponent = "DecimalExponent", max(-600, min(600, int(power)))
     else:
         style, exponent = "DecimalSI", _DECIMAL_EXPONENT[decimal]
@@ -170,7 +170,7 @@ class Amount:
         return shifted
 
     def in_units_of(self, exponent: int) -> int:
-        """The value in units of ten to the power of `exponent`, as an int64 (Quantity.ScaledValue)."""
+        """Return the value in units of ten to the power of `exponent`, as an int64 (Quantity.ScaledValue)."""
         up = self.exponent - exponent
         if up < 0:
             return wrapped(-(-self.unscaled // 10**-up))
@@ -190,12 +190,12 @@ def _fits(number: int) -> bool:
 
 
 def wrapped(number: int) -> int:
-    """The number wrapped to a signed 64-bit integer, as Go's int64 overflows."""
+    """Return the number wrapped to a signed 64-bit integer, as Go's int64 overflows."""
     return (number - MIN_INT64 & _ALL_BITS) + MIN_INT64
 
 
 def amount(quantity: str | int | float) -> Amount:
-    """The quantity in upstream's representation after parsing (ParseQuantity)."""
+    """Return the quantity in upstream's representation after parsing (ParseQuantity)."""
     nanos = _read(quantity)[0]
     match = _TEXT.fullmatch(quantity if isinstance(quantity, str) else repr(quantity))
     assert match is not None, "what has been read is a quantity"
@@ -235,7 +235,7 @@ def _milli_value(quantity: str | int | float) -> int:
 
 
 def value(quantity: str | int | float) -> int:
-    """Whole units, rounded away from zero (Quantity.Value)."""
+    """Return whole units, rounded away from zero (Quantity.Value)."""
     try:
         return _value(quantity)
     except TypeError as unhashable:
@@ -243,7 +243,7 @@ def value(quantity: str | int | float) -> int:
 
 
 def milli_value(quantity: str | int | float) -> int:
-    """Thousandths of a unit, rounded away from zero (Quantity.MilliValue)."""
+    """Return thousandths of a unit, rounded away from zero (Quantity.MilliValue)."""
     try:
         return _milli_value(quantity)
     except TypeError as unhashable:
@@ -251,7 +251,7 @@ def milli_value(quantity: str | int | float) -> int:
 
 
 def nanos(quantity: str | int | float) -> int:
-    """The exact value in billionths of a unit.  Compare and add these."""
+    """Return the exact value in billionths of a unit, for comparing and adding."""
     try:
         return _read(quantity)[0]
     except TypeError as unhashable:
@@ -259,24 +259,24 @@ def nanos(quantity: str | int | float) -> int:
 
 
 def parse(quantity: str | int | float) -> Fraction:
-    """The exact number."""
+    """Return the exact number."""
     return Fraction(nanos(quantity), _NANO)
 
 
 def style(quantity: str | int | float) -> Style:
-    """The notation a quantity was written in."""
+    """Return the notation in which a quantity was written."""
     nanos(quantity)
     return _read(quantity)[1]
 
 
 def canonical(quantity: str | int | float) -> str:
-    """Canonical form: no fraction, the largest suffix without loss of precision, the notation kept."""
+    """Return the canonical form: no fraction, the largest suffix without loss of precision, the notation kept."""
     return format_nanos(nanos(quantity), style(quantity))
 
 
 @lru_cache(_KEPT, typed=True)
 def as_stored(quantity: str | int | float) -> str:
-    """A quantity as the API server prints it after it has read it: canonical, or as written where that is near enough.
+    """Return a quantity as the API server prints it after parsing: canonical, or as written if that is close enough.
 
     Source: ParseQuantity, which keeps the text of most numbers that need no shorter suffix.
     """
@@ -301,7 +301,7 @@ def as_stored(quantity: str | int | float) -> str:
 
 
 def format_nanos(amount: int, notation: Style = "DecimalSI") -> str:
-    """Canonical text of `amount` billionths in `notation` (decimal where binary would lose precision)."""
+    """Return the canonical text of `amount` billionths in `notation` (decimal if binary would lose precision)."""
     if amount == 0:
         return "0"
     if notation == "BinarySI" and abs(amount) >= 1024 * _NANO and amount % _NANO == 0:
@@ -314,14 +314,14 @@ def format_nanos(amount: int, notation: Style = "DecimalSI") -> str:
         amount, exponent = amount // 1000, exponent + 3
     if notation == "DecimalExponent":
         return f"{amount}e{exponent}" if exponent else str(amount)
-    return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"  # upstream, too, has no suffix beyond E: 1e21 becomes 1
+    return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"  # like upstream, no suffix beyond E: 1e21 becomes 1
 
 
 def format_value(units: int, notation: Style = "DecimalSI") -> str:
-    """Canonical text of a number of whole units; "BinarySI" for bytes."""
+    """Return the canonical text of a number of whole units; "BinarySI" for bytes."""
     return format_nanos(units * _NANO, notation)
 
 
 def format_milli(milli: int) -> str:
-    """Canonical text of a number of thousandths, as cpu is printed: 1500m, 2."""
+    """Return the canonical text of a number of thousandths, as cpu is printed: 1500m, 2."""
     return format_nanos(milli * (_NANO // 1000))

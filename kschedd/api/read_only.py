@@ -1,8 +1,8 @@
-"""Deeply read-only API objects for out-of-tree plugins.
+"""Deeply read-only API objects for plugins from plugin files.
 
 Specs, signatures and raw manifests are shared between pods, the store and every cache, so a plugin that modified one
-would corrupt the whole cluster's state. `read_only(obj)` is a read-only copy of the object with the same fields and
-the same class for `isinstance`; its maps and lists are `FrozenDict` and `FrozenList`: dicts and lists whose mutating
+would corrupt the whole cluster's state. `read_only(obj)` is a read-only copy of the object with the same fields and the
+same class for `isinstance`; its maps and lists are `FrozenDict` and `FrozenList`: dicts and lists whose mutating
 methods raise TypeError. The raw manifest is copied on first access. The copy is made once per object, spec and
 signature and cached in it; it shares nothing mutable with the original.
 """
@@ -23,7 +23,7 @@ _REFUSAL: Final = "an API object that a plugin is given is read-only"
 
 
 class _ReadOnly:
-    """Refuses every assignment; the fields are set through their slots when the copy is made."""
+    """A mixin that rejects every assignment; the fields are set through their slots when the copy is made."""
 
     __slots__ = ()
 
@@ -81,7 +81,7 @@ _twin_of = Object.__dict__["_read_only"]
 
 
 def read_only(obj: O) -> O:
-    """The object's read-only copy; a read-only object is returned as it is."""
+    """Return the object's read-only copy; a read-only object is returned unchanged."""
     twin = _twin_of.__get__(obj)
     if twin is None:
         if isinstance(obj, _Twin):

@@ -1,16 +1,16 @@
 """Resource requests of a pod, summed over containers, init containers, sidecars, pod level and overhead.
 
-While a pod is resized, what its status reports counts beside its spec. How it counts depends on the version
-(`ResizeRules`).
+While a pod is resized, the resources reported in its status count as well as its spec. How they count depends on the
+Kubernetes version (`ResizeRules`).
 
 Source: Kubernetes v1.34, v1.36 and v1.37, component-helpers/resource/helpers.go (PodRequests) and
-scheduler/framework/types.go.
-Sums are exact and rounded up once, as upstream adds quantities, not integers. A sum that does not fit an int64 is
-recomputed with upstream's arithmetic (`Amount`) and overflows as it does there: the result may be negative, or 0.
+scheduler/framework/types.go. Sums are exact and rounded up once, as upstream adds quantities, not integers. A sum that
+does not fit an int64 is recomputed with upstream's arithmetic (`Amount`) and overflows in the same way: the result may
+be negative, or 0.
 
 Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats. Within this
 module sums are billionths of a unit.
-Errors: QuantityError from `kschedd.api.quantity` where a quantity cannot be parsed.
+Errors: QuantityError from `kschedd.api.quantity` if a quantity cannot be parsed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ _ASSUMED: Mapping[str, str] = {"cpu": f"{DEFAULT_CPU_MILLI}m", "memory": str(DEF
 
 
 def amounts(quantities: Mapping[str, Any] | None) -> Resources:
-    """A ResourceList as integers: `{"cpu": "1"}` becomes `{"cpu": 1000}`."""
+    """Return a ResourceList as integers: `{"cpu": "1"}` becomes `{"cpu": 1000}`."""
     if not quantities:
         return {}
     return {name: milli_value(q) if name == "cpu" else value(q) for name, q in quantities.items()}
@@ -71,12 +71,12 @@ def _states_pod_level(spec: Raw) -> bool:
 
 @attrs.frozen
 class ResizeRules:
-    """The rules (`kschedd.config.versions.rules`) by which the resources that a pod's status reports count."""
+    """The features (`kschedd.config.versions.rules`) that decide how the resources in a pod's status count."""
 
     pod_level: bool = True
-    """pod_level_resize: pod-level resources in a status count as those of containers do."""
+    """Feature pod_level_resize: pod-level resources in a status count in the same way as those of containers."""
     of_sums: bool = False
-    """resize_max_of_sums: the largest of the pod's sums counts, not the sum of the largest of each container."""
+    """Feature resize_max_of_sums: the maximum of the pod's sums counts, not the sum of each container's maximum."""
 
 
 DEFAULT_RESIZE: Final = ResizeRules()
@@ -84,10 +84,10 @@ DEFAULT_RESIZE: Final = ResizeRules()
 
 @attrs.frozen
 class _Resize:
-    """The resources that a pod's status reports, which an in-place resize makes differ from the spec."""
+    """The resources in a pod's status, which differ from the spec during an in-place resize."""
 
     containers: Mapping[str, Raw] = attrs.field(factory=dict)
-    """Statuses of containers, by name."""
+    """Statuses of containers by name."""
     pod: Raw | None = None
     """The status, if it has pod-level resources that count."""
     infeasible: bool = False
@@ -98,7 +98,7 @@ _NO_RESIZE: Final = _Resize()
 
 
 def why_resize_pends(status: Raw) -> str:
-    """Return the reason for which a resize of the pod waits; "" if none does."""
+    """Return the reason why a resize of the pod is pending; "" if none is."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodResizePending":
             return str(condition.get("reason") or "")
@@ -106,7 +106,7 @@ def why_resize_pends(status: Raw) -> str:
 
 
 def _effective(asked: dict[str, _N], status: Raw, infeasible: bool, read: _Read[_N]) -> dict[str, _N]:
-    """The most of what is asked, allocated and in force; what is asked in vain does not count."""
+    """Return the maximum of requested, allocated and actual resources; infeasible requests do not count."""
     most = {} if infeasible else asked
     _raise_to(most, _exact(status["resources"].get("requests"), read))
     _raise_to(most, _exact(status.get("allocatedResources"), read))
@@ -114,7 +114,7 @@ def _effective(asked: dict[str, _N], status: Raw, infeasible: bool, read: _Read[
 
 
 def _container_requests(container: Raw, resize: _Resize, assumed: Mapping[str, str], read: _Read[_N]) -> dict[str, _N]:
-    """Requests of one container; during an in-place resize the maximum of spec, allocated and actual resources."""
+    """Return the requests of one container; during an in-place resize the maximum of spec, allocated and actual."""
     asked = _exact((container.get("resources") or {}).get("requests"), read)
     status = resize.containers.get(container["name"]) if resize.containers else None
     if status is not None and status.get("resources") is not None:
@@ -123,9 +123,9 @@ def _container_requests(container: Raw, resize: _Resize, assumed: Mapping[str, s
 
 
 def _aggregate(spec: Raw, requests_of: Callable[[Raw, bool], dict[str, _N]]) -> dict[str, _N]:
-    """Return the sum over the containers, or what an init container needs where that is more.
+    """Return the sum over the containers, or an init container's requests if they are higher.
 
-    `requests_of` gets a container, and whether it runs as long as the pod does.
+    `requests_of` is called with a container, and True if it runs as long as the pod.
     """
     total: dict[str, _N] = {}
     for container in spec.get("containers") or ():
@@ -160,15 +160,15 @@ def _in_force(container: Raw, resize: _Resize) -> Raw | None:
 
 
 def _asked(container: Raw, resize: _Resize) -> Raw | None:
-    """Return what a container asks for, unless that is in vain."""
+    """Return a container's requests; None if they are infeasible."""
     requests: Raw | None = (container.get("resources") or _NOTHING).get("requests")
     return None if resize.infeasible else requests
 
 
 def _most_of_sums(read: _Read[_N], spec: Raw, resize: _Resize, assumed: Mapping[str, str]) -> dict[str, _N]:
-    """Return the most of what the containers together ask for, have allocated, and have in force.
+    """Return the maximum of the containers' total requested, allocated and actual resources.
 
-    What is asked for in vain does not count.
+    Infeasible requests do not count.
     """
 
     def summed(quantities_of: Callable[[Raw, _Resize], Raw | None]) -> dict[str, _N]:
@@ -216,7 +216,7 @@ def _total(
 
 
 def _sums(spec: Raw, resize: _Resize, assumed: Mapping[str, str], *, pod_level: bool = True) -> Resources:
-    """The totals in whole units (cpu in millicores), rounded up."""
+    """Return the totals in whole units (cpu in millicores), rounded up."""
     exact = _total(nanos, spec, resize, assumed, pod_level)
     total = {name: -(-n // (_MILLI if name == "cpu" else _UNIT)) for name, n in exact.items()}
     if all([n <= MAX_INT64 for n in total.values()]):
@@ -243,7 +243,7 @@ def pod_nonzero_requests(spec: Raw, status: Raw | None = None, rules: ResizeRule
 
 
 def pod_fit_score_requests(spec: Raw) -> Resources:
-    """Requests of the incoming pod in NodeResourcesFit's score.
+    """Return the requests of the incoming pod for NodeResourcesFit's score.
 
     Only here, v1.34 ignores pod-level resources and uses the sum over the containers.
     """
@@ -251,8 +251,10 @@ def pod_fit_score_requests(spec: Raw) -> Resources:
 
 
 def states_cpu_and_memory(spec: Raw) -> bool:
-    """Whether each container requests cpu and memory, and the pod as such states no resources: then no default request
-    is assumed for any, and all three sums above are the same."""
+    """Return whether each container requests cpu and memory, and the pod has no pod-level resources.
+
+    Then no default request is assumed, and all three sums above are the same.
+    """
     if spec.get("resources"):
         return False
     for containers in (spec.get("containers"), spec.get("initContainers")):
@@ -264,9 +266,9 @@ def states_cpu_and_memory(spec: Raw) -> bool:
 
 
 def resizes(spec: Raw, status: Raw | None) -> bool:
-    """Whether the status reports other resources than the spec asks for, so that requests depend on both.
+    """Return whether the status reports other resources than the spec requests, so that requests depend on both.
 
-    A kubelet reports them for each container; most often they are what is asked for.
+    A kubelet reports them for each container; usually they equal the requested ones.
     """
     if not status:
         return False

@@ -1,8 +1,7 @@
-"""Another node of the same kind: what a manifest of it would say.
+"""Manifests of nodes similar to an existing one.
 
-It has the labels, taints and annotations of the first, as far as these are somebody's choice; what is so of the first
-node alone, or only now, is left out: addresses, images, that it is cordoned, taints of its conditions, a kubelet that
-was stopped.
+A similar node has the labels, taints and annotations that were set deliberately. Properties of the individual node or
+of its current state are left out: addresses, images, the cordon, taints for its conditions, a stopped kubelet.
 """
 
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ _OF_ONE_NODE: Final = (
 
 
 def similar_node(raw: Raw, name: str) -> dict[str, Any]:
-    """The manifest of a node of that name, like this one."""
+    """Return the manifest of a node of that name, similar to this one."""
     meta, spec, status = (raw.get(part) or {} for part in ("metadata", "spec", "status"))
     labels = {**(meta.get("labels") or {}), HOSTNAME_LABEL: name}
     annotations = {key: text for key, text in (meta.get("annotations") or {}).items() if key not in _OF_ONE_NODE}
@@ -38,7 +37,7 @@ def similar_node(raw: Raw, name: str) -> dict[str, Any]:
 
 
 def similar_csi_node(raw: Raw, name: str) -> dict[str, Any]:
-    """The CSINode of a node like the one that this is of."""
+    """Return the CSINode of a similar node."""
     drivers = [{**driver, "nodeID": name} for driver in (raw.get("spec") or {}).get("drivers") or ()]
     return {
         "apiVersion": raw["apiVersion"],
@@ -49,7 +48,7 @@ def similar_csi_node(raw: Raw, name: str) -> dict[str, Any]:
 
 
 def similar_slice(raw: Raw, name: str) -> dict[str, Any]:
-    """A ResourceSlice of a node like the one that this is of: the same devices, in a pool of its own."""
+    """Return a ResourceSlice of a similar node: the same devices, in a pool of its own."""
     own, spec = str((raw.get("metadata") or {}).get("name")), raw["spec"]
     like, pool = str(spec["nodeName"]), spec["pool"]
     return {
@@ -61,5 +60,5 @@ def similar_slice(raw: Raw, name: str) -> dict[str, Any]:
 
 
 def _named(text: str, like: str, name: str) -> str:
-    """What is called by a node's name, or not, called by another's."""
+    """Return a name with the node's name replaced by another's, or prefixed if it does not contain it."""
     return text.replace(like, name, 1) if like in text else f"{name}-{text}"

@@ -1,6 +1,6 @@
 """Warnings about features that are accepted and stored but have no effect yet, shown to the submitting client.
 
-A command warns once per feature and names the objects concerned; `grouped` makes the sentences.
+A command warns once per feature and names the objects concerned; `grouped` builds the sentences.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ Raw = Mapping[str, Any]
 
 _NAMED: Final = 5  # objects named in a sentence; the rest are counted
 
-#: kinds with expected behaviour that is not implemented yet
+# kinds with expected behavior that is not implemented yet
 _KINDS: Final[Mapping[str, str]] = {
     "HorizontalPodAutoscaler": "kept and listed, but nothing is scaled by it yet",
     **dict.fromkeys(
@@ -31,7 +31,7 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 
 _SCHEDULED_BY: Final = (("PodGroup", "scheduling.k8s.io"), ("DeviceTaintRule", "resource.k8s.io"))
-"""Kinds of rules with their groups that the scheduler acts on."""
+"""Kinds, with their groups, that only some versions have and that the scheduler uses."""
 
 _WITH_TEMPLATE: Final = frozenset(
     ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
@@ -49,7 +49,7 @@ class Unsupported:
 
 
 def unsupported(raw: Raw) -> list[Unsupported]:
-    """The features of a stored object that have no effect yet."""
+    """Return the features of a stored object that have no effect yet."""
     kind = kind_of(raw)
     meta = raw.get("metadata") or {}
     found = [_KINDS[kind.name]] if kind.name in _KINDS else []
@@ -60,12 +60,12 @@ def unsupported(raw: Raw) -> list[Unsupported]:
 
 
 def is_scheduled_by(raw: Raw) -> bool:
-    """Return whether the object is of a kind that is not built in and that the scheduler acts on."""
+    """Return whether the scheduler uses the object, though its kind is not built in."""
     return (raw.get("kind"), group_of(str(raw.get("apiVersion")))) in _SCHEDULED_BY
 
 
 def newly_unsupported(old: Raw, new: Raw) -> list[Unsupported]:
-    """The unsupported features that an update adds."""
+    """Return the unsupported features that an update adds."""
     before = unsupported(old)
     return [each for each in unsupported(new) if each not in before]
 
@@ -96,7 +96,7 @@ def _details(kind: str, raw: Raw) -> list[str]:
 
 
 def _never_completes(spec: Raw) -> list[str]:
-    """Why a Job can never complete, unless somebody changes it."""
+    """Return why a Job can never complete unless it is changed."""
     if spec.get("parallelism") == 0:
         return ["parallelism is 0: it makes no pods, and cannot complete until that is changed"]
     template = spec.get("template") or {}
@@ -119,7 +119,7 @@ def _containers(spec: Raw) -> list[str]:
 
 
 def grouped(found: Iterable[Unsupported]) -> list[str]:
-    """A sentence for each kind and reason, with the objects concerned."""
+    """Return a sentence for each kind and reason, with the objects concerned."""
     together: dict[tuple[str, str], list[str]] = {}
     for each in found:
         names = together.setdefault((each.kind, each.why), [])

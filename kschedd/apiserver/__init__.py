@@ -1,1 +1,1 @@
-"""Kubernetes' REST API over a cluster: what kubectl, client libraries and other schedulers talk to."""
+"""Kubernetes' REST API over a cluster, for kubectl, client libraries and other schedulers."""

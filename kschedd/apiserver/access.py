@@ -1,7 +1,8 @@
-"""Who may come in: anybody of this machine on loopback, else who brings a token or a client certificate.
+"""Access control: on loopback every local client has access; elsewhere a token or a client certificate is required.
 
-On loopback without TLS the request's Host must be a loopback name, and its Origin, if there is one, too: so that a web
-page in a browser of this machine cannot ask in its user's name.
+On loopback without TLS the request's Host must be a loopback name, and so must its Origin, if there is one. This
+prevents a web page in a local browser from sending requests for its user.
+
 Raises: StatusError (401, 403).
 """
 
@@ -23,7 +24,7 @@ FOR_EVERYBODY: Final = frozenset(("selfsubjectaccessreviews", "selfsubjectrulesr
 
 @attrs.frozen(eq=False)
 class Access:
-    """The rule. Without credentials: whoever is on this machine."""
+    """The access rule. Without credentials, every client on this machine has access."""
 
     credentials: Credentials = attrs.field(factory=lambda: ListenSettings(Address("127.0.0.1", 0)).load())
 
@@ -60,7 +61,7 @@ class Access:
 
 
 def _impersonated(request: HttpRequest, user: User) -> User:
-    """The user in whose name somebody asks, who is let in; that one may do what its groups may."""
+    """Return the impersonated user of a request, which has the rights of its groups; otherwise the user itself."""
     name = request.headers.get("impersonate-user", "")
     if not name:
         return user
@@ -74,8 +75,10 @@ def _impersonated(request: HttpRequest, user: User) -> User:
 
 
 def check_allowed(user: User, verb: str, path: str) -> None:
-    """Raise StatusError (403) for what a user may not do: one who is read-only, to write; one in whose name somebody
-    asks, all but to see what there is."""
+    """Raise StatusError (403) if the user may not run this request.
+
+    A read-only user may not write. An impersonated user without rights may only read what is open to all.
+    """
     if user.may_do_everything or (user.read_only and verb in READ_VERBS):
         return
     parts = [part for part in path.split("/") if part]

@@ -1,4 +1,4 @@
-"""Writes over HTTP in the audit log: all that is no GET, but for questions about oneself.
+"""Writes over HTTP in the audit log: all requests except GET, and except reviews of the caller itself.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/filters/audit.go.
 """
@@ -20,7 +20,7 @@ _UNKNOWN = User("system:anonymous", ("system:unauthenticated",))
 
 
 class _Refusal(msgspec.Struct):
-    """What of a Status is noted."""
+    """The recorded part of a Status."""
 
     reason: str = ""
     message: str = ""
@@ -33,11 +33,11 @@ async def audited(
     peer: Peer,
     answer: Callable[[HttpRequest, Peer], Awaitable[HttpResponse]],
 ) -> HttpResponse:
-    """The answer to a request, which is noted with what came of it, whatever that is."""
+    """Return the answer to a request, and record the request with its outcome, including failures."""
     try:
         path, query = split_target(request.target)
     except StatusError:
-        return await answer(request, peer)  # which refuses it
+        return await answer(request, peer)  # rejects the request
     ref = ref_of_path(path)
     if ref.get("resource") in FOR_EVERYBODY:
         return await answer(request, peer)

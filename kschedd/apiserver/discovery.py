@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources there are; all at once (aggregated v2), or page by page.
+"""Discovery: the groups, versions and resources; all at once (aggregated v2), or one document each.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/discovery, staging/src/k8s.io/api/apidiscovery/v2.
 """
@@ -15,7 +15,7 @@ AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisc
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Whether the first form a client names that there is, is the aggregated one."""
+    """Return whether the first available form that a client accepts is the aggregated one."""
     for media, params in clauses(accept):
         if media not in ("application/json", "*/*", "application/*"):
             continue
@@ -27,7 +27,7 @@ def wants_aggregated(accept: str) -> bool:
 
 
 def aggregated(catalogue: Catalogue, *, core: bool) -> dict[str, Any]:
-    """The core group (`/api`), or all the others (`/apis`)."""
+    """Return the aggregated document of the core group (`/api`), or of all others (`/apis`)."""
     groups = [group for group in catalogue.groups() if (group == "") is core]
     return {
         "kind": "APIGroupDiscoveryList",
@@ -81,7 +81,7 @@ def _aggregated_resource(resource: Resource) -> dict[str, Any]:
 
 
 def versions_document(host: str) -> dict[str, Any]:
-    """`/api`."""
+    """Return `/api`."""
     return {
         "kind": "APIVersions",
         "versions": ["v1"],
@@ -90,13 +90,13 @@ def versions_document(host: str) -> dict[str, Any]:
 
 
 def groups_document(catalogue: Catalogue) -> dict[str, Any]:
-    """`/apis`."""
+    """Return `/apis`."""
     groups = [_plain_group(group, catalogue) for group in catalogue.groups() if group]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
 def group_document(group: str, catalogue: Catalogue) -> dict[str, Any]:
-    """`/apis/apps`."""
+    """Return a group's document, such as `/apis/apps`."""
     return {"kind": "APIGroup", "apiVersion": "v1", **_plain_group(group, catalogue)}
 
 
@@ -106,7 +106,7 @@ def _plain_group(group: str, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def resources_document(version: GroupVersion) -> dict[str, Any]:
-    """`/apis/apps/v1`."""
+    """Return a version's document, such as `/apis/apps/v1`."""
     listed = []
     for resource in version.resources:
         listed.append(_plain_resource(resource))
@@ -120,7 +120,7 @@ def resources_document(version: GroupVersion) -> dict[str, Any]:
                 group, _, number = sub.api_version.rpartition("/")
                 entry |= {"group": group, "version": number}
             listed.append({**entry, "kind": sub.kind, "verbs": list(sub.verbs)})
-    api_version = {"apiVersion": "v1"} if version.group else {}  # the core group's says none, as upstream
+    api_version = {"apiVersion": "v1"} if version.group else {}  # the core group's has none, as upstream
     return {"kind": "APIResourceList", **api_version, "groupVersion": version.name, "resources": listed}
 
 
@@ -142,5 +142,5 @@ def _plain_resource(resource: Resource) -> Mapping[str, Any]:
 
 
 def _version_hash(group: str, version: str, kind: str) -> str:
-    """Source: apiserver/pkg/endpoints/discovery/storageversionhash.go."""
+    """Return the storage version hash. Source: apiserver/pkg/endpoints/discovery/storageversionhash.go."""
     return base64.b64encode(hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()

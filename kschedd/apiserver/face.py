@@ -1,9 +1,10 @@
-"""The face: every request to Kubernetes' REST API, from its bytes to its answer.
+"""The REST API: every request to it, from its bytes to its answer.
 
-What is no resource (discovery, OpenAPI, health, version) is answered here; the rest goes to reading, watching,
-writing and the subresources. A refusal becomes a Status. The catalogue of resources follows the definitions of custom
+Requests without a resource (discovery, OpenAPI, health, version) are answered here; the rest goes to reading, watching,
+writing and the subresources. An error becomes a Status. The catalogue of resources follows the definitions of custom
 resources.
-Owns: the catalogue, and the documents made from it.  Talks to: the cluster, by `FaceServices`.
+
+Owns: the catalogue, and the documents made from it.  Uses: the cluster, through `FaceServices`.
 """
 
 import ipaddress
@@ -80,14 +81,14 @@ _OWN_SERVICE: Final[dict[str, Any]] = {
         "type": "ClusterIP",
     },
 }
-_EVENTS: Final = 1_000  # looked at at once
+_EVENTS: Final = 1_000  # events processed at once
 _ENDPOINTS_DEPRECATED: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
 @attrs.frozen(eq=False)
 class _Document:
-    """A document that clients ask for again and again, with what it is known again by."""
+    """A document that clients request repeatedly, with its ETag."""
 
     body: bytes
     etag: str
@@ -95,7 +96,7 @@ class _Document:
 
 
 class ApiFace:
-    """See the module. Called with a request it gives the answer."""
+    """The handler of the REST API; see the module. Calling it with a request returns the answer."""
 
     def __init__(
         self,
@@ -111,7 +112,7 @@ class ApiFace:
         self._version = version
         self._own_address = str(ipaddress.ip_network(service_range)[1])
         self._catalogue = Catalogue(built_in())
-        self._listed = self._catalogue  # what discovery names
+        self._listed = self._catalogue  # the resources listed in discovery
         self._documents: dict[str, _Document] = {}
 
     async def __call__(self, request: HttpRequest, peer: Peer) -> HttpResponse:
@@ -130,7 +131,7 @@ class ApiFace:
             return refused(refusal)
 
     def admits(self, request: HttpRequest, peer: Peer) -> str | None:
-        """Return the name of the user who sends the request; None if its head alone gets it refused."""
+        """Return the user name of a request; None if its headers alone cause a rejection."""
         try:
             _, _, user = self._authorized(request, peer)
         except StatusError:
@@ -144,7 +145,7 @@ class ApiFace:
         return path, query, user
 
     def explain(self, fault: HttpFault) -> HttpResponse:
-        """The answer to what could not be read as a request."""
+        """Return the answer to an unreadable request."""
         reasons = {413: "RequestEntityTooLarge", 503: "ServiceUnavailable", 500: "InternalError", 408: "Timeout"}
         status = failure(fault.status, reasons.get(fault.status, "BadRequest"), fault.why)
         return HttpResponse(fault.status, (("Content-Type", JSON),), encode(status) + b"\n")
@@ -162,18 +163,18 @@ class ApiFace:
         return await self._other(request, path, parts)
 
     async def register(self) -> None:
-        """Have the Service by which pods of a cluster find their API server, as every cluster has."""
+        """Create the Service by which pods of a cluster find their API server, as in every cluster."""
 
         def registered(store: ClusterWriter) -> None:
             if store.find("Service", "default", "kubernetes") is None:
                 address = {"clusterIP": self._own_address, "clusterIPs": [self._own_address]}
-                with suppress(Mirrored, NotFound):  # a mirror has what its cluster has, namespaces as well
+                with suppress(Mirrored, NotFound):  # a mirror has its cluster's objects, namespaces included
                     store.create({**_OWN_SERVICE, "spec": {**_OWN_SERVICE["spec"], **address}})
 
         await self.services.cluster.store.do(registered)
 
     async def follow(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Have the catalogue follow the definitions of custom resources, and share watches, until the cluster ends."""
+        """Update the catalogue from the definitions of custom resources, and share watches, until the cluster ends."""
         watch = await self.services.cluster.store.watch({custom.DEFINITION})
         await self._refresh()
         async with trio.open_nursery() as nursery:
@@ -202,7 +203,7 @@ class ApiFace:
         self._documents.clear()
 
     async def _look_for_usage(self) -> None:
-        """Name the metrics in discovery from the first annotated usage on."""
+        """List the metrics in discovery from the first annotated usage on."""
         if self._listed is not self._catalogue and await usage_is_known(self.services):
             self._list(self._catalogue)
 
@@ -238,7 +239,7 @@ class ApiFace:
             return await serve_subresource(services, asked)
         answer = await self._verb(asked)
         if target.resource.stored == custom.DEFINITION and target.verb not in ("get", "list", "watch"):
-            await self._refresh()  # so that the client finds at once what it has defined
+            await self._refresh()  # so that the client can use its definition at once
         return answer
 
     async def _verb(self, asked: Asked) -> HttpResponse:
@@ -264,7 +265,7 @@ class ApiFace:
         wanted_form(asked.headers.get("accept", ""), single=True)
         return await get_object(self.services, asked, await find(self.services, asked))
 
-    # What is no resource
+    # Requests without a resource
 
     async def _other(self, request: HttpRequest, path: str, parts: list[str]) -> HttpResponse:
         if request.method not in ("GET", "HEAD"):
@@ -365,7 +366,7 @@ class ApiFace:
         return known
 
     def _sent(self, request: HttpRequest, document: _Document) -> HttpResponse:
-        """The document, or 304 to a client that has it."""
+        """Return the document, or 304 if the client already has it."""
         etag = f'"{document.etag}"'
         headers = [("Etag", etag), ("Cache-Control", "public"), ("Vary", "Accept")]
         asked = request.headers.get("if-none-match", "")
@@ -381,7 +382,7 @@ class ApiFace:
 
 
 def _what_is_served(store: ClusterReader) -> list[Object]:
-    return custom.definitions(store)  # those on their way out, too: their objects have to go first
+    return custom.definitions(store)  # also those being deleted: their objects have to go first
 
 
 def _no_page() -> HttpResponse:
@@ -389,6 +390,6 @@ def _no_page() -> HttpResponse:
 
 
 def refused(refusal: StatusError) -> HttpResponse:
-    """The Status of a refusal."""
+    """Return the response with the Status of an error."""
     status = failure(refusal.code, refusal.reason, refusal.message, refusal.details, refusal.metadata)
     return json_response(status, refusal.code, form=Form(), headers=refusal.headers)

@@ -1,4 +1,4 @@
-"""What a request asks for: verb, resource, namespace, name and subresource, from its method and path.
+"""Request info: verb, resource, namespace, name and subresource of a request, from its method and path.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/request/requestinfo.go.
 Raises: StatusError.
@@ -24,7 +24,7 @@ CONNECTED: Final = frozenset(("exec", "attach", "portforward", "proxy"))
 
 
 class Query:
-    """The parameters after the question mark: of one that comes twice the first counts."""
+    """The parameters after the question mark; the first of repeated ones counts."""
 
     def __init__(self, text: str) -> None:
         self._values: dict[str, str] = {}
@@ -38,7 +38,7 @@ class Query:
         return name in self._values
 
     def flag(self, name: str) -> bool:
-        """Absent and false alike; anything that is no boolean counts as true, as upstream, and so does nothing."""
+        """Return a flag: absent and false are the same; any invalid boolean counts as true, as upstream."""
         value = self._values.get(name)
         return value is not None and value != "0" and value.lower() != "false"
 
@@ -65,7 +65,10 @@ class Query:
 
 @attrs.frozen(eq=False)
 class RequestInfo:
-    """Where a request goes: a path taken apart. `namespace` is "" for all of them, or for what has none."""
+    """The target of a request, from its path.
+
+    `namespace` is "" for all namespaces, or for a cluster-scoped resource.
+    """
 
     verb: str
     resource: Resource
@@ -84,7 +87,7 @@ class Asked:
     query: Query
     user: Any
     warnings: list[str] = attrs.field(factory=list)
-    """What the client is to be told besides the answer, whether that is a refusal or not."""
+    """Warnings for the client in addition to the answer, whether or not that is an error."""
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -96,7 +99,7 @@ class Asked:
 
     @property
     def dry_run(self) -> bool:
-        """Raises StatusError where it is asked for in another way than there is."""
+        """True for a dry run. Raises StatusError for an unsupported value."""
         if faults := self.dry_run_faults:
             raise invalid_options(self.options, faults)
         return self.query.text("dryRun") == "All"
@@ -110,13 +113,13 @@ class Asked:
 
     @property
     def options(self) -> str:
-        """What the options of a write are called."""
+        """The kind of a write's options."""
         kind = {"create": "CreateOptions", "patch": "PatchOptions", "update": "UpdateOptions"}
         return kind.get(self.target.verb, "DeleteOptions")
 
 
 def field_validation(query: Query) -> FieldValidation:
-    """What is done about unknown fields: by default they are dropped with a warning."""
+    """Return the treatment of unknown fields: by default they are dropped with a warning."""
     match query.text("fieldValidation"):
         case "Strict":
             return "Strict"
@@ -133,11 +136,11 @@ def field_validation_faults(query: Query) -> list[FieldError]:
 
 
 def split_target(target: bytes) -> tuple[str, Query]:
-    """Path and parameters of a request's target, decoded."""
+    """Return path and parameters of a request's target, decoded."""
     text = target.decode("latin-1")
     path, _, query = text.partition("?")
     if not path.startswith("/"):
-        path = "/" + path.partition("://")[2].partition("/")[2]  # the absolute form, as a proxy is asked
+        path = "/" + path.partition("://")[2].partition("/")[2]  # the absolute form used with proxies
     try:
         return unquote(path, errors="strict"), Query(query)
     except (UnicodeDecodeError, ValueError):
@@ -145,7 +148,7 @@ def split_target(target: bytes) -> tuple[str, Query]:
 
 
 def find_target(method: str, path: str, query: Query, catalogue: Catalogue) -> RequestInfo:
-    """Raises StatusError where there is no such resource, or it does not know the method."""
+    """Return the target of a request. Raises StatusError if the resource does not exist or lacks the method."""
     parts = [part for part in path.split("/") if part]
     if parts[0] == "api":
         group, rest = "", parts[1:]
@@ -172,7 +175,7 @@ def find_target(method: str, path: str, query: Query, catalogue: Catalogue) -> R
 
 
 def verb_of(method: str, path: str, query: Query) -> str:
-    """The verb of a request as far as its path tells, for who is not allowed to learn more."""
+    """Return the verb of a request according to its path alone, for users without permission."""
     parts = [part for part in path.split("/") if part]
     rest = parts[2:] if parts[:1] == ["api"] else parts[3:] if parts[:1] == ["apis"] else []
     if rest[:1] == ["namespaces"] and len(rest) > 2 and rest[2] not in _OF_NAMESPACES:

@@ -1,4 +1,4 @@
-"""What all requests of the face share: the cluster, its clock, fair slots and slices, and remembered encodings."""
+"""The shared services of all requests: the cluster, its clock, fair slots and slices, and cached encodings."""
 
 from typing import Final
 
@@ -13,16 +13,16 @@ from kschedd.service.cluster import ClusterBackend
 from kschedd.service.execution import Executor
 from kschedd.service.workers import FairShares
 
-LARGE_BODY: Final = 64 << 10  # bytes: such a request is worked on beside the loop
+LARGE_BODY: Final = 64 << 10  # bytes: larger requests are processed in a thread
 
 
 @attrs.define(eq=False)
 class FaceServices:
-    """See the module."""
+    """The shared services of all requests; see the module."""
 
     cluster: ClusterBackend
     served: ServedVersion = OF_DEFAULT
-    kubelets: bool = True  # simulated here; else nobody can be asked for what a kubelet knows
+    kubelets: bool = True  # kubelets are simulated here; otherwise there is no kubelet to query
     shares: FairShares = attrs.field(factory=FairShares)
     encoder: Encoder = attrs.field(factory=Encoder)
     groups: WatchGroups = attrs.field(factory=WatchGroups)
@@ -35,6 +35,6 @@ class FaceServices:
         return self.cluster.clock.now()
 
     def executor(self, asked: Asked) -> Executor:
-        """Return where the requests of a client are executed."""
+        """Return the executor of a client's requests."""
         large = len(asked.http.body) > LARGE_BODY
         return Executor(self.cluster, self.shares.workers, asked.client, asked.target.verb, asked.user, large)

@@ -1,7 +1,7 @@
-"""The face on a port: its listeners, its server, and what ends them.
+"""The REST API on a port: its listeners, its server, and its shutdown.
 
-Owns: the listening sockets while the context is open.  Ends: `HttpFace.shut_down`, then `run` returns.
-Raises: AccessError where the address cannot be used.
+Owns: the listening sockets while the context is open.  Ends: `HttpFace.shut_down`, then `run` returns. Raises:
+AccessError if the address cannot be used.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ MOST_CONNECTIONS = BOUNDS["http-connections"].default
 
 @attrs.frozen(eq=False)
 class HttpFace:
-    """A face that listens. `url` is where."""
+    """A listening REST API; `url` is its address."""
 
     url: str
     _server: HttpServer
@@ -51,15 +51,15 @@ class HttpFace:
             nursery.cancel_scope.cancel()
 
     def used(self) -> tuple[int, int]:
-        """How many connections there are, and were at most."""
+        """Return the current and the highest number of connections."""
         return self._server.used()
 
     def unauthenticated(self) -> tuple[int, int]:
-        """Return how many connections have not been admitted, and were at most."""
+        """Return the current and the highest number of connections that have not been admitted."""
         return self._server.unauthenticated()
 
     def encoded(self) -> tuple[int, int]:
-        """Bytes of the objects whose encoding is remembered, now and at most so far."""
+        """Return the current and the highest number of bytes in the cache of encoded objects."""
         return self._face.services.encoder.used()
 
     def shut_down(self, grace_s: float) -> None:
@@ -81,7 +81,7 @@ async def http_face(
     most_unauthenticated: int = BOUNDS["http-unauthenticated"].default,
     shares: FairShares | None = None,
 ) -> AsyncIterator[HttpFace]:
-    """A face on this cluster, listening while the context is open. Raises AccessError."""
+    """Serve the REST API of this cluster while the context is open. Raises AccessError."""
     raise_file_limit()
     address, secured = credentials.settings.address, credentials.tls is not None
     tcp = await open_listeners(credentials.settings)
@@ -111,6 +111,6 @@ async def http_face(
 
 
 def _possible(most: int) -> int:
-    """As many connections as there are descriptors for, but for those that the rest of the daemon needs."""
+    """Return the number of connections for which there are descriptors, minus those the rest of the daemon needs."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if soft == resource.RLIM_INFINITY else max(16, min(most, soft - 256))

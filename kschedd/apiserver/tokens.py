@@ -1,4 +1,4 @@
-"""Tokens of ServiceAccounts, as `kubectl create token` asks for: signed here, and known again until they run out.
+"""Tokens of ServiceAccounts, requested by `kubectl create token`: signed here, and valid until they expire.
 
 Owns: a key that lives as long as the daemon.
 """
@@ -23,14 +23,14 @@ class Tokens:
     _key: bytes = attrs.field(factory=lambda: secrets.token_bytes(32), repr=False)
 
     def issue(self, namespace: str, name: str, until: float) -> str:
-        """A JSON Web Token of this account, good until then (seconds since the epoch)."""
+        """Return a JSON Web Token of this account, valid until `until` (seconds since the epoch)."""
         head = _encoded(json.dumps({"alg": "HS256", "typ": "JWT"}, separators=(",", ":")).encode())
         claims = {"sub": f"system:serviceaccount:{namespace}:{name}", "exp": int(until)}
         signed = f"{head}.{_encoded(json.dumps(claims, separators=(',', ':')).encode())}"
         return f"{signed}.{self._signature(signed)}"
 
     def user_of(self, token: str) -> str | None:
-        """Whose token it is; None where it is not one of ours or has run out."""
+        """Return the owner of a token; None if it was not issued here or has expired."""
         signed, _, signature = token.rpartition(".")
         if not signed or not hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
             return None

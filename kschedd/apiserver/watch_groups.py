@@ -1,14 +1,14 @@
-"""Watchers of the same: each event is looked at and encoded once, and its bytes are shared.
+"""Groups of equal watches: each event is examined and encoded once, and its bytes are shared.
 
-Watches with equal selectors, in one form and of one place, are a group. A watch goes its own way until it has seen all
-that the group has, then it joins; the first of its kind gives the group its place in the log. What is collected from
-the log goes to the members in order. To each it is written at once as far as the socket takes it; what it does not
-take waits in the member's outbox, for the member's own task to send. A member whose outbox is full falls behind: it is
-given nothing more, and its task leaves the group and goes its own way from the member's version on. So a client that
-does not read holds its place in the log, and of the bytes that the group shares those that it had begun to take.
+Watches with equal selectors, form and position are a group. A watch runs alone until it has reached the group's
+version, then it joins; the first of its kind gives the group its position in the log. Events collected from the log go
+to the members in order. Each is written at once as far as the socket accepts it. The rest waits in the member's outbox,
+for the member's own task to send. A member whose outbox is full falls behind: it gets nothing more, and its task leaves
+the group and continues alone from the member's version. So a client that does not read holds its position in the log,
+and of the group's shared bytes only those that it has begun to take.
 
-Owns: the groups and their members' outboxes, each bounded by `MOST_PENDING` bytes of its own.
-Ends: a group with its last member; all with `run`'s cancellation.
+Owns: the groups and their members' outboxes, each limited to `MOST_PENDING` unshared bytes. Ends: a group with its last
+member; all with `run`'s cancellation.
 """
 
 from collections import deque
@@ -27,14 +27,14 @@ from kschedd.store.objects.log import WatchEvent
 
 MOST_PENDING: Final = 64 << 10  # bytes
 _EVENTS: Final = 200  # taken at once
-_AT_ONCE: Final = 64  # members that are written to without sharing the loop
+_AT_ONCE: Final = 64  # members written to without yielding
 
 Lines = Callable[[WatchEvent], Iterable[bytes]]
 
 
 @attrs.frozen(eq=False)
 class _Batch:
-    """Lines for all who were members when they were collected, and the version that they bring a watch to."""
+    """The lines for all members at the time of collection, and the version that they lead to."""
 
     members: tuple["Member", ...]
     lines: bytes
@@ -44,21 +44,21 @@ class _Batch:
 
 @attrs.define(eq=False)
 class Member:
-    """A client's watch in a group: what waits to be sent to it."""
+    """A client's watch in a group, and the data waiting to be sent to it."""
 
     _send: Send
     version: int
     ended: bool = False  # the group has ended
-    behind: bool = False  # it does not read, and is given nothing after its version
-    expired: bool = False  # the log does not have what follows
-    _rest: bytes | memoryview = b""  # of a chunk that was written in part, and is shared
+    behind: bool = False  # it does not read, and gets nothing after its version
+    expired: bool = False  # the log lacks the following events
+    _rest: bytes | memoryview = b""  # the rest of a shared chunk that was partly written
     _pending: deque[bytes] = attrs.field(factory=deque)
     _size: int = 0
     _sending: bool = False
     _bell: trio.Event = attrs.field(factory=trio.Event)
 
     def offer(self, lines: bytes, framed: bytes, version: int) -> None:
-        """Write this, or keep it for `flush`."""
+        """Write this, or store it for `flush`."""
         if self.ended or self.behind:
             return
         if not (self._sending or self._rest or self._pending) and isinstance(self._send, BodySender):
@@ -79,7 +79,7 @@ class Member:
 
     @property
     def pending(self) -> int:
-        """Return the bytes that wait to be sent and are not shared with the group."""
+        """The number of bytes that wait to be sent and are not shared with the group."""
         return self._size
 
     def end(self) -> None:
@@ -87,11 +87,11 @@ class Member:
         self._bell.set()
 
     async def wait(self) -> None:
-        """Until there is something to flush, or it has ended."""
+        """Wait until there is something to flush, or it has ended."""
         await self._bell.wait()
 
     async def flush(self) -> None:
-        """Send what has been kept. Raises what sending raises."""
+        """Send what has been stored. Raises the exceptions of sending."""
         self._sending = True
         try:
             if self._rest:
@@ -111,7 +111,7 @@ class Member:
 
 
 class WatchGroup:
-    """See the module."""
+    """A group of equal watches; see the module."""
 
     def __init__(self, watch: ClusterWatch, lines: Lines) -> None:
         self._watch = watch
@@ -131,7 +131,7 @@ class WatchGroup:
         return len(self._members)
 
     def version_of(self, member: Member) -> int:
-        """The version up to which this member has been given everything."""
+        """Return the version up to which this member has received everything."""
         return member.version if self._batches or member.behind else self._watch.version
 
     def join(self, send: Send) -> Member:
@@ -147,7 +147,7 @@ class WatchGroup:
             self.ended = True
 
     def collect(self) -> None:
-        """Take what the log has by now, for those who are members now."""
+        """Take the new events from the log for the current members."""
         while self._watch.behind:
             try:
                 taken = self._watch.take(_EVENTS)
@@ -193,7 +193,7 @@ class WatchGroup:
 
 
 class WatchGroups:
-    """All groups. Where `run` does not run every watch goes its own way."""
+    """All groups. Without `run`, every watch runs alone."""
 
     def __init__(self) -> None:
         self._groups: dict[Hashable, WatchGroup] = {}
@@ -208,13 +208,14 @@ class WatchGroups:
             self._nursery = None
 
     def sizes(self) -> list[int]:
-        """How many members each group has."""
+        """Return the number of members of each group."""
         return [group.size for group in self._groups.values()]
 
     def join(self, key: Hashable, watch: ClusterWatch, lines: Lines, send: Send) -> tuple[WatchGroup, Member] | None:
-        """Join the group of this key, if the watch is where the group is; then its own place in the log is given up.
+        """Join the group of this key if it has reached the same version of the log as the watch.
 
-        The first one founds the group. None: not now; go on and try again after the next events.
+        The watch's own position in the log is then closed. Without a group, found one with this watch. Return None if
+        the watch cannot join yet: it continues alone, and tries again after its next events.
         """
         if self._nursery is None or watch.behind:
             return None

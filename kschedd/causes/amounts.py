@@ -24,6 +24,7 @@ _LEAST_SHARE: Final = 0.25  # of a request: less is no change of an amount, but 
 _NEARLY_ALL: Final = 0.75  # where nodes are full: another node is what people add
 _STEPS: Final = {"cpu": (1_000, 500, 100, 10), "memory": (1 << 30, 1 << 28, 1 << 20), "": (1,)}
 _MOST_NODES: Final = 16
+_CORDONED: Final = {"NodeUnschedulable", "TaintToleration"}
 _PLAIN_EXCESS: Final = 4  # times the largest node: more is a slip of the unit
 
 
@@ -369,8 +370,9 @@ def _deferred_resize(case: Case, full: Sequence[str], resource: str) -> str:
             wished = pod.requests.get(resource, 0)
             has = sum(_allocated(each, resource) for each in pod.status.get("containerStatuses") or ())
             if has and case.free(name, resource) + wished - has >= case.pod.requests[resource]:
-                text = f"pod {pod.key}'s deferred resize holds {amount(resource, wished)} on {name}"
-                return f"{text}, of which it has {amount(resource, has)}"
+                more = amount(resource, wished - has)
+                text = f"pod {pod.key}'s deferred resize holds {more} {resource} on {name}"
+                return f"{text}: it wishes {amount(resource, wished)} and has {amount(resource, has)}"
     return ""
 
 
@@ -422,7 +424,9 @@ def _holders(case: Case, lack: _Lack) -> list[str]:
 
 def _more(case: Case) -> list[str]:
     waiting = len(case.workload.pending)
-    return [f"{counted(waiting, 'pod')} of the workload wait"] if waiting > 1 else []
+    found = [f"{counted(waiting, 'pod')} of the workload wait"] if waiting > 1 else []
+    cordoned = {name for name in case.rejected_by("NodeUnschedulable") if case.rejections[name].keys() <= _CORDONED}
+    return [*found, f"cordoned, with room: {some(cordoned)}"] if cordoned else found
 
 
 def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[RemedyOption]:

@@ -52,7 +52,8 @@ class RemedyOption:
 
 @attrs.frozen(eq=False)
 class FoundCause:
-    """`options`: alternatives, the best first. `passing`: only time helps, or nothing has to be done."""
+    """`options`: alternatives, the best first. `passing`: only time helps, or nothing has to be done. `partial`: it
+    keeps the pod from some nodes only, and something else does from the others: mending one may be enough."""
 
     code: str
     message: str
@@ -62,6 +63,7 @@ class FoundCause:
     options: Sequence[RemedyOption] = ()
     certain: bool = True
     passing: bool = False
+    partial: bool = False
 
     def answer(self) -> CauseAnswer:
         return CauseAnswer(self.code, self.message, list(self.objects), list(self.fields), list(self.evidence))

@@ -11,8 +11,10 @@ from typing import Final
 
 import attrs
 
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import KIND as POD_GROUP
+from kschedd.causes.findings import FoundCause
 from kschedd.causes.steps import RemedyStep
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
@@ -97,7 +99,22 @@ class Trials:
         lost = [key for key in self._others if key in kept and outcome.placed.get(key) != kept[key]]
         return attrs.evolve(outcome, displaced=sorted(lost))
 
-    def _run(self, steps: Sequence[RemedyStep]) -> TrialOutcome:
+    def left_after(
+        self, steps: Sequence[RemedyStep], examine: Callable[[Engine, Object], list[FoundCause]]
+    ) -> list[FoundCause]:
+        """The causes that are left, or show, once the steps were carried out. `examine` finds them."""
+        found: list[FoundCause] = []
+
+        def look(engine: Engine) -> None:
+            obj = self._workload.obj
+            now = engine.store.find(obj.kind, obj.namespace, obj.name)
+            if now is not None:
+                found.extend(examine(engine, now))
+
+        self._run(steps, look)
+        return found
+
+    def _run(self, steps: Sequence[RemedyStep], at_end: Callable[[Engine], None] = lambda engine: None) -> TrialOutcome:
         cluster = VirtualCluster(resumed=self._engine.snapshot())
         try:
             daemon = VirtualDaemon(cluster, self._methods)
@@ -121,8 +138,9 @@ class Trials:
                 if isinstance(pod, Pod) and pod.node_name and pod.uid not in mine and not pod.finished
             }
             after = {pod.uid for pod in now.scheduled}
+            at_end(engine)
             # Of a PodGroup as many as it needs at once are enough.
-            left = 0 if now.kind == POD_GROUP else len(now.pending)
+            left = 0 if now.kind == POD_GROUP else len(now.pending) + now.outdated
             return TrialOutcome(now.wanted, len(after), after <= before, left, placed=placed)
         finally:
             cluster.engine.close()

@@ -1,1 +1,1 @@
-"""KubeSchedulerConfiguration parsed into one internal configuration."""
+"""The configuration of the scheduler: KubeSchedulerConfiguration parsed into one internal form."""

@@ -1,4 +1,4 @@
-"""Plugin arguments: how a plugin declares what its `pluginConfig` may say, and how that is read.
+"""Plugin arguments: how a plugin declares the fields of its `pluginConfig`, and how they are read.
 
 A plugin names a frozen attrs class as its `args_type`, in-tree and out-of-tree plugins alike:
 
@@ -38,7 +38,7 @@ from kschedd.errors import KscheddError
 API_GROUP: Final = "kubescheduler.config.k8s.io"
 
 ReadValue = Callable[[ConfigValue, "ArgsContext"], Any]
-"""Reads the value at a place; faults go to its reader."""
+"""Reads the value at a place; faults are reported to its reader."""
 
 
 @attrs.frozen
@@ -50,7 +50,7 @@ class RawArgs:
 
 @attrs.frozen
 class ArgsContext:
-    """What arguments are read for, besides their own text."""
+    """The context in which arguments are read."""
 
     gates: Mapping[str, bool] = attrs.field(factory=dict)
     version: str = "v1"
@@ -76,16 +76,19 @@ def arg(
     needed: bool = False,
     read: ReadValue | None = None,
 ) -> Any:
-    """A field of an arguments class.
+    """Return a field of an arguments class.
 
     `name`: its name in the file, if that is not its own in camelCase.  `bounds`: of an integer, inclusive.  `needed`: a
-    file that leaves it out is refused.  `read`: reads the value, where its type says too little.
+    file without it is rejected.  `read`: reads the value, if the type is not enough.
     """
     return attrs.field(default=default, metadata={_OPTIONS: _ArgOptions(name, bounds, needed, read)})
 
 
 def default_args(plugin: str, info: PluginInfo | None, context: ArgsContext) -> Any:
-    """The arguments of a plugin without `pluginConfig`.  Raises `ConfigErrors` where its class cannot make them."""
+    """Return the arguments of a plugin without `pluginConfig`.
+
+    Raises `ConfigErrors` if its class cannot create them.
+    """
     if info is None or info.args_type is None:
         return RawArgs()
     args_type = info.args_type
@@ -107,7 +110,7 @@ def _guarded(info: PluginInfo, work: Callable[[], Any]) -> Any:
 
 
 def read_plugin_args(plugin: str, info: PluginInfo | None, place: ConfigValue | None, context: ArgsContext) -> Any:
-    """The arguments of `plugin` as written at `place`; faults are reported there."""
+    """Return the arguments of `plugin` from `place`; faults are reported there."""
     if place is None:
         return default_args(plugin, info, context)
     if info is None or info.args_type is None:
@@ -135,7 +138,7 @@ def read_plugin_args(plugin: str, info: PluginInfo | None, place: ConfigValue | 
 
 
 def read_mapping(args_type: type[Any], place: ConfigValue, context: ArgsContext) -> Any:
-    """An instance of an arguments class, or of a part of one, as written at `place`; None if that is no mapping."""
+    """Return an instance of an arguments class, or of a part of one, from `place`; None if that is no mapping."""
     fields = place.fields(*field_names(args_type))
     return None if fields is None else read_fields(args_type, fields, context)
 
@@ -165,7 +168,7 @@ def read_fields(args_type: type[Any], fields: ConfigFields, context: ArgsContext
         return None
     try:
         return args_type(**{**_defaults(args_type, context, fields.place.value), **given})
-    except Exception as fault:  # the plugin's validator, converter or default
+    except Exception as fault:  # raised by the plugin's validator, converter or default
         fields.place.wrong(f"{args_type.__name__} refuses it: {fault}")
         return None
 
@@ -178,12 +181,12 @@ def _defaults(args_type: type[Any], context: ArgsContext, given: Mapping[str, An
 
 
 def field_names(args_type: type[Any]) -> tuple[str, ...]:
-    """The fields of the class as a file names them."""
+    """Return the names of the class's fields in a file."""
     return tuple(_name(field) for field in attrs.fields(args_type))
 
 
 def written(args: Any) -> Any:
-    """Arguments as a file says them: the reverse of reading, without fields that have their default."""
+    """Return arguments in the form of a file: the reverse of reading, without fields at their default."""
     if isinstance(args, RawArgs):
         return written(args.values)
     if attrs.has(type(args)):
@@ -215,7 +218,7 @@ def _name(field: attrs.Attribute[Any]) -> str:
 
 
 def _reader(hint: Any, options: _ArgOptions) -> ReadValue:
-    """How a value of this type is read."""
+    """Return the function that reads a value of this type."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         [hint] = [each for each in inner if each is not type(None)][:1]
@@ -245,5 +248,5 @@ def _list_of(read: ReadValue) -> ReadValue:
 
 
 def duration_s(place: ConfigValue, context: ArgsContext) -> float | None:
-    """For `arg(read=duration_s)`: a duration as Go writes it, in seconds."""
+    """Read a duration in Go's notation, in seconds, for `arg(read=duration_s)`."""
     return place.duration_s()

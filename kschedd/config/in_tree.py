@@ -1,12 +1,12 @@
-"""The in-tree plugins: those of kube-scheduler in the order of the default profile, and those of older releases.
+"""In-tree plugins: those of kube-scheduler in the order of the default profile, and those of older releases.
 
 A plugin's module has its name in lower case (`kschedd.plugins.nodeaffinity`) and has a class with its name, which is
 imported on first use. A plugin's extension points are derived from its class: a plugin takes part in an extension point
 by implementing its methods. Adding a plugin takes its module, its test, and a line here.
 
-Plugins of older releases are in no default profile but those of their release; any profile may enable them.
+Plugins of older releases are only in the default profiles of their release; any profile may enable them.
 
-What a release added to 1.34 takes a rule: `_BY_RULE` here, and `rule_of_point` of a plugin's class.
+An addition of a release after 1.34 needs a rule: `_BY_RULE` here, and `rule_of_point` of a plugin's class.
 
 Source: Kubernetes v1.34 and v1.36, framework/plugins/registry.go and apis/config/v1/default_plugins.go; v1.22 for the
 older ones.
@@ -52,14 +52,14 @@ _PLUGINS: Final[Mapping[str, int]] = {
     "NodeDeclaredFeatures": 0,
     "GangScheduling": 0,
 }
-# Rule -> the plugin that is in the default profile by it, or has this weight there by it.
+# Rule -> the plugin that the rule adds to the default profile, or its weight there.
 _BY_RULE: Final[Mapping[str, tuple[str, int]]] = {
     "devices_scored": ("DynamicResources", 2),
     "declared_features": ("NodeDeclaredFeatures", 0),
     "gang_scheduling": ("GangScheduling", 0),
     "resizes_preempt": ("DeferredPodScheduling", 0),
 }
-# Where a plugin's module is, if not in `kschedd.plugins` itself.
+# The subpackage of a plugin's module, if it is not in `kschedd.plugins` itself.
 _ROOMS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality"), "resources"),
     **dict.fromkeys(("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"), "volumes"),
@@ -74,7 +74,7 @@ class OlderPlugin:
     last: str
     """The last release that had it."""
     instead: str
-    """What v1.34 has instead."""
+    """The replacement in v1.34."""
 
 
 _CSI_LIMITS: Final = "NodeVolumeLimits, which counts these volumes for their CSI driver"
@@ -99,7 +99,7 @@ OLDER: Final[Mapping[str, OlderPlugin]] = {
 
 @cache
 def in_tree_class(name: str) -> type[Any]:
-    """The class of an in-tree plugin."""
+    """Return the class of an in-tree plugin."""
     room = "older" if name in OLDER else _ROOMS.get(name, "")
     path = ".".join(("kschedd.plugins", *([room] if room else []), name.lower()))
     found: type[Any] = getattr(importlib.import_module(path), name)
@@ -107,9 +107,9 @@ def in_tree_class(name: str) -> type[Any]:
 
 
 class _InTree(Mapping[str, PluginInfo]):
-    """The in-tree plugins, derived from their classes on access, and others, which count where they share a name.
+    """The in-tree plugins, derived from their classes on access, and others, which take precedence over the same name.
 
-    `IN_TREE | others` imports no plugin; `{**IN_TREE, **others}` would import all there ever were.
+    `IN_TREE | others` imports no plugin; `{**IN_TREE, **others}` would import all of them.
     """
 
     def __init__(self, others: Catalogue) -> None:
@@ -148,7 +148,7 @@ IN_TREE: Final = _InTree({})
 
 
 def default_plugins(rules: Rules, gates: Mapping[str, bool]) -> tuple[tuple[str, int], ...]:
-    """The default MultiPoint list: names and weights, in order."""
+    """Return the default MultiPoint list: names and weights, in order."""
     by_rule = dict(said for rule, said in _BY_RULE.items() if getattr(rules, rule))
     absent = _NEWER - by_rule.keys()
     if not gates.get("DynamicResourceAllocation", True):

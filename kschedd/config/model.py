@@ -42,31 +42,31 @@ class PluginRef:
     name: str
     weight: int = 0
     timeout_s: float | None = None
-    """Limit of a call there; None: the daemon's own (`limits`)."""
+    """The time limit of a call there; None: the daemon's own (`limits`)."""
 
 
 @attrs.frozen
 class Profile:
     scheduler_name: str
     plugins: Mapping[str, tuple[PluginRef, ...]]
-    """Extension point -> its plugins, in calling order.  Has all extension points as keys."""
+    """Extension point -> its plugins, in calling order. Has all extension points as keys."""
     plugin_args: Mapping[str, Any] = attrs.field(factory=dict)
     """Arguments (`kschedd.config.args`) of every enabled plugin, and of every other plugin with `pluginConfig`."""
     percentage_of_nodes_to_score: int | None = None
-    """None: that of the configuration.  0: adaptive."""
+    """None: the value of the configuration. 0: adaptive."""
 
     def at(self, point: str) -> tuple[PluginRef, ...]:
         return self.plugins[point]
 
     def names(self) -> tuple[str, ...]:
-        """Every plugin enabled at any extension point, once, in the order of first appearance."""
+        """Return every plugin enabled at any extension point, once, in the order of first appearance."""
         return tuple(dict.fromkeys(ref.name for point in EXTENSION_POINTS for ref in self.plugins[point]))
 
     def args(self, plugin: str) -> Any:
         return self.plugin_args.get(plugin, RawArgs())
 
     def weight(self, plugin: str) -> int:
-        """The plugin's score weight; 0 if it is not enabled at Score."""
+        """Return the plugin's score weight; 0 if it is not enabled at Score."""
         return next((ref.weight for ref in self.plugins["score"] if ref.name == plugin), 0)
 
     @property
@@ -112,7 +112,7 @@ class Extender:
     ignorable: bool = False
     """Its failure does not fail the scheduling attempt."""
     nodes_lose_pods: bool = True
-    """Nodes that its filter answers with are scored without their pods and images, as by kube-scheduler since 1.34."""
+    """True if nodes in its filter's answer are scored without pods and images, as in kube-scheduler since 1.34."""
 
 
 @attrs.frozen
@@ -150,21 +150,24 @@ class Config:
     enable_contention_profiling: bool = True
     delay_cache_until_active: bool = False
     version: KubernetesVersion = DEFAULT
-    """Whose decisions are made."""
+    """The version whose decisions are reproduced."""
     feature_gates: Mapping[str, bool] = attrs.field(factory=lambda: defaults(DEFAULT.gates))
     """Every feature gate of the version, with its state."""
     unschedulable_flush_s: int = 300
-    """How long a pod may stay unschedulable before it is tried again anyhow: podMaxInUnschedulablePodsDuration."""
+    """The time after which an unschedulable pod is retried: podMaxInUnschedulablePodsDuration."""
     release: str = attrs.field(default="v1.34", eq=False)
-    """The release whose defaults hold for what the file leaves out."""
+    """The release whose defaults apply to fields that the file leaves out."""
     origins: Mapping[str, str] = attrs.field(factory=dict, eq=False, repr=False)
-    """Where a value in force was said ("file:line", a flag, a change), by its path with profiles and plugins by name,
-    such as `profiles[default-scheduler].plugins.score[NodeAffinity]`; one that is not here is a default."""
+    """The origins of values in effect: "file:line", a flag, or a change.
+
+    Keys are paths with profiles and plugins by name, such as `profiles[default-scheduler].plugins.score[NodeAffinity]`.
+    A value without an entry is a default.
+    """
     warnings: tuple[ConfigError, ...] = attrs.field(default=(), eq=False)
     """Warnings about suspicious but valid configuration."""
 
     def profile(self, scheduler_name: str) -> Profile | None:
-        """The profile for pods with this `spec.schedulerName`; None if there is none."""
+        """Return the profile for pods with this `spec.schedulerName`; None if there is none."""
         return next((one for one in self.profiles if one.scheduler_name == scheduler_name), None)
 
     @property
@@ -172,7 +175,7 @@ class Config:
         return tuple(profile.scheduler_name for profile in self.profiles)
 
     def percentage(self, profile: Profile) -> int:
-        """percentageOfNodesToScore in effect for the profile; 0 means adaptive."""
+        """Return percentageOfNodesToScore in effect for the profile; 0 means adaptive."""
         own = profile.percentage_of_nodes_to_score
         return self.percentage_of_nodes_to_score if own is None else own
 
@@ -181,7 +184,7 @@ class Config:
 
     @property
     def rules(self) -> Rules:
-        """The rules of its version that hold under its feature gates."""
+        """The rules of its version that apply under its feature gates."""
         return self.version.rules.under(self.feature_gates)
 
 

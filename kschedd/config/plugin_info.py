@@ -1,4 +1,4 @@
-"""What configuration has to know of a plugin, in-tree or out-of-tree."""
+"""The information about a plugin, in-tree or out-of-tree, that the configuration needs."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import attrs
 from kschedd.config.versions.rules import Rules
 
 Guard = Callable[[Callable[[], Any]], Any]
-"""Runs code of a plugin within limits.  Raises KscheddError for whatever it raises, and if it does not return."""
+"""Runs code of a plugin within limits.  Raises KscheddError if the code raises or does not return."""
 
 
 @attrs.frozen
 class PluginInfo:
     points: frozenset[str]
-    """The extension points that it implements, in one release or another."""
+    """The extension points that it implements, in any release."""
     args_type: type[Any] | None = None
-    """An attrs class (`kschedd.config.args`); None: its arguments are left as they are written."""
+    """An attrs class (`kschedd.config.args`); None: its arguments stay as written."""
     guard: Guard | None = attrs.field(default=None, eq=False)
     """For the code of `args_type`; None: it is trusted."""
     rule_of_point: Mapping[str, str] = attrs.field(factory=dict)
-    """The rule that it takes for an extension point, where it takes one."""
+    """The rule required for an extension point, if any."""
 
     def points_under(self, rules: Rules) -> frozenset[str]:
-        """The extension points that it implements where these rules hold."""
+        """Return the extension points that it implements under these rules."""
         missing = {point for point, rule in self.rule_of_point.items() if not getattr(rules, rule)}
         return self.points - missing

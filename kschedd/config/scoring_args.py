@@ -42,7 +42,7 @@ class ShapePoint:
 
 
 def piecewise_linear(shape: Sequence[ShapePoint], percent: int) -> int:
-    """The score (0 to 100) at a utilization in percent; between two points truncated towards zero, as Go divides."""
+    """Return the score (0 to 100) at a utilization in percent; interpolation truncates towards zero, as in Go."""
     scale = 100 // MAX_POINT_SCORE
     before: ShapePoint | None = None
     for corner in shape:
@@ -61,7 +61,7 @@ CPU_AND_MEMORY: Final = (ResourceWeight("cpu"), ResourceWeight("memory"))
 
 
 def weights(bounds: tuple[int, int], *, unique: bool = False) -> ReadValue:
-    """Reads `resources`: an empty list means cpu and memory, a weight of 0 or none means 1."""
+    """Return a reader of `resources`: an empty list means cpu and memory, a weight of 0 or none means 1."""
 
     def read(place: ConfigValue, context: ArgsContext) -> tuple[ResourceWeight, ...]:
         found: dict[str, ResourceWeight] = {}
@@ -85,7 +85,7 @@ def weights(bounds: tuple[int, int], *, unique: bool = False) -> ReadValue:
 
 
 def shape(place: ConfigValue, context: ArgsContext, *, max_score: int = MAX_POINT_SCORE) -> tuple[ShapePoint, ...]:
-    """Reads `shape`: at least one point, utilization 0 to 100 and increasing, score 0 to 10."""
+    """Read `shape`: at least one point, utilization 0 to 100 and increasing, score 0 to 10."""
     points: list[ShapePoint] = []
     places = place.items()
     if not places and isinstance(place.value, list | tuple):
@@ -103,7 +103,7 @@ def shape(place: ConfigValue, context: ArgsContext, *, max_score: int = MAX_POIN
 
 
 def resource_names(place: ConfigValue, context: ArgsContext) -> tuple[str, ...]:
-    """Reads a list of qualified names."""
+    """Read a list of qualified names."""
     names = []
     for item in place.items():
         name = item.text()

@@ -1,1 +1,1 @@
-"""The embedded cluster's controllers: synchronous rules that read objects and return writes."""
+"""The controllers of the embedded cluster: synchronous rules that read objects and return writes."""

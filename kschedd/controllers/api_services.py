@@ -1,7 +1,7 @@
-"""The availability of APIServices of other servers, which kube-apiserver's aggregator reports.
+"""Availability of APIServices that are served by other servers, as kube-apiserver's aggregator reports it.
 
-The condition says what is missing: the Service, its port, its EndpointSlices, or ready addresses in them. Where all is
-there, the other server cannot be asked, since requests are not passed on: the check of its discovery fails.
+The condition names what is missing: the Service, its port, its EndpointSlices, or ready addresses in them. If nothing
+is missing, the check of the other server's discovery is reported as failed, because kschedd does not forward requests.
 Source: Kubernetes v1.34, kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go.
 
 Owns nothing.
@@ -35,7 +35,7 @@ class APIServiceAvailability:
         return self.faults.each("APIService", remote, partial(_serve, view), now)
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Nothing to do: the change that was in the way is an event."""
+        """Return no writes: the conflicting change is an event, which triggers the next reconcile."""
         return []
 
 
@@ -58,7 +58,7 @@ def _serve(view: View, namespace: str, name: str, now: float) -> list[Write]:
 
 
 def _missing(view: View, spec: Mapping[str, Any]) -> tuple[str, str]:
-    """Return reason and message of what keeps the API from being available."""
+    """Return reason and message of what makes the API unavailable."""
     wanted = spec["service"]
     namespace, name, number = wanted.get("namespace") or "", wanted.get("name") or "", wanted.get("port")
     service = view.find("Service", namespace, name)
@@ -81,7 +81,7 @@ def _missing(view: View, spec: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _ready_ports(slices: Sequence[Object]) -> Iterator[str]:
-    """Yield the names of the ports of slices that have an endpoint which is not known to be unready."""
+    """Yield the port names of slices that have an endpoint which is not known to be unready."""
     for each in slices:
         if any((found.get("conditions") or {}).get("ready") is not False for found in each.raw.get("endpoints") or ()):
             yield from (port.get("name") or "" for port in each.raw.get("ports") or ())

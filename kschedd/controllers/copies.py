@@ -1,10 +1,10 @@
-"""Copies of controllers: a controller of a fork begins with what another one knows, and neither sees the other's later.
+"""Copies of controllers for forks: a copy starts with the state of the original, and then both are independent.
 
-A controller keeps maps, sets, lists, timers and small objects of its own around values that never change (objects,
-pods, frozen classes). `copy_of` copies the former and shares the latter, which `copy.deepcopy` cannot tell apart; where
-all items of a container are values it is copied whole, so that a map of 50,000 pods takes a millisecond.
+A controller's state consists of maps, sets, lists, timers and small objects that contain immutable values (objects,
+pods, frozen classes). `copy_of` copies the former and shares the latter, which `copy.deepcopy` cannot distinguish. A
+container that holds only values is copied with one call: a map of 50,000 pods takes a millisecond.
 
-The ledger of object faults begins empty in a copy: its retries are bound to the controller and the cluster they are of.
+The ledger of object faults is empty in a copy, because its retries belong to the original's controller and cluster.
 """
 
 import enum
@@ -32,16 +32,16 @@ _is_value: dict[type, bool] = dict.fromkeys(_VALUES, True)
 
 
 def copying(original: T) -> Generator[None, None, T]:
-    """See the module. What the original refers to twice, the copy refers to twice.
+    """Copy a controller's state; an object that the original refers to twice is copied once.
 
-    It yields where it may be paused; the original must not change until the copy is made.
+    Yields where it may be paused. The original must not change until the copy is complete.
     """
     made: T = yield from _copying(original, {})
     return made
 
 
 def _copying(original: Any, copies: dict[int, Any]) -> Generator[None, None, Any]:
-    """As `_copied`, with pauses: between attributes, and within large maps."""
+    """Copy like `_copied`, with pauses between attributes and within large maps."""
     cls = type(original)
     if cls in _MAPS and len(original) > _STEP:
         copied = original.copy()
@@ -65,7 +65,7 @@ def _copying(original: Any, copies: dict[int, Any]) -> Generator[None, None, Any
 
 
 def copy_of(original: T) -> T:
-    """The copy, made at once."""
+    """Copy a controller's state without pauses."""
     return run_steps(copying(original))
 
 
@@ -113,7 +113,7 @@ _slots: dict[type, tuple[str, ...]] = {}
 
 
 def _attributes(original: Any) -> Iterable[str]:
-    """The names of what the object holds, in slots or otherwise."""
+    """Return the names of the object's attributes, including slots."""
     cls = type(original)
     known = _slots.get(cls)
     if known is None:

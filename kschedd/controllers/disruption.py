@@ -1,12 +1,12 @@
-"""The disruption controller: keeps the status of PodDisruptionBudgets, which evictions and preemption rely on.
+"""The disruption controller: maintains the status of PodDisruptionBudgets for evictions and preemption.
 
-A budget's pods are those of its namespace that its selector matches. Healthy are the Ready ones that are neither being
-deleted nor, by `status.disruptedPods`, about to be; an eviction puts its pod there, and one that is not deleted within
-two minutes is taken out again. How many must be healthy is an integer, or a share of what the pods' controllers are
-scaled to. DisruptionTarget conditions of pods that nobody deleted within two minutes are set to False.
+A budget's pods are those in its namespace that match its selector. A pod is healthy if it is Ready and is neither being
+deleted nor listed in `status.disruptedPods`. An eviction lists its pod there; the controller removes it if it is not
+deleted within two minutes. The required number of healthy pods is an integer, or a percentage of the scale of the pods'
+controllers. DisruptionTarget conditions of pods that are not deleted within two minutes are set to False.
 
-Owns, for each budget, counts of its pods that every pod event updates, so that a reconcile costs as much as the budget
-has controllers and disrupted pods; and the deadlines of both timeouts.
+Owns, for each budget, counts of its pods, which every pod event updates, so that the cost of a reconcile depends only
+on the budget's number of controllers and disrupted pods. Also owns the deadlines of both timeouts.
 Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go.
 """
 
@@ -43,8 +43,9 @@ class Disruption:
         self._budgets: dict[str, dict[str, BudgetPods]] = {}  # by namespace and name
         self._recheck: Timers[Key] = Timers()  # budgets with disrupted pods
         self._stale: Timers[Key] = Timers()  # pods with a DisruptionTarget condition
-        self._told: dict[Key, str] = {}  # by budget: the last event written about it
-        self._shared: dict[str, dict[frozenset[str], None]] = {}  # by namespace: budgets reported to cover one pod
+        self._told: dict[Key, str] = {}  # by budget: the last event written
+        # By namespace: sets of budgets already reported as covering the same pod.
+        self._shared: dict[str, dict[frozenset[str], None]] = {}
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -72,7 +73,7 @@ class Disruption:
         writes += self.faults.each("Pod", self._stale.due(now), partial(self._clean_stale, view), now)
         return writes + self.faults.each(BUDGET, changed, partial(self._sync, view), now)
 
-    # -- the index --------------------------------------------------------------------------------------------------
+    # the index
 
     def _observe_budget(self, event: WatchEvent, budget: Object, view: View, now: float) -> list[Write]:
         space = self._budgets.setdefault(budget.namespace, {})
@@ -100,7 +101,7 @@ class Disruption:
         return self._tell_shared(found, now) if isinstance(found, Pod) else []
 
     def _covering(self, namespace: str, pod_name: str) -> list[str]:
-        """The names of the budgets that cover the pod."""
+        """Return the names of the budgets that cover the pod."""
         return [name for name, index in self._budgets.get(namespace, {}).items() if pod_name in index.pods]
 
     def _observe_pod(
@@ -113,7 +114,7 @@ class Disruption:
         space = self._budgets.get(pod.namespace)
         if space is None:
             return []
-        # A budget that was just indexed has seen the pod as it is now, which may be later than this event.
+        # A newly indexed budget has counted the pod's current state, which may be later than this event.
         latest = view.find("Pod", pod.namespace, pod.name)
         there = latest if isinstance(latest, Pod) else None
         for name, index in space.items():
@@ -125,7 +126,7 @@ class Disruption:
         return [] if there is None or len(space) < 2 else self._tell_shared(there, now)
 
     def _tell_shared(self, pod: Pod, now: float) -> list[Write]:
-        """An event about a pod that several budgets cover, once for the same budgets."""
+        """Return an event about a pod that several budgets cover, unless these budgets were reported already."""
         covering = self._covering(pod.namespace, pod.name)
         shared = self._shared.setdefault(pod.namespace, {})
         if len(covering) < 2 or frozenset(covering) in shared:
@@ -137,7 +138,7 @@ class Disruption:
         )
         return [object_event(pod, "MultiplePodDisruptionBudgets", said, COMPONENT, now, warning=True)]
 
-    # -- conditions that nobody followed up -------------------------------------------------------------------------
+    # stale conditions
 
     def _note_stale(self, pod: Pod, gone: bool, now: float) -> None:
         since = None if gone else stale_condition_since(pod)
@@ -158,7 +159,7 @@ class Disruption:
         conditions = with_condition(pod.status.get("conditions"), cleared, stamp(now))
         return [status_of(pod, {"conditions": conditions})]
 
-    # -- a budget's status ------------------------------------------------------------------------------------------
+    # a budget's status
 
     def _sync(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         budget = view.find(BUDGET, namespace, name)
@@ -217,7 +218,7 @@ class Disruption:
         return [status_of(budget, status)]
 
     def _fail_safe(self, budget: Object, why: str, now: float) -> list[Write]:
-        """No disruption is allowed while it is not known how many could be."""
+        """Allow no disruption while the expected number of pods is unknown."""
         observed = budget.status.get("observedGeneration") or 0
         conditions = with_disruption_allowed(budget.status, 0, observed, stamp(now), why)
         if not budget.status.get("disruptionsAllowed") and budget.status.get("conditions") == conditions:
@@ -225,7 +226,7 @@ class Disruption:
         return [status_of(budget, {"disruptionsAllowed": 0, "conditions": conditions})]
 
     def _tell(self, budget: Object, reason: str, message: str, now: float, *, warning: bool = False) -> list[Write]:
-        """An event about the budget, unless it was the last one already."""
+        """Return an event about the budget, unless it equals the last one."""
         key = (budget.namespace, budget.name)
         if self._told.get(key) == message:
             return []
@@ -233,14 +234,14 @@ class Disruption:
         return [object_event(budget, reason, message, COMPONENT, now, warning=warning)]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Nothing to do: the object was changed or deleted meanwhile, and that event triggers the next reconcile."""
+        """Return no writes: the object was changed or deleted meanwhile, and that event triggers the next reconcile."""
         return []
 
 
 def stale_condition_since(pod: Pod) -> float | None:
-    """Since when the pod is marked for a disruption that has not come; None if that is not the case.
+    """Return since when the pod has been marked for a disruption that did not happen; None if it has not.
 
-    A kubelet's own mark is never stale: it may take any time to end the pod.
+    A kubelet's own mark is never stale, since ending a pod may take any time.
     """
     found = condition(pod.status, DISRUPTION_TARGET)
     if found is None or found.get("status") != "True" or found.get("reason") == "TerminationByKubelet":

@@ -1,4 +1,4 @@
-"""A disruption budget's pods: the counts over them, and how many of them must be healthy.
+"""A disruption budget's pods: counts, and the required number of healthy ones.
 
 Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go (getExpectedPodCount, countHealthyPods).
 """
@@ -18,19 +18,19 @@ from kschedd.controllers.templates import controller_uid
 
 @attrs.frozen
 class CountedPod:
-    """What a budget's counts know of one of its pods."""
+    """The state of one pod that a budget's counts depend on."""
 
     healthy: bool
     deleting: bool
-    controller: str  # uid; "" without one
+    controller: str  # uid; "" if it has no controller
 
 
 class BudgetPods:
-    """A budget's pods and the counts over them."""
+    """A budget's pods and their counts."""
 
     def __init__(self, spec_selector: Any) -> None:
         self.spec_selector = spec_selector
-        self.fault: str | None = None  # why the selector cannot be read
+        self.fault: str | None = None  # why the selector cannot be parsed
         self.selector: LabelSelector = NOTHING
         try:
             self.selector = parse_label_selector(spec_selector)
@@ -41,7 +41,10 @@ class BudgetPods:
         self.by_controller: dict[str, dict[str, None]] = {}  # uid: names of pods, in order of arrival
 
     def put(self, name: str, pod: CountedPod | None) -> bool:
-        """Count the pod as it is now; None: it is not, or no longer, one of the budget's. Whether that is news."""
+        """Count a pod with its current state; None: it does not belong to the budget (any more).
+
+        Return whether that changed.
+        """
         before = self.pods.get(name)
         if before == pod:
             return False
@@ -66,7 +69,7 @@ def counted(pod: Pod) -> CountedPod:
 
 
 def expected_counts(budget: Object, index: BudgetPods, view: View) -> tuple[int, int]:
-    """How many pods the budget should have, and how many of them must be healthy. Raises ScaleError."""
+    """Return the expected number of pods, and the required number of healthy ones. Raises ScaleError."""
     at_most, at_least = budget.spec.get("maxUnavailable"), budget.spec.get("minAvailable")
     if at_most is not None:
         expected = _expected_scale(budget, index, view)
@@ -78,7 +81,7 @@ def expected_counts(budget: Object, index: BudgetPods, view: View) -> tuple[int,
 
 
 def share_of(value: int | str, total: int) -> int:
-    """An int-or-percent of the total; a percentage is rounded up."""
+    """Return an int-or-percent of the total; a percentage is rounded up."""
     if isinstance(value, int):
         return value
     percentage = int(value.removesuffix("%"))
@@ -86,7 +89,7 @@ def share_of(value: int | str, total: int) -> int:
 
 
 def _expected_scale(budget: Object, index: BudgetPods, view: View) -> int:
-    """What the controllers of the budget's pods are scaled to; pods without one do not count."""
+    """Return the total scale of the pods' controllers; pods without a controller do not count."""
     scales: dict[str, int] = {}
     for uid, names in index.by_controller.items():
         if not uid:
@@ -94,7 +97,7 @@ def _expected_scale(budget: Object, index: BudgetPods, view: View) -> int:
         name = next(iter(names))
         pod = view.find("Pod", budget.namespace, name)
         if not isinstance(pod, Pod):
-            continue  # its deletion is still to be observed
+            continue  # its deletion event has not arrived yet
         found = scale_of_owner(pod, view)
         if found is None:
             raise ScaleError(f'found no controllers for pod "{name}"')

@@ -1,6 +1,6 @@
 """The list of controllers of the embedded cluster.
 
-The daemon runs each in an actor of its own; simulations run them in this order until idle.
+The daemon runs each in its own actor; simulations run them in this order until idle.
 """
 
 from kschedd.controllers.api_services import APIServiceAvailability
@@ -32,7 +32,10 @@ from kschedd.controllers.workloads.statefulsets import StatefulSets
 
 
 def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOptions | None = None) -> list[Controller]:
-    """New controllers. `provision_delay_s` is the provisioning time for StorageClasses that do not state one."""
+    """Return new controllers.
+
+    `provision_delay_s` is the provisioning time for StorageClasses that do not state one.
+    """
     options = options or ControllerOptions()
     return [
         SystemNamespaces(),

@@ -1,9 +1,9 @@
 """Garbage collection: deletes dependents of deleted owners, and completes foreground, orphan and namespace deletion.
 
-Rules: an object whose last owner was deleted, or never existed, is deleted; an object deleted with propagation
-Foreground (or Orphan) is removed once its dependents are gone (or orphaned); a namespace being deleted is emptied
-first. Unlike upstream, a missing owner is looked for only when the reference is written: an object of a dump, or of the
-journal, keeps its owners, because part of a cluster's dump may be loaded without the rest.
+An object whose last owner was deleted, or never existed, is deleted. An object deleted with propagation Foreground (or
+Orphan) is removed once its dependents are deleted (or orphaned). A namespace being deleted is emptied first. Unlike
+upstream, the existence of an owner is checked only when the reference is written. Objects from a dump or the journal
+therefore keep references to missing owners, because part of a cluster may be loaded without the rest.
 Source: Kubernetes v1.34, controller/garbagecollector, controller/namespace.
 """
 
@@ -24,7 +24,7 @@ from kschedd.values import run_steps
 
 
 def owner_of(reference: Raw, namespace: str, view: View) -> Object | None:
-    """The object that an owner reference refers to, uid included; None if it does not exist."""
+    """Return the object that an owner reference refers to, uid included; None if it does not exist."""
     kind = _kind_of_owner(reference, namespace, view)
     found = view.find(kind.name, namespace if kind.namespaced else "", reference.get("name") or "")
     return found if found is not None and found.uid == reference.get("uid") else None
@@ -37,8 +37,8 @@ def _kind_of_owner(reference: Raw, namespace: str, view: View) -> Kind:
 def is_absent(reference: Raw, namespace: str, view: View) -> bool:
     """Return whether an owner reference refers to an object that does not exist.
 
-    A kind that is not served may have objects nevertheless. A namespaced owner of a cluster-scoped object is invalid,
-    and upstream leaves such an object alone.
+    Objects of a kind that is not served may still exist. A namespaced owner of a cluster-scoped object is invalid, and
+    upstream ignores such a reference.
     """
     kind = _kind_of_owner(reference, namespace, view)
     served = reference.get("apiVersion") in kind.api_versions and (
@@ -113,7 +113,7 @@ class GarbageCollector(InSteps):
         return (yield from of_each(view.owned_by(gone.uid), after))
 
     def _without_absent(self, new: Object, added: Sequence[Raw], view: View, now: float) -> list[Write]:
-        """Delete an object if none of its owners exists, or remove references just added to owners that do not."""
+        """Delete an object if none of its owners exists; else remove new references to missing owners."""
         found = view.find(new.kind, new.namespace, new.name)
         absent = [reference for reference in added if is_absent(reference, new.namespace, view)]
         if not absent or found is None or found.uid != new.uid or found.deleting:
@@ -130,7 +130,7 @@ class GarbageCollector(InSteps):
                 waiting[owner.kind, owner.namespace, owner.name] = None
 
     def _release(self, owner: Object, view: View) -> Reconciling:
-        """The next step for an object being deleted with propagation Foreground or Orphan."""
+        """Return the next step for an object being deleted with propagation Foreground or Orphan."""
         finalizers = owner.metadata.get("finalizers") or []
         dependents = view.owned_by(owner.uid)
         if ORPHAN in finalizers:
@@ -143,9 +143,9 @@ class GarbageCollector(InSteps):
         def in_foreground(dependent: Object) -> list[Write]:
             nonlocal waits
             if _has_other_owner(dependent, view):
-                return []  # it stays, and loses the reference when the owner is gone
+                return []  # the dependent stays, and loses the reference when the owner is deleted
             below = view.owned_by(dependent.uid)
-            # Objects that own each other would wait for each other: one that owns what waits holds up nothing.
+            # Avoids a deadlock of objects that own each other: an owner of a waiting object does not block it.
             waits = waits or (_blocks(dependent, owner) and not any(map(_in_foreground, below)))
             return _deletion(dependent, "Foreground" if below else "Background")
 
@@ -167,7 +167,7 @@ class GarbageCollector(InSteps):
         return (yield from of_each(content, _deletion))
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Retry a refused patch of an object being deleted; other refusals are followed by an event that retries."""
+        """Retry a failed patch of an object being deleted; for other failures a later event triggers the retry."""
         if isinstance(write, Patch):
             found = view.find(write.kind, write.namespace, write.name)
             if found is not None and found.deleting:
@@ -176,7 +176,7 @@ class GarbageCollector(InSteps):
 
 
 def _deletion(obj: Object, propagation: Propagation = "Background") -> list[Write]:
-    """None of what is being deleted already."""
+    """Return the deletion of an object, or nothing if it is being deleted already."""
     return [] if obj.deleting else [Delete(obj.kind, obj.namespace, obj.name, obj.uid, propagation=propagation)]
 
 

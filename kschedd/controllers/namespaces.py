@@ -1,4 +1,4 @@
-"""Namespaces that every cluster has: one that was deleted is made again, as kube-apiserver does.
+"""Built-in namespaces: a deleted one is created again, as kube-apiserver does.
 
 Only kube-node-lease can be deleted. Without it no kubelet could renew its Lease, and all nodes would become Unknown.
 Source: Kubernetes v1.34, pkg/controlplane/controller/systemnamespaces.
@@ -30,5 +30,5 @@ class SystemNamespaces:
         return [Create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}) for name in missing]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Nothing to do: somebody else has made it."""
+        """Return no writes: the namespace exists already."""
         return []

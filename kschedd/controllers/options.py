@@ -1,6 +1,6 @@
-"""The options of the controllers, under the names of kube-controller-manager's flags.
+"""Options of the controllers, with the names of kube-controller-manager's flags.
 
-`kschedd run` has a flag for each, scenarios the command `controllers`. Values are text, as flags have it.
+`kschedd run` has a flag for each; scenarios use the command `controllers`. Values are text, as in flags.
 Source: Kubernetes v1.34, cmd/kube-controller-manager/app/options.
 """
 
@@ -21,13 +21,13 @@ TERMINATED_POD_THRESHOLD: Final = 12_500
 class ControllerOptions:
     lifecycle: NodeLifecycleConfig = attrs.field(factory=NodeLifecycleConfig)
     terminated_pod_gc_threshold: int = TERMINATED_POD_THRESHOLD
-    cloud_provider: str = ""  # or "external": nodes register uninitialized
-    cloud_init_delay_s: float | None = None  # after which they are initialized; None: by a verb
+    cloud_provider: str = ""  # "external": nodes register uninitialized
+    cloud_init_delay_s: float | None = None  # delay of their initialization; None: only by a command
 
 
 @attrs.define(eq=False)
 class OptionError(KscheddError):
-    """The value of an option that cannot be used."""
+    """An option with an invalid value."""
 
     name: str
     text: str
@@ -39,7 +39,7 @@ class OptionError(KscheddError):
 
 @attrs.frozen
 class Option:
-    field: str  # of NodeLifecycleConfig, or of ControllerOptions
+    field: str  # of NodeLifecycleConfig or ControllerOptions
     read: Callable[[str], Any]  # raises ValueError with the reason
     default: str
     help: str
@@ -153,7 +153,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
 
 
 def read_option(name: str, text: str) -> Any:
-    """The value of an option. Raises OptionError."""
+    """Parse the value of an option. Raises OptionError."""
     try:
         return OPTIONS[name].read(text)
     except ValueError as wrong:
@@ -161,7 +161,7 @@ def read_option(name: str, text: str) -> Any:
 
 
 def controller_options(given: Mapping[str, Any]) -> ControllerOptions:
-    """The options with these values, by the flags' names."""
+    """Return the options with these values, keyed by the flags' names."""
     fields = {OPTIONS[name].field: value for name, value in given.items()}
     of_lifecycle = {field.name for field in attrs.fields(NodeLifecycleConfig)}
     lifecycle = NodeLifecycleConfig(**{name: value for name, value in fields.items() if name in of_lifecycle})

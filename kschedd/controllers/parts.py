@@ -1,4 +1,4 @@
-"""Parts of the cluster that can be left out, for somebody else to play them."""
+"""Parts of the cluster that can be disabled, so that another program can take their role."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
@@ -14,16 +14,16 @@ _OF_KUBELETS: Final = (Kubelets, Heartbeats)
 
 
 def admission_without(without: Collection[Part]) -> Mapping[str, bool]:
-    """The admission plugins that are switched otherwise where these parts are left out.
+    """Return the admission plugins that must be switched if these parts are disabled.
 
-    A new node bears the taint not-ready until its kubelet says that it is ready and a controller takes the taint away.
-    Where both are simulated here that would be at once, so nobody is shown the taint; whoever plays either part is.
+    A new node has the taint not-ready until its kubelet reports Ready and a controller removes the taint. If both are
+    simulated here, that would happen at once, so the taint is not added. If another program takes either role, it is.
     """
     return {"TaintNodesByCondition": True} if not _TELLS_OF_NODES.isdisjoint(without) else {}
 
 
 def without_parts(controllers: Iterable[Controller], without: Collection[str]) -> list[Controller]:
-    """Those of the controllers that are left when these parts are left out."""
+    """Return the controllers that remain when these parts are disabled."""
     return [
         each for each in controllers if ("kubelets" if isinstance(each, _OF_KUBELETS) else "controllers") not in without
     ]

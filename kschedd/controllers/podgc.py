@@ -1,14 +1,14 @@
-"""The pod garbage collector: deletes pods that nobody else will ever end.
+"""The pod garbage collector: deletes pods that no other component would delete.
 
-    orphaned                  their node has been gone for 40 s (the quarantine): failed, with DisruptionTarget
+    orphaned                  their node has been missing for 40 s (the quarantine): failed, with DisruptionTarget
     of a node out of service  terminating on a node that is not ready and has the taint out-of-service
-    terminating, unscheduled  they never had a node, and only a finalizer holds them: failed
+    terminating, unscheduled  never bound, and kept only by a finalizer: failed
     terminated                more than `terminated_pod_threshold` are finished: evicted ones first, then the oldest
 
-A pod that had not finished becomes Failed before it is deleted, without a grace period. Upstream looks every 20 s; here
-that holds for finished pods only, others go as soon as their case is clear.
+An unfinished pod becomes Failed before it is deleted without a grace period. Upstream runs every 20 s. Here that holds
+for finished pods only; others are deleted as soon as a rule applies.
 
-Owns the quarantine of nodes, and the names of pods that have finished. Many pods go in turns of `_MOST`.
+Owns the quarantine of nodes, and the names of finished pods. Many pods are deleted in turns of `_MOST`.
 Source: Kubernetes v1.34, controller/podgc/gc_controller.go.
 """
 
@@ -40,7 +40,7 @@ ORPHANED: Final[Raw] = {
     "reason": "DeletionByPodGC",
     "message": "PodGC: node no longer exists",
 }
-_MOST: Final = 50  # pods that go in a turn
+_MOST: Final = 50  # pods deleted per turn
 
 Key = tuple[str, str]  # namespace, name
 
@@ -50,11 +50,11 @@ class PodGarbageCollector:
     kinds: Final = frozenset(("Node", "Pod"))
 
     def __init__(self, terminated_pod_threshold: int = TERMINATED_POD_THRESHOLD) -> None:
-        self._threshold = terminated_pod_threshold  # 0: finished pods stay
-        self._quarantine: Timers[str] = Timers()  # by name of a node that pods have and that is not there
+        self._threshold = terminated_pod_threshold  # 0: finished pods are kept
+        self._quarantine: Timers[str] = Timers()  # by name of a missing node that still has pods
         self._terminated: dict[Key, None] = {}
-        self._pass_at: float | None = None  # when to look at finished pods; None while there are not too many
-        self._going: dict[Key, bool] = {}  # pods to delete; whether they are orphans
+        self._pass_at: float | None = None  # next check of finished pods; None if there are not too many
+        self._going: dict[Key, bool] = {}  # pods to delete; True for orphans
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -148,7 +148,7 @@ class PodGarbageCollector:
         return [*writes, Delete("Pod", namespace, name, pod.uid, grace_period_s=0)]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Nothing to do: the pod was deleted meanwhile."""
+        """Return no writes: the pod was deleted meanwhile."""
         return []
 
 

@@ -1,15 +1,15 @@
-"""ResourceQuotas: status.hard follows the spec, and status.used what there is in the namespace.
+"""ResourceQuotas: status.hard follows the spec, and status.used the namespace's usage.
 
-Admission counts what is created, and what asks for more; here is counted what is there when a quota is new or its spec
-changes, and what gets into its scopes later; taken off again is what goes, asks for less, or leaves the scopes. A
-namespace is looked through once for each change of a quota's spec, and where pods are not gone in time; the end of an
-object costs the same however many there are.
+Admission charges new objects and increases. This controller adds existing objects when a quota is new or its spec
+changes, and objects that enter its scopes later. It subtracts objects that are deleted, shrink, or leave the scopes. It
+lists a namespace's objects once per change of a quota's spec, and when pods are not deleted in time. Processing the
+deletion of one object does not depend on the number of objects.
 
-Owns the quotas it has counted for, with the spec and the version of the cluster it counted at: what ended before that
-was not counted, nor were the pods that it then left out; and the times from which on pods in their namespaces that are
-being deleted count no longer. Ends: never by itself.
-Source: Kubernetes v1.34, pkg/controller/resourcequota, pkg/quota/v1/evaluator/core/pods.go (QuotaV1Pod). There a pod
-that is not gone in time is noticed with the next recount, five minutes later at most.
+Owns, for each counted quota, the spec and the cluster version of the count: objects deleted before that version were
+not counted. It also owns the pods left out of that count, and the times from which on terminating pods are no longer
+counted.
+Source: Kubernetes v1.34, pkg/controller/resourcequota, pkg/quota/v1/evaluator/core/pods.go (QuotaV1Pod). Upstream
+notices a pod that is not deleted in time at the next recount, at most five minutes later.
 """
 
 import math
@@ -34,16 +34,16 @@ from kschedd.store.writes import Patch, Write, patch_of
 _ENDED: Final = ("Succeeded", "Failed")
 _SHRINK: Final = frozenset(("Service", "PersistentVolumeClaim", "ResourceClaim"))
 _POD_FIELDS: Final = ("containers", "initContainers", "resources", "activeDeadlineSeconds")
-"""What a pod counts, and in which scopes, by those fields of its spec that may change."""
+"""Mutable spec fields of a pod that its usage and scopes depend on."""
 
 
 @attrs.frozen
 class _LastCount:
-    """What a quota was last counted for."""
+    """The state at the last count of a quota."""
 
     uid: str
     spec: Mapping[str, Any]
-    version: int  # of the cluster
+    version: int  # cluster version
     overdue: frozenset[str]  # uids of pods that counted as objects only
 
 
@@ -99,14 +99,14 @@ class Quotas:
         return writes
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Somebody else has written the quota meanwhile: count anew."""
+        """Recount the quota, because another client has written it meanwhile."""
         if not isinstance(write, Patch) or view.find(QUOTA, write.namespace, write.name) is None:
             return []
         self._counted.get(write.namespace, {}).pop(write.name, None)
         return self.faults.each(QUOTA, [(write.namespace, write.name)], partial(self._sync, view, []), now)
 
     def _is_overdue(self, pod: Object, now: float) -> bool:
-        """Whether it is being deleted, and not gone in time; while it may still be, we are woken then."""
+        """Return whether a pod is terminating and overdue; if it is not overdue yet, set a timer."""
         until = charged_until(pod.raw)
         if now < until < math.inf:
             self._charged_until.set((pod.namespace, pod.name), until)
@@ -141,7 +141,7 @@ class Quotas:
         return [patch_of(quota, patch, "status", exactly=True)]
 
     def _counted_anew(self, quota: Object, view: View, now: float) -> tuple[ResourceList, frozenset[str]]:
-        """What is used, and the uids of pods that are overdue."""
+        """Return the usage, and the uids of overdue pods."""
         used: ResourceList = dict.fromkeys(quota.spec.get("hard") or {}, "0")
         overdue: set[str] = set()
         for obj in view.in_namespace(quota.namespace):
@@ -153,7 +153,7 @@ class Quotas:
 
 
 def _counts_otherwise(event: WatchEvent) -> bool:
-    """Whether what an object counts, or where, may be other than before."""
+    """Return whether the usage of an object, or its scopes, may have changed."""
     old, new = event.old, event.new
     if old is None:
         return False
@@ -169,14 +169,14 @@ def _begins_to_end(event: WatchEvent) -> bool:
 
 
 def _usage(obj: Object, quota: Object, *, overdue: bool) -> ResourceList:
-    """What the object counts against this quota if it is in its scopes."""
+    """Return the object's usage under this quota, ignoring scopes."""
     if not (names := matching(obj.kind, quota.spec.get("hard") or {})):
         return {}
     return {name: quantity for name, quantity in usage(obj.kind, obj.raw, overdue=overdue).items() if name in names}
 
 
 def _apply(used: ResourceList, event: WatchEvent, quota: Object, *, overdue: bool) -> None:
-    """Change what is used by what the event changes, but for what admission has counted: what is asked for more."""
+    """Add the change of usage by an event, without the increases that admission has already charged."""
     new = event.new
     old = new if event.old is None or event.type == DELETED else event.old
     was_in = in_scope(old.kind, old.raw, quota.spec)

@@ -1,7 +1,7 @@
-"""Running controllers synchronously: deliver events and perform writes until all controllers are idle.
+"""Synchronous execution of controllers: delivers events and performs writes until all controllers are idle.
 
-For simulations, what-if forks and tests; the daemon runs each controller in an actor of its own. Time does not advance
-during a call, only between calls.
+For simulations, what-if forks and tests; the daemon runs each controller in its own actor. Time does not advance during
+a call, only between calls.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,14 +21,14 @@ _ROUNDS = 100_000
 
 
 class Watchable(ClusterWriter, Protocol):
-    """A cluster whose writes can be followed without waiting: one that is embedded."""
+    """An embedded cluster, whose writes can be read without waiting."""
 
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor: ...
 
 
 @attrs.frozen(eq=False)
 class ControllerState:
-    """A controller, and how far it is: all up to `version` has been given to it, but for `first`."""
+    """A controller and its position: all events up to `version` except `first` have been delivered to it."""
 
     controller: Controller
     version: int
@@ -38,7 +38,7 @@ class ControllerState:
 class ControllerRunner:
     """Controllers attached to a store. Existing objects are first delivered to them as ADDED events.
 
-    Those of `states` go on from where they are instead.
+    Controllers in `states` continue from their position instead.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ControllerRunner:
         ]
 
     def states(self) -> list[ControllerState]:
-        """A copy of each controller, and how far it is."""
+        """Return a copy of each controller with its position."""
         return [
             ControllerState(copy_of(controller), cursor.version, tuple(first))
             for controller, cursor, first in zip(self._controllers, self._cursors, self._first, strict=True)
@@ -64,23 +64,23 @@ class ControllerRunner:
 
     @property
     def next_deadline(self) -> float | None:
-        """The earliest deadline of the controllers; None if there is none."""
+        """Earliest deadline of the controllers; None if there is none."""
         # Retries of failed objects are not deadlines: virtual time must not advance only for them.
         times = [c.next_deadline for c in self._controllers if c.next_deadline is not None]
         return min(times, default=None)
 
     @property
     def next_work(self) -> float | None:
-        """As `next_deadline`, but for the times of CronJobs, of which there always is a next one."""
+        """Earliest deadline of controllers other than CronJobs, which always have a next one; None if there is none."""
         others = [c for c in self._controllers if not isinstance(c, CronJobs)]
         return min([c.next_deadline for c in others if c.next_deadline is not None], default=None)
 
     def faults(self) -> list[ObjectFault]:
-        """The objects that a controller could not handle."""
+        """Return the objects that a controller failed to handle."""
         return [fault for controller in self._controllers for fault in controller.faults.faults()]
 
     def run_until_idle(self) -> int:
-        """Run the controllers until all are idle; returns the number of writes performed."""
+        """Run the controllers until all are idle. Return the number of writes performed."""
         done = 0
         for _ in range(_ROUNDS):
             now = self._store.now

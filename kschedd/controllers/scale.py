@@ -1,8 +1,8 @@
-"""The scale of a pod's controller: how many pods whoever made this one is told to have.
+"""The scale of a pod's controller: the wanted number of replicas.
 
-A ReplicaSet of a Deployment counts as its Deployment; a custom resource has a scale where its definition says so.
+A ReplicaSet of a Deployment counts as its Deployment. A custom resource has a scale if its definition defines one.
 Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go (finders).
-Raises: ScaleError where the kind of the controller has no scale, in upstream's words.
+Raises: ScaleError if the kind of the controller has no scale, with upstream's message.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Scale:
 
 
 def scale_of_owner(pod: Pod, view: View) -> Scale | None:
-    """The scale of the pod's controller; None if there is no such object, or the pod has none. Raises ScaleError."""
+    """Return the scale of the pod's controller; None if the pod has none, or it does not exist. Raises ScaleError."""
     reference = _controller_reference(pod)
     if reference is None:
         return None
@@ -67,7 +67,7 @@ def _controller_reference(obj: Object) -> Raw | None:
 
 
 def _custom(reference: Raw, owner: Object | None, view: View) -> Scale | None:
-    """The scale of a custom resource, by the path that its definition gives."""
+    """Return the scale of a custom resource, read from the path in its definition."""
     group, slash, version = str(reference.get("apiVersion") or "").rpartition("/")
     for definition in view.list("CustomResourceDefinition"):
         names: Mapping[str, Any] = definition.spec.get("names") or {}
@@ -80,7 +80,7 @@ def _custom(reference: Raw, owner: Object | None, view: View) -> Scale | None:
             return None
         try:
             return Scale(owner.uid, integer_at(owner.raw, paths.replicas) or 0)
-        except ScaleUnreadable as wrong:  # since before the definition said so
+        except ScaleUnreadable as wrong:  # the object is older than the scale in its definition
             raise ScaleError(wrong.why) from None
     shown = f"{group}{slash}{version}"
     raise ScaleError(f'no matches for kind "{reference.get("kind")}" in version "{shown}"')

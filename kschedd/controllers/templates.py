@@ -1,4 +1,4 @@
-"""Pod templates and owner references, shared by the ReplicaSet and Deployment controllers."""
+"""Pod templates and owner references, shared by the workload controllers."""
 
 import json
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ _POINTERS: Final = frozenset(
     " runtimeClassName service setHostnameAsFQDN shareProcessNamespace storageClassName supplementalGroupsPolicy"
     " terminationGracePeriodSeconds tolerationSeconds volumeAttributesClassName volumeMode".split()
 )
-"""Leaves of a pod template that are pointers upstream: stated as false, 0 or "" they differ from being absent."""
+"""Fields of a pod template that are pointers upstream: set to false, 0 or "" they differ from being absent."""
 _NOTHING: Mapping[str, Any] = {}
 
 
 def template_hash(template: Raw, collisions: int) -> str:
-    """A short hash of a template in upstream's format (FNV-1a, encoded without vowels).
+    """Return a short hash of a template in upstream's format (FNV-1a, encoded without vowels).
 
     Upstream hashes Go's dump of its own struct, which cannot be reproduced here, so the values differ from a real
     cluster's. This is harmless, since templates are compared in full.
@@ -34,14 +34,14 @@ def template_hash(template: Raw, collisions: int) -> str:
 
 
 def safe_encoded(number: int) -> str:
-    """The number's decimal digits as letters and digits that make no words (SafeEncodeString)."""
+    """Return the number's decimal digits encoded as letters and digits that form no words (SafeEncodeString)."""
     return "".join(_LETTERS[ord(digit) % len(_LETTERS)] for digit in str(number))
 
 
 def canonical_template(template: Raw) -> Raw:
-    """The template without fields that say what their absence says: an API server does not store these.
+    """Return the template without fields that are equivalent to absent ones: an API server does not store these.
 
-    So a manifest with `hostNetwork: false` and what a cluster prints of the stored object are one template.
+    A manifest with `hostNetwork: false` and the stored object as a cluster prints it thus have the same template.
     """
     found: Raw = _canonical(template, type_named("PodTemplateSpec"))
     return found
@@ -60,14 +60,14 @@ def _canonical(value: Any, schema: Schema) -> Any:
 
 
 def _means_something(name: str, stated: Any, schema: Schema) -> bool:
-    """Whether an empty field is not the same as none."""
+    """Return whether an empty field differs from an absent one."""
     if isinstance(schema, ListOf | MapOf) or stated is None or name == "creationTimestamp":
         return False
     return isinstance(stated, Mapping) or name in _POINTERS
 
 
 def without_hash(template: Raw) -> Raw:
-    """The template without the pod-template-hash label and creationTimestamp, for comparison with a Deployment's."""
+    """Return the template without pod-template-hash label and creationTimestamp, for comparison with a Deployment's."""
     meta = template.get("metadata") or _NOTHING
     labels = {name: value for name, value in (meta.get("labels") or {}).items() if name != TEMPLATE_HASH}
     bare = {name: value for name, value in meta.items() if name not in ("labels", "creationTimestamp")}
@@ -86,7 +86,7 @@ def controller_reference(owner: Object) -> dict[str, Any]:
 
 
 def controller_of(obj: Object) -> Raw | None:
-    """The reference to the object's controller; None if it has none."""
+    """Return the reference to the object's controller; None if it has none."""
     for reference in obj.metadata.get("ownerReferences") or ():
         if reference.get("controller"):
             found: Raw = reference
@@ -95,13 +95,13 @@ def controller_of(obj: Object) -> Raw | None:
 
 
 def controller_uid(obj: Object) -> str:
-    """The uid of the object's controller; "" if it has none."""
+    """Return the uid of the object's controller; "" if it has none."""
     reference = controller_of(obj)
     return "" if reference is None else reference.get("uid") or ""
 
 
 def pod_from_template(owner: Object, template: Raw) -> dict[str, Any]:
-    """The manifest of a new pod from the owner's template, with generateName and the owner reference."""
+    """Return the manifest of a new pod from the owner's template, with generateName and the owner reference."""
     meta = template.get("metadata") or _NOTHING
     wanted: dict[str, Any] = {
         "generateName": f"{owner.name}-",

@@ -1,8 +1,8 @@
-"""Binding conditions: whether the devices of an allocated claim are ready for a pod to be bound.
+"""Binding conditions: readiness of an allocated claim's devices for binding a pod.
 
-A device with binding conditions (one that has to be attached to its node first, say) is ready once all of them are true
-in the claim's `status.devices`. It failed if one of its failure conditions is true, and is late if it is not ready some
-time after `allocationTimestamp`.
+A device with binding conditions (for example one that must first be attached to its node) is ready once all of them are
+true in the claim's `status.devices`. It has failed if one of its failure conditions is true. It has timed out if it is
+not ready some time after `allocationTimestamp`.
 
 Source: Kubernetes v1.36, scheduler plugins/dynamicresources/dynamicresources.go (isClaimReadyForBinding,
 isClaimTimeout, hasBindingConditions).
@@ -26,12 +26,12 @@ class BindingFailure(KscheddError):
 
 
 def has_binding_conditions(allocated: Raw | None) -> bool:
-    """Whether a device of this allocation has any."""
+    """Return whether a device of this allocation has binding conditions."""
     return next(_results(allocated), None) is not None
 
 
 def ready_for_binding(claim: Object) -> bool:
-    """Whether all binding conditions of an allocated claim are true; raises BindingFailure."""
+    """Return whether all binding conditions of an allocated claim are true; raises BindingFailure."""
     for result in _results(allocation(claim)):
         conditions = _conditions(claim, result)
         if conditions is None:
@@ -47,21 +47,21 @@ def ready_for_binding(claim: Object) -> bool:
 
 
 def binding_deadline_s(claim: Object, timeout_s: float) -> float | None:
-    """When a claim that is not ready is late (seconds since the epoch); None: never."""
+    """Return when the wait for a claim's devices times out (seconds since the epoch); None: never."""
     allocated = allocation(claim) or {}
     allocated_at = allocated.get("allocationTimestamp")
     return seconds(allocated_at) + timeout_s if allocated_at and has_binding_conditions(allocated) else None
 
 
 def _results(allocated: Raw | None) -> Iterator[Raw]:
-    """The devices with binding conditions."""
+    """Yield the devices with binding conditions."""
     for result in ((allocated or {}).get("devices") or {}).get("results") or ():
         if result.get("bindingConditions"):
             yield result
 
 
 def _conditions(claim: Object, result: Raw) -> dict[str, Raw] | None:
-    """The conditions of a device, by type; None if the claim does not tell of the device."""
+    """Return the conditions of a device by type; None if the claim's status does not contain the device."""
     for device in claim.status.get("devices") or ():
         if all(device.get(field) == result.get(field) for field in ("driver", "pool", "device")):
             return {one.get("type") or "": one for one in device.get("conditions") or ()}

@@ -1,9 +1,8 @@
-"""Validation of ResourceClaims, their templates and DeviceClasses that needs CEL or the namespace: selectors must
-compile, and the namespace must allow admin access.
+"""Validation of ResourceClaims, their templates and DeviceClasses that needs CEL or the namespace.
 
-Selectors are looked at on create and update, admin access on create and when devices are allocated: a namespace may
-come to allow it no more, which its claims outlive. All other validation is in `kschedd.registry.devices.validation`.
-CEL is imported only for an object that has a selector.
+Selectors must compile, and the namespace must allow admin access. Selectors are checked on create and update, admin
+access on create and when devices are allocated: if a namespace no longer allows it, existing claims keep it. All other
+validation is in `kschedd.registry.devices.validation`. CEL is imported only for an object that has a selector.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go (validateCELSelector), pkg/registry/resource
 (AuthorizedForAdmin). The worst-case cost is not estimated: an evaluation that exceeds the limit is stopped instead.
@@ -24,21 +23,21 @@ _NOT_ADMIN: Final = f"admin access to devices requires the `{ADMIN_LABEL}: true`
 
 
 def selector_faults(raw: Raw, *, shares: bool = False) -> list[FieldError]:
-    """The faults of the selectors in an object of one of KINDS. `shares`: whether devices are given out in shares."""
+    """Return the errors in the selectors of an object of one of KINDS. `shares`: devices may be allocated in shares."""
     spec, path = _spec_of(raw)
     return [fault for place, found in _selectors(spec, path) for fault in _selector_faults(place, found, shares)]
 
 
 def admin_faults(raw: Raw, namespace_labels: Mapping[str, str]) -> list[FieldError]:
-    """Requests for admin access in a namespace, which has these labels, that does not allow it: the first of them."""
+    """Return an error for the first request for admin access if the namespace with these labels does not allow it."""
     requests = (_spec_of(raw)[0].get("devices") or {}).get("requests") or ()
     asked = [(request.get("exactly") or {}).get("adminAccess") for request in requests]
-    # Those of templates have the path of a claim's.
+    # Errors in templates have the path of a claim's.
     return _admin_faults("spec.devices.requests", asked, namespace_labels)
 
 
 def admin_status_faults(old: Raw, new: Raw, namespace_labels: Mapping[str, str]) -> list[FieldError]:
-    """As `admin_faults`, for devices that are allocated in this update of a claim's status."""
+    """Return the same error for devices that are allocated in this update of a claim's status."""
     before, after = (_allocated_to_admins(raw.get("status") or {}) for raw in (old, new))
     return [] if any(before) else _admin_faults("status.allocation.devices.results", after, namespace_labels)
 

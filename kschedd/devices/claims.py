@@ -1,4 +1,4 @@
-"""ResourceClaims as the allocator reads them: requests, subrequests, constraints.
+"""ResourceClaims in the form that the allocator reads: requests, subrequests, constraints.
 
 Source: Kubernetes v1.34, api/resource/v1/types.go and defaults.go; dynamic-resource-allocation/resourceclaim/claim.go.
 Errors: ClaimError, with upstream's messages.
@@ -26,7 +26,7 @@ class ClaimError(KscheddError):
 
 @attrs.frozen(eq=False)
 class DeviceSubRequest:
-    """One exact request, or one subrequest of a prioritised list."""
+    """One exact request, or one subrequest of a prioritized list."""
 
     name: str
     device_class: str
@@ -34,10 +34,10 @@ class DeviceSubRequest:
     mode: str  # ExactCount or All
     count: int
     admin_access: bool
-    asks_admin_access: bool  # whether the field adminAccess is set, even to false
+    asks_admin_access: bool  # the field adminAccess is set, even to false
     tolerations: tuple[Raw, ...]
     states_capacity: bool = False
-    capacity: Mapping[str, str] = attrs.field(factory=dict)  # requested of each device
+    capacity: Mapping[str, str] = attrs.field(factory=dict)  # requested from each device
 
     @classmethod
     def read(cls, name: str, raw: Raw, *, alternative: bool) -> "DeviceSubRequest":
@@ -102,7 +102,7 @@ def _request(raw: Raw) -> DeviceRequest:
 
 
 def generated_claim(pod: Pod, pod_claim: str) -> tuple[bool, str | None]:
-    """(whether the entry's template was processed, name of the generated claim); None: the pod needs no claim."""
+    """Return (the entry's template was processed, name of the generated claim); None: the pod needs no claim."""
     for status in pod.status.get("resourceClaimStatuses") or ():
         if status.get("name") == pod_claim:
             return True, status.get("resourceClaimName")
@@ -110,7 +110,7 @@ def generated_claim(pod: Pod, pod_claim: str) -> tuple[bool, str | None]:
 
 
 def claim_name(pod: Pod, entry: Raw) -> tuple[str | None, bool]:
-    """(name of the claim, whether the pod must own it) of a `spec.resourceClaims` entry; None: no claim needed."""
+    """Return (name of the claim, the pod must own it) for a `spec.resourceClaims` entry; None: no claim is needed."""
     if entry.get("resourceClaimName") is not None:
         return entry["resourceClaimName"], False
     if entry.get("resourceClaimTemplateName") is not None:
@@ -125,9 +125,9 @@ def claim_name(pod: Pod, entry: Raw) -> tuple[str | None, bool]:
 
 
 def pod_claims(pod: Pod, claims: Mapping[str, Object], *, owner_word: str = "pod") -> list[Object]:
-    """The pod's claims in spec order; raises ClaimError for the first that cannot be used.
+    """Return the pod's claims in spec order; raises ClaimError for the first that cannot be used.
 
-    `owner_word`: what the reason calls the pod that does not own a claim.
+    `owner_word`: the word for the pod in the reason that it does not own a claim.
     """
     found = []
     for entry in pod.pod_spec.raw.get("resourceClaims") or ():
@@ -167,5 +167,5 @@ def is_reserved_for(claim: Object, pod: Pod) -> bool:
 
 
 def consumer(pod: Pod) -> dict[str, Any]:
-    """The pod's entry for a claim's `status.reservedFor`."""
+    """Return the pod's entry for a claim's `status.reservedFor`."""
     return {"resource": "pods", "name": pod.name, "uid": pod.uid}

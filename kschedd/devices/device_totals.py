@@ -1,10 +1,11 @@
-"""How many devices stand behind an extended resource on a node, and how many of them are allocated: for scores.
+"""Numbers of devices that provide an extended resource on a node, and of allocated ones among them, for scoring.
 
-Where device plugins provide none of a resource on a node, devices of its DeviceClass count as capacity, and allocated
-ones as used. As in 1.36.3, whole or in shares is one, and neither incomplete or old pools nor taints are looked at.
+If a node's device plugins provide none of a resource, the devices of its DeviceClass count as capacity, and allocated
+ones as used. As in 1.36.3, whole devices and shares are not distinguished, and incomplete or old pools and taints are
+ignored.
 
 Source: Kubernetes v1.36, plugins/noderesources/resource_allocation.go (calculateDRAResourceTotals). Upstream's
-NodeResourcesBalancedAllocation crashes there if the class has selectors; here it counts as NodeResourcesFit does.
+NodeResourcesBalancedAllocation crashes there if the class has selectors; here it counts like NodeResourcesFit.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,13 +24,13 @@ from kschedd.devices.pools.allocated import AllocatedState
 from kschedd.devices.pools.inventory import Device, Inventory
 from kschedd.devices.selection import SelectorFailure, selects
 
-_Total = tuple[int, int]  # devices, allocated ones among them
+_Total = tuple[int, int]  # devices, and allocated ones among them
 
 
 def with_devices(
     fractions: Fractions, names: Sequence[str], asked: Sequence[int], table: NodeTable, rows: Rows, manager: DRAManager
 ) -> Fractions:
-    """The utilization with devices counted for the resources that device plugins of a node do not provide."""
+    """Return the utilization with devices counted for resources that the node's device plugins do not provide."""
     classes = manager.resolver.classes()
     if not classes or not any(name in classes for name in names):
         return fractions
@@ -54,7 +55,7 @@ class _Totals:
     allocated: AllocatedState
 
     def of(self, device_class: Object, node: Node) -> _Total:
-        """None counts where a selector fails."""
+        """Return the totals of a class on a node; (0, 0) if a selector fails."""
         selectors: Sequence[Raw] = device_class.spec.get("selectors") or ()
         try:
             found = [device for device in self._devices(node) if _matches(selectors, device)]

@@ -1,7 +1,7 @@
-"""DRAManager: what the plugins of all profiles share of devices.
+"""DRAManager: device state shared by the plugins of all profiles.
 
-That is what is published, what claims hold, allocations in flight, and the DeviceClasses behind extended resources.
-Reads the cluster state, never modifies it; each part is brought up to date when it is asked for.
+It contains the published devices, the devices held by claims, allocations in flight, and the DeviceClasses that provide
+extended resources. It reads the cluster state and never modifies it. Each part is updated when it is accessed.
 
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dra_manager.go.
 """
@@ -33,20 +33,20 @@ class DRAManager:
         self.known = KnownAllocations()
         self._inventory = Inventory()
         self._inventory_stamp = -1
-        self._by_rules = False  # whether taints of DeviceTaintRules are among those of its devices
+        self._by_rules = False  # taints of DeviceTaintRules are included
         self._tainted = TaintedSlices()
 
     def fork(self, cluster: SchedulerCache) -> "DRAManager":
-        """The same allocations and reservations in flight over a fork of the cluster."""
+        """Return a manager with the same allocations and reservations in flight for a fork of the cluster."""
         forked = DRAManager(cluster)
         forked.in_flight = self.in_flight.fork(cluster, forked._in_use)
-        # What it takes in itself are the latest versions: what was seen before them is to be seen there, too.
+        # The fork reads the latest versions only; earlier versions that were seen must be seen there as well.
         for key, claim in self._changes.since(self._changes_stamp) or ():
             forked.in_flight.seen(key, claim)
         return forked
 
     def catch_up(self) -> None:
-        """Take in what became of claims since: called before an attempt looks at any."""
+        """Process changes of claims since the last call; called before an attempt reads claims."""
         changes = self._changes.since(self._changes_stamp)
         if changes is None:
             claims = self._cluster.of_kind("ResourceClaim")
@@ -61,7 +61,7 @@ class DRAManager:
         self._changes_stamp = self._cluster.versions.now
 
     def inventory(self, rules: DeviceRules | None = None) -> Inventory:
-        """Return the devices that are published; None: by the rules asked by before."""
+        """Return the published devices; `rules` None: with the rules of the previous call."""
         versions = self._cluster.versions
         by_rules = self._by_rules if rules is None else rules.device_taint_rules
         if self._inventory_stamp < versions.latest("ResourceSlice", KIND) or self._by_rules != by_rules:
@@ -72,23 +72,23 @@ class DRAManager:
         return self._inventory
 
     def allocated(self) -> AllocatedState:
-        """What claims hold, allocations in flight included."""
+        """Return the devices held by claims, including allocations in flight."""
         self.catch_up()
         return self._in_use.state
 
     def extended_claim(self, pod: Pod) -> Object | None:
-        """The claim that was created for the pod's extended resources."""
+        """Return the claim that was created for the pod's extended resources, or None."""
         self.catch_up()
         return self._created.of(pod)
 
     def asked_for(self, claims: tuple[Claim, ...], most_steps: int, rules: DeviceRules) -> AskedFor:
-        """Return what is known to be found, in at most `most_steps` steps, for what these claims ask for."""
+        """Return the cached allocations for claims with these requests, found in at most `most_steps` steps."""
         mixed = self.inventory(rules).mixes_counters(apart=rules.pool_counters_apart)
         stamp = (self._cluster.versions.latest("ResourceSlice", "DeviceClass", KIND), rules)
         return self.known.of(claims, most_steps, mixed, stamp, self._in_use.pools)
 
     @property
     def stamp(self) -> Hashable:
-        """Changes whenever anything of this does."""
+        """A value that changes whenever any of this state changes."""
         versions = self._cluster.versions
         return (versions.latest("ResourceSlice", "ResourceClaim", "DeviceClass", KIND), self._in_use.pools.at)

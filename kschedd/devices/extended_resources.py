@@ -1,12 +1,12 @@
-"""Extended resources behind a DeviceClass: a pod asks for `example.com/gpu: 2`, and devices are allocated for it.
+"""Extended resources provided by a DeviceClass: a pod requests `example.com/gpu: 2`, and devices are allocated for it.
 
-A class stands behind the resource it names (`extendedResourceName`) and behind `deviceclass.resource.kubernetes.io/`
-with its own name. Where a node has such a resource in its allocatable, a device plugin provides it and counts; where it
-has none, a claim without a user is allocated: in memory while nodes are searched, created before the pod is bound,
-deleted if that fails.
+A class provides the resource that it names (`extendedResourceName`), and `deviceclass.resource.kubernetes.io/` followed
+by its own name. If a node has such a resource in its allocatable, a device plugin provides it, and it is counted there.
+If a node has none, an internal claim is allocated: in memory while nodes are searched, created before the pod is bound,
+deleted if the binding fails.
 
-As in 1.36.3, of two classes that name one resource the newer wins (then the first by name), and the loser is not known
-by its implicit name either if it came second.
+As in 1.36.3, if two classes name one resource, the newer wins (then the first by name). The other one does not provide
+its implicit resource either if it came second.
 
 Source: Kubernetes v1.36, scheduler plugins/dynamicresources/extendeddynamicresources.go;
 dynamic-resource-allocation/deviceclass/extendedresourcecache.
@@ -24,18 +24,18 @@ from kschedd.api.selecting.resource_names import is_extended
 from kschedd.cache.scheduler_cache import SchedulerCache
 
 IN_MEMORY: Final = "<extended-resources>"
-"""The name of a claim that is not created yet; no object can have it."""
+"""Name of a claim that is not created yet; no object can have it."""
 ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
 IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 
 
 def may_be_devices(resource: str) -> bool:
-    """Whether a DeviceClass can stand behind a resource of this name."""
+    """Return whether a DeviceClass can provide a resource of this name."""
     return is_extended(resource) or resource.startswith(IMPLICIT)
 
 
 class DeviceClassResolver:
-    """The DeviceClass behind each extended resource."""
+    """The DeviceClass that provides each extended resource."""
 
     def __init__(self, cluster: SchedulerCache) -> None:
         self._cluster = cluster
@@ -43,16 +43,16 @@ class DeviceClassResolver:
         self._classes: dict[str, Object] = {}
 
     def classes(self) -> Mapping[str, Object]:
-        """Every resource with a class behind it."""
+        """Return every resource that a class provides, with the class."""
         versions = self._cluster.table.versions
-        if self._stamp < versions.at.get("DeviceClass", 0):  # asked several times for every pod
+        if self._stamp < versions.at.get("DeviceClass", 0):  # called several times for every pod
             self._classes = _by_resource(self._cluster.of_kind("DeviceClass").values())
             self._stamp = versions.now
         return self._classes
 
 
 def _by_resource(classes: Iterable[Object]) -> dict[str, Object]:
-    """The classes in the order of their arrival."""
+    """Return the classes by resource; `classes` are in order of arrival."""
     found: dict[str, Object] = {}
     for one in classes:
         resource = one.spec.get("extendedResourceName")
@@ -70,12 +70,12 @@ def _goes_before(one: Object, other: Object) -> bool:
     return mine > theirs if mine != theirs else one.name < other.name
 
 
-# -- the claim of a pod ------------------------------------------------------------------------------------------------
+# the claim of a pod
 
 
 @attrs.frozen
 class RequestMapping:
-    """The devices of which request serve a container's resource."""
+    """The request whose devices serve a container's resource."""
 
     container: str
     resource: str
@@ -87,7 +87,7 @@ class RequestMapping:
 
 @attrs.frozen(eq=False)
 class NodeClaim:
-    """The claim as it is for one node: requests for what the node's device plugins do not provide."""
+    """The claim in its form for one node: requests for the resources that the node's device plugins do not provide."""
 
     obj: Object
     mappings: tuple[RequestMapping, ...]
@@ -95,10 +95,13 @@ class NodeClaim:
 
 @attrs.frozen(eq=False)
 class ExtendedResourceClaim:
-    """`obj`: in memory, or a claim of an earlier attempt whose binding failed."""
+    """A pod's claim for extended resources.
+
+    `obj` is in memory, or the claim of an earlier attempt whose binding failed.
+    """
 
     obj: Object
-    resources: Mapping[str, int]  # those of the pod's requests that a class may stand behind
+    resources: Mapping[str, int]  # the pod's requests that a class may serve
 
     @property
     def stale(self) -> bool:
@@ -108,9 +111,9 @@ class ExtendedResourceClaim:
 def extended_resource_claim(
     pod: Pod, resolver: DeviceClassResolver, find: Callable[[Pod], Object | None]
 ) -> ExtendedResourceClaim | None:
-    """The pod's claim for its extended resources; None if no class stands behind any of them.
+    """Return the pod's claim for its extended resources; None if no class provides any of them.
 
-    `find`: the claim that was created for a pod already.
+    `find` returns the claim that was already created for a pod.
     """
     classes = resolver.classes()
     if not classes:
@@ -122,14 +125,14 @@ def extended_resource_claim(
 
 
 class CreatedClaims:
-    """The claims that were created for pods' extended resources, by the pod."""
+    """The claims that were created for pods' extended resources, by pod."""
 
     def __init__(self) -> None:
         self._by_owner: dict[str, dict[str, Object]] = {}  # pod's uid -> claim's key -> claim
-        self._owners: dict[str, str] = {}  # by claim's key
+        self._owners: dict[str, str] = {}  # by the claim's key
 
     def take(self, key: str, claim: Object | None) -> None:
-        """The claim as it is now; None: it is gone."""
+        """Record the current version of a claim; None: it was deleted."""
         owner = None
         if claim is not None and (claim.metadata.get("annotations") or {}).get(ANNOTATION) == "true":
             owner = claim.owner
@@ -143,14 +146,14 @@ class CreatedClaims:
             self._by_owner.setdefault(now, {})[key] = claim
 
     def take_all(self, claims: Mapping[str, Object]) -> None:
-        """These are all claims, by key."""
+        """Replace all claims; keyed by claim key."""
         self._by_owner.clear()
         self._owners.clear()
         for key, claim in claims.items():
             self.take(key, claim)
 
     def of(self, pod: Pod) -> Object | None:
-        """The first of the pod's; there is one, unless somebody else creates such claims."""
+        """Return the pod's first claim; there is only one, unless another program creates such claims."""
         return next(iter(self._by_owner.get(pod.uid, {}).values()), None)
 
 
@@ -177,7 +180,7 @@ def _in_memory(pod: Pod) -> Object:
 def node_claim(
     claim: ExtendedResourceClaim, pod: Pod, resources: Sequence[str], classes: Mapping[str, Object]
 ) -> NodeClaim:
-    """The claim with requests for these resources."""
+    """Return the claim with requests for these resources."""
     containers: list[Raw] = [*(pod.pod_spec.raw.get("initContainers") or ())]
     init = len(containers)
     containers += pod.pod_spec.raw.get("containers") or ()
@@ -207,8 +210,8 @@ class _Request:
 class _OfResource:
     """The requests for one resource, container by container.
 
-    Containers and sidecars have a request each. Init containers that end before may use the devices of those after
-    them; beyond that, only the one that asks for most has a request, which serves the others, too.
+    Containers and sidecars have a request each. Init containers that end earlier may use the devices of later
+    containers. Beyond these, only the init container with the largest need has a request, which also serves the others.
     """
 
     resource: str
@@ -240,7 +243,7 @@ class _OfResource:
         yield from (request for request in lasting if request is not None)
 
     def _request(self, place: int, reusable: Sequence[_Request | None]) -> _Request | None:
-        """What this container needs beyond the devices of other requests."""
+        """Return the request for what this container needs beyond the devices of other requests."""
         container = self.containers[place]
         requests: Mapping[str, Any] = (container.get("resources") or {}).get("requests") or {}
         missing = value(requests.get(self.resource, 0))

@@ -1,8 +1,9 @@
 """Claims in flight: allocations and reservations of ResourceClaims that the watch has not delivered yet.
 
-From Reserve until the watch event, the devices of an allocation count as in use and other pods wait for its claim; and
-a pod's entry in `status.reservedFor` that is being written is not overwritten by the next pod's. Shared by all
-instances of DynamicResources, so that none allocates another's devices; reads the cluster state, never modifies it.
+From Reserve until the watch event, the devices of an allocation count as in use and other pods wait for its claim. A
+pod's entry in `status.reservedFor` that is being written is not overwritten by the next pod's. The state is shared by
+all instances of DynamicResources, so that none allocates another's devices. It reads the cluster state and never
+modifies it.
 
 Source: Kubernetes v1.34, plugins/dynamicresources/dra_manager.go (claimTracker, inFlightAllocations).
 """
@@ -28,11 +29,11 @@ class ClaimsInFlight:
         self._cluster = cluster
         self._in_use = in_use
         self._allocations: dict[str, _InFlight] = {}  # by the claim's uid
-        self._uids: dict[str, str] = {}  # of allocations, by the claim's key
+        self._uids: dict[str, str] = {}  # claim's key -> uid of the allocation
         self._reserving: dict[str, dict[str, Raw]] = {}  # claim's key -> pod's uid -> entry
 
     def fork(self, cluster: SchedulerCache, in_use: InUse) -> "ClaimsInFlight":
-        """The same allocations and reservations over a fork of the cluster."""
+        """Return the same allocations and reservations for a fork of the cluster."""
         forked = ClaimsInFlight(cluster, in_use)
         for uid, one in self._allocations.items():
             forked._put(uid, one)
@@ -40,16 +41,16 @@ class ClaimsInFlight:
         return forked
 
     def __contains__(self, claim: Object) -> bool:
-        """Whether an allocation of the claim is in flight."""
+        """Return whether an allocation of the claim is in flight."""
         return claim.uid in self._allocations
 
     def allocate(self, claim: Object, kept: Raw, created_as: str = "") -> None:
-        """`created_as`: the name of the claim that will be created for this one."""
+        """Record an allocation in flight; `created_as` is the name under which the claim will be created."""
         key = f"{claim.namespace}/{created_as}" if created_as else claim.key
         self._put(claim.uid, _InFlight(key, kept, bool(created_as)))
 
     def _put(self, uid: str, one: _InFlight) -> None:
-        for earlier in (uid, self._uids.get(one.key)):  # of this claim, or of one that had its name
+        for earlier in (uid, self._uids.get(one.key)):  # of this claim, or of an earlier one of the same name
             if earlier in self._allocations:
                 self._drop(earlier)
         self._allocations[uid] = one
@@ -66,7 +67,7 @@ class ClaimsInFlight:
         self._in_use.take_in_flight(one.key, None)
 
     def reserve_for(self, claim: Object, pod: Pod) -> list[Raw]:
-        """`status.reservedFor` with this pod added, and the pods whose entries are in flight."""
+        """Return `status.reservedFor` with this pod added, and the pods whose entries are in flight."""
         entries = self._reserving.setdefault(claim.key, {})
         for entry in reserved_for(claim):
             entries.pop(entry.get("uid") or "", None)
@@ -74,13 +75,14 @@ class ClaimsInFlight:
         return [*reserved_for(claim), *entries.values()]
 
     def release(self, claim: Object, pod: Pod) -> None:
-        """Drop the pod's entry in flight: it is no longer to be written."""
+        """Drop the pod's entry in flight, because it will not be written."""
         self._reserving.get(claim.key, {}).pop(pod.uid, None)
 
     def seen(self, key: str, claim: Object | None) -> None:
-        """The watch has delivered this version of the claim; None: it is gone.
+        """Process a version of the claim that the watch has delivered; None: it was deleted.
 
-        What it shows has arrived, though it be gone again by the next version: whoever used the claim may be.
+        Its content is no longer in flight, even if the next version removes it again: the user of the claim may be
+        gone.
         """
         if key in self._reserving:
             self._reservations_seen(key, claim)
@@ -98,6 +100,6 @@ class ClaimsInFlight:
             del self._reserving[key]
 
     def see_all(self) -> None:
-        """As `seen`, of all claims, where only their latest versions are known."""
+        """Process all claims like `seen`, if only their latest versions are known."""
         for key in [*self._uids, *self._reserving]:
             self.seen(key, self._cluster.get("ResourceClaim", key))

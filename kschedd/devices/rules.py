@@ -1,57 +1,59 @@
-"""The rules that devices are allocated by: those of a version of kube-scheduler, under its feature gates.
+"""Rules for the allocation of devices: the behavior of a version of kube-scheduler with its feature gates.
 
-Each field says what is so where it is true; without any all is as in 1.34.
+Each field describes the behavior if it is True. With all fields at their defaults the behavior is that of 1.34.
 """
 
 import attrs
 
 
-@attrs.frozen(kw_only=True, cache_hash=True)  # part of a key, for each node
+@attrs.frozen(kw_only=True, cache_hash=True)  # part of a key for each node
 class DeviceRules:
     admin_access: bool = True
-    """Requests may ask for admin access to devices that others use."""
+    """Requests may use admin access to devices that others use."""
     prioritized_list: bool = True
     """Requests may list alternatives (`firstAvailable`)."""
 
     incomplete_pools_passed_over: bool = False
-    """Devices of a pool whose newest generation is not complete are not given out; else only mode All refuses them."""
+    """Devices of a pool whose newest generation is incomplete are not allocated; if False, only mode All rejects them.
+    """
     invalid_pools_passed_over: bool = False
-    """A pool that is not valid is passed over; else a search that reaches it fails the attempt."""
+    """An invalid pool is skipped; if False, a search that reaches it fails the attempt."""
     alternatives_kept_apart: bool = False
-    """Each alternative of a request has its own devices, with mode All, too; else the second has the first one's."""
+    """Each alternative of a request has its own devices, also with mode All; if False, the second has the first one's.
+    """
     partitionable_devices: bool = False
     """Devices share counters of their pool, and may be on nodes of their own."""
     consumable_capacity: bool = False
-    """Several claims may share a device up to its capacity; requests may want an attribute to differ."""
+    """Several claims may share a device up to its capacity; requests may require distinct attribute values."""
     device_taints: bool = False
     """Requests must tolerate the taints of devices."""
     binding_conditions: bool = False
-    """Devices may have to be made ready before the pod is bound."""
+    """Devices may have to become ready before the pod is bound."""
     device_taint_rules: bool = False
-    """Taints of DeviceTaintRules count as those of devices do."""
+    """Taints of DeviceTaintRules count like those of devices."""
 
     counter_slices_passed_over: bool = False
-    """Where devices share no counters, slices with shared counters are passed over."""
+    """Slices with shared counters are skipped if devices do not share counters."""
     capacity_requests_ignored: bool = False
-    """Requests of capacity are ignored, and constraints of distinct attributes unsupported (1.35)."""
+    """Capacity requests are ignored, and constraints of distinct attributes are unsupported (1.35)."""
     all_needs_capacity: bool = False
-    """Mode All fails where a matching device is too full, instead of leaving it out."""
+    """Mode All fails if a matching device lacks capacity, instead of leaving it out."""
     distinct_by_device: bool = False
-    """distinctAttribute compares a device with every other one, not with the last of each request."""
+    """distinctAttribute compares a device with every other one, not only with the last one of each request."""
     pool_counters_apart: bool = False
-    """Shared counters are kept by driver and pool, not by the name of the pool alone."""
+    """Shared counters are stored by driver and pool, not by the name of the pool alone."""
     counter_slices_have_nodes: bool = False
     """Slices with shared counters are read for the nodes that they select, and for others with the whole pool."""
     counters_charged_once: bool = False
     """A shared device in use does not consume counters again, even if its allocations record no capacity."""
     capacity_representable: bool = False
-    """Requests of capacity beyond 64 bits, and negative capacities, are errors."""
+    """Capacity requests beyond 64 bits, and negative capacities, are errors."""
     capacity_formatted_by_step: bool = False
-    """Capacity that a step rounds up is written in the format of the step."""
+    """Capacity that is rounded up to a step is formatted like the step."""
     fractional_capacity: bool = False
     """Ranges of capacity may have thousandths."""
     claim_limit_by_request: bool = False
-    """The error for a claim of too many devices names the request that exceeds the limit."""
+    """The error for a claim with too many devices names the request that exceeds the limit."""
     selector_errors_name_device: bool = False
     """The error of a CEL selector names the device."""
     config_requests_collapsed: bool = False

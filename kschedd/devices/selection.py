@@ -1,7 +1,7 @@
-"""Evaluates CEL selectors on devices; compiled expressions and results per device are cached.
+"""Evaluation of CEL selectors on devices; compiled expressions and results per device are cached.
 
-The only module of this package that imports CEL, and it does so on the first evaluation: a cluster without devices
-never imports it.
+This is the only module of the package that imports CEL, on the first evaluation. A cluster without devices never
+imports it.
 
 Source: Kubernetes v1.34, dynamic-resource-allocation/cel/compile.go (getAttributeValue, DeviceMatches), errors.go.
 Errors: SelectorFailure, with upstream's message except the claim's or class's name.
@@ -33,7 +33,7 @@ class SelectorFailure(KscheddError):
 def selects(expression: str, device: Device, *, shares: bool = True) -> bool:
     """Return whether the expression selects the device; raises SelectorFailure.
 
-    `shares`: whether `allowMultipleAllocations` is that of the device; otherwise it is false of every device.
+    `shares`: `allowMultipleAllocations` has the device's value; otherwise it is false for every device.
     """
     known = device.verdicts.get(expression)
     if known is None:
@@ -50,7 +50,7 @@ def selects(expression: str, device: Device, *, shares: bool = True) -> bool:
 def compile_error(expression: str, *, shares: bool = False) -> str | None:
     """Return the compile error of a new expression; None if it compiles.
 
-    `shares`: whether it may ask for `allowMultipleAllocations`. Expressions that are stored already may in any case.
+    `shares`: the expression may use `allowMultipleAllocations`. Stored expressions may always use it.
     """
     failure = _compiled(expression, shares)
     return str(failure) if isinstance(failure, SelectorFailure) else None
@@ -80,7 +80,7 @@ def _compiled(expression: str, shares: bool) -> "Program | SelectorFailure":
 
 
 def _view(device: Device, shares: bool) -> "DeviceInput":
-    """The CEL input of the device; raises CelFailure where an attribute cannot be parsed."""
+    """Return the CEL input of the device; raises CelFailure if an attribute cannot be parsed."""
     from kschedd.devices.cel.run import DeviceInput
     from kschedd.devices.cel.values import DeviceMaps, Quantity, Semver
 

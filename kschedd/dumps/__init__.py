@@ -1,1 +1,1 @@
-"""A cluster as it stands, in a dump of any usual form: read, loaded, saved, redacted."""
+"""Dumps of a cluster's state in the common formats: reading, loading, saving and redaction."""

@@ -1,4 +1,4 @@
-"""Words of the Kubernetes API: values of enumerated fields, condition types and reasons. Redaction keeps them.
+"""Words of the Kubernetes API, which redaction keeps: values of enumerated fields, condition types and reasons.
 
 Source: Kubernetes v1.34, the constants of staging/src/k8s.io/api.
 """

@@ -1,7 +1,7 @@
-"""Manifests applied to a store one after the other, kinds that others depend on first.
+"""Manifests applied to a store one after the other; kinds that other kinds depend on come first.
 
-An invalid manifest is reported and the others are applied. Objects that have a uid come from a cluster and keep their
-status.
+An invalid manifest is reported, and the others are still applied. An object with a uid comes from a cluster and keeps
+its status.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +28,7 @@ M = TypeVar("M", bound=HasRaw)
 
 @attrs.frozen(eq=False)
 class AppliedManifest(Generic[M]):
-    """The result of applying one manifest: the object and warnings, or the refusal."""
+    """The result of applying one manifest: the object and warnings, or the error."""
 
     manifest: M
     object: Object | None = None
@@ -38,7 +38,7 @@ class AppliedManifest(Generic[M]):
 
 
 def in_order(manifests: Iterable[M]) -> list[M]:
-    """Return the manifests with the kinds that others depend on first."""
+    """Return the manifests sorted so that kinds which other kinds depend on come first."""
     places = {kind: place for place, kind in enumerate(_FIRST)}
     return sorted(manifests, key=lambda manifest: places.get(manifest.raw["kind"], len(_FIRST)))
 
@@ -51,9 +51,9 @@ def apply_each(
     *,
     served: bool = False,
 ) -> Iterator[AppliedManifest[M]]:
-    """Apply the manifests in their order and yield each outcome; `before` is called before each.
+    """Apply the manifests in their order and yield each result; `before` is called before each manifest.
 
-    Unknown fields of objects that have a uid only cause warnings: a dump may come from a later Kubernetes version.
+    Unknown fields cause only warnings in objects with a uid, since a dump may come from a newer Kubernetes version.
     `served`: new objects must be of a kind that the cluster serves.
     """
     for manifest in manifests:

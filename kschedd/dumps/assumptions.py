@@ -1,4 +1,4 @@
-"""What is said of a dump when it is taken: what was left out, changed or made up, each sort once with a count."""
+"""Notes on how a dump was loaded: objects left out, changed or made up, one line with a count per sort of note."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -10,13 +10,13 @@ _EXAMPLES: Final = 3
 
 @attrs.define(eq=False)
 class Assumptions:
-    """An assumption is never silent: each is noted by its text, with the objects that it was made for."""
+    """A collection of the assumptions of a load: each is noted by its text, with the objects it applies to."""
 
-    _found: dict[str, list[str]] = attrs.field(factory=dict, init=False)  # by text: examples
+    _found: dict[str, list[str]] = attrs.field(factory=dict, init=False)  # examples by text
     _counts: dict[str, int] = attrs.field(factory=dict, init=False)
 
     def note(self, text: str, about: str = "", times: int = 1) -> None:
-        """`about` names an object, of which the first few are shown."""
+        """Record an assumption. `about` names the object; the first few names are shown."""
         self._counts[text] = self._counts.get(text, 0) + times
         examples = self._found.setdefault(text, [])
         if about and len(examples) < _EXAMPLES and about not in examples:
@@ -29,7 +29,7 @@ class Assumptions:
             self._found[text] = list(dict.fromkeys([*self._found[text], *examples]))[:_EXAMPLES]
 
     def texts(self) -> list[str]:
-        """A line for each, in the order in which they were first made."""
+        """Return one line per assumption, in the order in which they were first noted."""
         return [self._line(text) for text in self._found]
 
     def _line(self, text: str) -> str:
@@ -41,7 +41,7 @@ class Assumptions:
 
 
 def counted(names: Iterable[str]) -> str:
-    """`Deployment 3, Pod 12`: how many there are of each."""
+    """Return the count of each name, such as `Deployment 3, Pod 12`."""
     counts: dict[str, int] = {}
     for name in names:
         counts[name] = counts.get(name, 0) + 1
@@ -52,7 +52,10 @@ MOST_TOLD: Final = 100
 
 
 class LoadErrors:
-    """The errors of a load: the first are told and the others counted; a file of a million values may have as many."""
+    """The errors of a load.
+
+    The first errors are kept and the others only counted, since a file of a million values may have a million errors.
+    """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._texts: list[str] = []

@@ -1,16 +1,16 @@
-"""What objects of a dump refer to and the dump does not have: made up as far as it follows from who refers to it.
+"""Objects that a dump refers to but does not contain, made up from the objects that refer to them.
 
 namespaces               of objects
 priority classes         with the value and the preemption policy that the pods state
-nodes that pods name     with room for just those pods, cordoned
-claims of bound pods, and volumes of bound claims     with the size that is asked for
+nodes that pods name     with capacity for exactly those pods, cordoned
+claims of bound pods, and volumes of bound claims     with the requested size
 ReplicaSets and StatefulSets that own pods, Deployments that own ReplicaSets
-                         with as many replicas, and the template of what they own; a ReplicaSet of a Deployment whose
-                         rollout is complete has the Deployment's template
+                         with as many replicas as objects they own, and the template of these; a ReplicaSet of a
+                         Deployment whose rollout is complete has the Deployment's template
 ControllerRevisions      of StatefulSets and DaemonSets (module `revisions`)
 
-Without these a what-if would not know where a pod's successor comes from. Nothing is made up for a pending pod: that
-its claim or class is not there may be why it is pending.
+Without these objects, a simulation could not replace a deleted pod. Nothing is made up for a pending pod, since a
+missing claim or class may be the reason why it is pending.
 """
 
 import uuid
@@ -41,10 +41,10 @@ def completed(
     assumptions: Assumptions,
     manifests: Iterable[Raw] = (),
 ) -> Iterator[Raw]:
-    """Yield the objects to add, and note each.
+    """Yield the objects to add, and note each as an assumption.
 
     `is_there` returns whether the cluster that takes the dump has an object. `manifests` are applied after the objects:
-    nothing that they bring is made up, but the namespaces they need are.
+    none of the objects in the manifests is made up, but the namespaces they need are.
     """
     applied = [_key_of(raw) for raw in manifests]
     known = {*((obj.kind, obj.namespace, obj.name) for obj in objects), *applied}
@@ -99,7 +99,7 @@ def completed(
 
 
 def _key_of(raw: Raw) -> Key:
-    """Return the key of a manifest, whose kind, group and metadata are present."""
+    """Return the key of a manifest that has a kind, a group and metadata."""
     meta, kind = raw["metadata"], kind_of(raw)
     return kind.name, (meta.get("namespace") or "default") if kind.namespaced else "", meta.get("name") or ""
 
@@ -181,7 +181,7 @@ def _volume_of(claim: Mapping[str, Any], made: Made) -> Raw:
 
 
 def _owners(objects: Iterable[Object], kinds: Sequence[str]) -> dict[tuple[str, str, str, str], list[Object]]:
-    """What owners of these kinds control: by kind, namespace, name and uid."""
+    """Return the objects that owners of these kinds control, by kind, namespace, name and uid of the owner."""
     owned: dict[tuple[str, str, str, str], list[Object]] = {}
     for obj in objects:
         for reference in obj.metadata.get("ownerReferences") or ():
@@ -192,7 +192,7 @@ def _owners(objects: Iterable[Object], kinds: Sequence[str]) -> dict[tuple[str, 
 
 
 def _of_complete_rollouts(objects: Iterable[Object], pods: Iterable[Pod]) -> dict[tuple[str, str], Object]:
-    """Return the Deployments all of whose pods have the present template, by namespace and name of their ReplicaSet."""
+    """Return the Deployments whose pods all have the current template, by namespace and name of their ReplicaSet."""
     found: dict[tuple[str, str], Object] = {}
     hashes: dict[str, set[str]] = {}
     for pod in pods:
@@ -235,7 +235,8 @@ def _workload_spec(kind: str, name: str, pods: Sequence[Object], deployment: Obj
         spec["template"] = {**template, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **chosen}}}
     if kind == "StatefulSet":
         spec["serviceName"] = pod.spec.get("subdomain") or name
-        spec["updateStrategy"] = {"type": "OnDelete"}  # what it is made up from is not what it was
+        # the made-up template may differ from the real one: no pod may be replaced because of it
+        spec["updateStrategy"] = {"type": "OnDelete"}
     return spec
 
 
@@ -245,7 +246,7 @@ _REVISION: Final = "deployment.kubernetes.io/revision"
 
 
 def _template_spec(pod: Object) -> Raw:
-    """The pod's spec without what it got as a pod of its own, and after its creation."""
+    """Return the pod's spec without the fields that were set for this pod alone or after its creation."""
     spec = {name: value for name, value in pod.spec.items() if name not in _PER_POD}
     volumes = [one for one in spec.get("volumes") or () if not one.get("name", "").startswith(_TOKEN_VOLUMES)]
     if "volumes" in spec:
@@ -278,13 +279,13 @@ def _deployment_spec(sets: Sequence[Object]) -> Raw:
 
 
 MADE_UP: Final = "kschedd.io/made-up"
-"""Of an object that others refer to and the dump did not have; such are not saved."""
+"""Annotation of a made-up object, to which other objects refer and which the dump lacks; such objects are not saved."""
 
 KUBELET: Final = "kschedd.io/kubelet"
-"""Of a node from which nothing was heard: `stopped`."""
+"""Annotation of a node without heartbeats: `stopped`."""
 
 SECRET_FIELDS: Final[Mapping[str, Sequence[str]]] = {
     "Secret": ("data", "stringData"),
     "ConfigMap": ("data", "binaryData"),
 }
-"""The fields that are dropped unless asked for, by kind."""
+"""The fields that are dropped by default, by kind."""

@@ -1,7 +1,8 @@
-"""Objects of API versions that are gone, as the version that is served now.
+"""Conversion of objects from removed API versions to the currently served version.
 
-Most fields have kept their names: then only the apiVersion is another. ResourceSlices and claims of resource.k8s.io's
-earlier versions have them elsewhere.
+Most fields have kept their names, and only apiVersion changes. In earlier versions of resource.k8s.io, fields of
+ResourceSlices and claims are in other places.
+
 Source: Kubernetes v1.34, the conversion functions of pkg/apis/resource; the deprecated API migration guide.
 """
 
@@ -26,7 +27,10 @@ _REQUEST_FIELDS: Final = (
 
 
 def current(raw: Raw) -> Raw:
-    """The object in its kind's present version; itself where it is in it, or of a kind that is not built in."""
+    """Return the object in the current version of its kind.
+
+    An object that has this version, or is not of a built-in kind, is returned unchanged.
+    """
     kind, api_version = raw["kind"], raw["apiVersion"]
     known = BY_NAME.get(kind)
     if known is None or api_version in known.api_versions:
@@ -34,7 +38,7 @@ def current(raw: Raw) -> Raw:
     group = group_of(api_version)
     group = _EXTENSIONS_ELSEWHERE.get(kind, _FORMER_GROUPS[group]) if group in _FORMER_GROUPS else group
     if group != known.group:
-        return raw  # somebody else's kind of the same name
+        return raw  # a custom kind with the same name
     moved = {**raw, "apiVersion": known.api_version}
     if kind == "ResourceSlice":
         return _flattened_slice(moved)
@@ -44,7 +48,7 @@ def current(raw: Raw) -> Raw:
 
 
 def _flattened_slice(raw: Raw) -> Raw:
-    """v1beta1 has attributes and capacity of a device under `basic`."""
+    """Move a device's attributes and capacity, which v1beta1 has under `basic`, to the device itself."""
     spec = raw.get("spec")
     devices = spec.get("devices") if isinstance(spec, dict) else None
     if not isinstance(devices, list):
@@ -59,7 +63,7 @@ def _flattened_slice(raw: Raw) -> Raw:
 
 
 def _nested_requests(raw: Raw) -> Raw:
-    """v1 has what a request asks for under `exactly`."""
+    """Move the fields of each request under `exactly`, as v1 requires."""
     spec = raw.get("spec")
     if not isinstance(spec, dict):
         return raw

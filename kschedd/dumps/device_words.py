@@ -1,12 +1,13 @@
 """Names of drivers, attributes and capacities in a redacted dump, and CEL expressions that select devices by them.
 
-An expression is rewritten word by word: its texts, the names of attributes and of its own variables become the made-up
-words that stand for them in the devices, and comments are dropped. The result is used only if it gives the same verdict
-as the original on every device of the dump. An expression for which it does not (a regular expression, a comparison of
-letters) stays as it is, and so do the drivers, attributes and capacities that it names, with the values of these
-attributes. If that is not enough for it either, all expressions and all names of devices stay.
+An expression is rewritten token by token: its string literals, the names of attributes and its own variables are
+replaced by the same made-up words as in the devices, and comments are dropped. The result is used only if it selects
+the same devices of the dump as the original. Otherwise the expression stays unchanged, for example one with a regular
+expression or an ordering of strings. The drivers, attributes and capacities that it names then also stay unchanged, as
+do the values of these attributes. If the expression still selects other devices, all expressions and all names of
+devices stay unchanged.
 
-Raises: nothing.
+Raises nothing.
 """
 
 import json
@@ -35,7 +36,7 @@ _CLASS: Final = re.compile(r"\\.")  # \d, \w, ...
 
 @attrs.frozen(eq=False)
 class DeviceWords:
-    """The made-up words of devices. `stays`: names and texts that are kept; None: all of them."""
+    """The made-up words of devices. `stays`: names and texts that are kept; None: all are kept."""
 
     text: Callable[[str], str]
     stays: Set[str] | None = None
@@ -46,11 +47,11 @@ class DeviceWords:
         return "/".join(map(self._turned, name.split("/")))
 
     def keeps_value_of(self, attribute: str) -> bool:
-        """Return whether the values of an attribute stay."""
+        """Return whether the values of an attribute are kept."""
         return self.stays is None or attribute.rpartition("/")[2] in self.stays
 
     def expression(self, expression: str) -> str:
-        """Return the expression with made-up words, or as it is where it is kept."""
+        """Return the expression with made-up words, or unchanged if it is kept."""
         if self.stays is None or expression in self.kept:
             return expression
         try:
@@ -84,7 +85,7 @@ class DeviceWords:
         return token.text if token.text in _NAMES else self._turned(token.text)
 
     def _pattern(self, pattern: str) -> str:
-        """Return a regular expression whose words are made up; its character classes stay."""
+        """Return a regular expression with made-up words; its character classes are kept."""
         pieces: list[str] = []
         end = 0
         for found in _CLASS.finditer(pattern):
@@ -94,7 +95,7 @@ class DeviceWords:
 
 
 def _is_field(place: int, around: list[CelToken]) -> bool:
-    """Return whether a word is selected from what is before it: `.word` or `.?word`."""
+    """Return whether a word is a field selected from the expression before it: `.word` or `.?word`."""
     before = around[place - 2 : place] if place > 1 else around[:place]
     marks = [token.text for token in before if token.kind == "mark"]
     return marks[-1:] == ["."] or marks == [".", "?"]
@@ -110,9 +111,9 @@ def device_words(
     text: Callable[[str], str],
     redacted: Callable[[DeviceWords, Raw], Raw],
 ) -> DeviceWords:
-    """Return words with which every expression selects the same devices of the dump as before.
+    """Return words with which every expression selects the same devices of the dump as the original.
 
-    `text` makes up words; `redacted` writes a device with such words.
+    `text` makes up words; `redacted` returns a device with such words.
     """
     shapes = list(_shapes(objects))
     before = {one: _verdicts(one, shapes) for one in expressions}
@@ -142,7 +143,7 @@ def _named(expression: str) -> Iterator[str]:
 
 
 def _shapes(objects: Iterable[Raw]) -> Iterator[tuple[str, Raw]]:
-    """Yield each driver and device that expressions can tell from the others."""
+    """Yield each driver and device once, of those that expressions can distinguish."""
     seen: set[str] = set()
     for raw in objects:
         if raw.get("kind") != "ResourceSlice" or not isinstance(spec := current(dict(raw)).get("spec"), Mapping):
@@ -156,7 +157,7 @@ def _shapes(objects: Iterable[Raw]) -> Iterator[tuple[str, Raw]]:
 
 
 def _verdicts(expression: str, shapes: Iterable[tuple[str, Raw]]) -> list[Any]:
-    """Return whether an expression compiles, and what it says of each device."""
+    """Return whether an expression compiles, and its result for each device."""
     found: list[Any] = [compile_error(expression, shares=True) is None]
     for driver, raw in shapes:
         in_slice = Slice("", driver, "", 0, 0, Reach("", True, None), False, False, ())

@@ -1,7 +1,7 @@
-"""What the cluster's own scheduler last said of a pod that is pending in a dump: its PodScheduled condition.
+"""The PodScheduled condition of a pending pod in a dump, which the cluster's own scheduler wrote.
 
-The scheduler here writes a condition of its own in its place, so the dumped one is kept as an annotation, which saving
-takes away again.
+The scheduler here replaces it with its own condition. The dumped condition is therefore kept in an annotation, which is
+removed when the cluster is saved.
 """
 
 import json
@@ -21,16 +21,19 @@ ANNOTATION: Final = "kschedd.io/dumped-condition"
 
 @attrs.frozen
 class DumpedCondition:
-    """Times in seconds since the epoch. `since`: when the condition became False, which no later message moves."""
+    """The dumped condition; times in seconds since the epoch.
+
+    `since`: the time when the condition became False, which later messages do not change.
+    """
 
     reason: str
     message: str
     since: float | None
-    dumped: float | None  # the latest time that the dump has
+    dumped: float | None  # the latest time in the dump
 
 
 def with_condition(pod: Raw, dumped: float | None) -> Raw:
-    """A pod of a dump; one that is pending with the annotation."""
+    """Return a pod of a dump; a pending pod gets the annotation."""
     spec, status = pod.get("spec"), pod.get("status")
     if not isinstance(spec, dict) or spec.get("nodeName") or not isinstance(status, dict):
         return pod
@@ -52,7 +55,7 @@ def with_condition(pod: Raw, dumped: float | None) -> Raw:
 
 
 def dumped_condition(pod: Pod) -> DumpedCondition | None:
-    """None also where somebody has changed the annotation to what it cannot be."""
+    """Return the dumped condition; None if there is none, or if the annotation was changed to an invalid value."""
     text = (pod.metadata.get("annotations") or {}).get(ANNOTATION)
     if text is None:
         return None

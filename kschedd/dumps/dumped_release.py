@@ -1,7 +1,7 @@
-"""The release of a dumped or mirrored cluster, and the supported release that decides as its scheduler does.
+"""The release of a dumped or mirrored cluster, and the supported release that matches its scheduler best.
 
-The newest kubelet shows the release: kube-scheduler is never older than the API server's previous release, and no
-kubelet is newer than its API server. Nodes of another cluster provider add to the version what does not matter here.
+The newest kubelet shows the release: kube-scheduler is at most one release older than the API server, and no kubelet is
+newer than its API server. Suffixes that providers append to the version are ignored.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,12 +31,12 @@ class DumpedRelease:
 
     @property
     def version(self) -> KubernetesVersion:
-        """The supported version that decides most alike."""
+        """The supported version whose decisions are most similar."""
         return DEFAULT if self.minor is None else nearest_version(self.minor)
 
     @property
     def told(self) -> str:
-        """The reason for the version, in words; "" where it is the default one anyway."""
+        """The reason for the choice of the version, as a sentence; "" if it is the default version."""
         differs = "" if self.minor is None else difference_from(self.minor)
         if differs:
             return (
@@ -49,7 +49,7 @@ class DumpedRelease:
 
 
 def kubelet_version(node: Mapping[str, Any]) -> str:
-    """Return what a node's status says of its kubelet; "" if it says nothing."""
+    """Return the kubelet version in a node's status; "" if there is none."""
     status = node.get("status")
     info = status.get("nodeInfo") if isinstance(status, Mapping) else None
     return str(info.get("kubeletVersion") or "") if isinstance(info, Mapping) else ""

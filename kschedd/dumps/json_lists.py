@@ -1,7 +1,8 @@
-"""A list of objects in JSON, cut into its items without decoding all of it at once.
+"""A JSON list of objects that is split into its items without being decoded as a whole.
 
-Whoever writes a list puts the same characters between any two items. So the items are cut there, and a cut is right
-where what is before it is whole. A thread that reads a large list lets go of the interpreter between two items.
+A program that writes a list puts the same characters between any two items. The text is therefore split at these
+characters, and a split is correct if the text before it is valid JSON. A thread that reads a large list releases the
+interpreter lock between two items.
 """
 
 import json
@@ -23,15 +24,18 @@ _START: Final = re.compile(rb'\{[ \t\r\n]*"[^"\\]{1,100}"')
 _END: Final = re.compile(rb"[ \t\r\n]*\]")
 _POD_LIST: Final = re.compile(rb'"kind"\s*:\s*"PodList"')
 _DECODER: Final = json.JSONDecoder()
-_LONGEST_HEAD: Final = 1 << 16  # of a list, before its items
+_LONGEST_HEAD: Final = 1 << 16  # bytes of a list before its items
 _UNREADABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
-_TRIES: Final = 8  # cuts within one item
+_TRIES: Final = 8  # attempts at splitting within one item
 _WINDOW: Final = 1 << 16
 
 
 @attrs.frozen(eq=False)
 class ListItem:
-    """Items of equal likeness differ only in strings that no check tells apart (None: nothing is known of that)."""
+    """An item of a list.
+
+    Items with equal `likeness` differ only in strings that no check distinguishes. None: it is not known.
+    """
 
     raw: Any
     likeness: Hashable = None
@@ -39,14 +43,14 @@ class ListItem:
 
 @attrs.frozen(eq=False)
 class JsonList:
-    """`around` is the list without its items; None where the text breaks off after the items."""
+    """The items of a list. `around`: the list without its items; None if the text ends after the items."""
 
     items: list[ListItem]
     around: dict[str, Any] | None
 
 
 def read_list(data: Data) -> JsonList | None:
-    """None where it is no list, or one that has to be decoded as a whole."""
+    """Return the list; None if the text is not a list, or one that must be decoded as a whole."""
     start = _FIRST_ITEM.search(data, 0, _LONGEST_HEAD)
     if start is None:
         return None
@@ -65,7 +69,7 @@ def read_list(data: Data) -> JsonList | None:
 
 
 def _items(data: Data, position: int, texts: ObjectTexts) -> tuple[list[ListItem], int]:
-    """The whole items from a position on, and where they end."""
+    """Return the complete items from a position on, and the position where they end."""
     items: list[ListItem] = []
     separator = b""
     while True:
@@ -84,7 +88,7 @@ def _items(data: Data, position: int, texts: ObjectTexts) -> tuple[list[ListItem
 
 
 def _cut_item(data: Data, position: int, separator: bytes, texts: ObjectTexts) -> tuple[ListItem, int] | None:
-    """The item before the next separator that is not within it, and where it ends."""
+    """Return the item that ends at the next separator outside it, and the position of its end."""
     view, end = memoryview(data), position
     for _ in range(_TRIES):
         end = data.find(separator, end) + 1
@@ -98,10 +102,11 @@ def _cut_item(data: Data, position: int, separator: bytes, texts: ObjectTexts) -
 
 
 def _whole_item(data: Data, position: int, texts: ObjectTexts) -> tuple[ListItem, int] | None:
-    """The item from here on and where it ends, as found out by decoding it; None where it does not end."""
+    """Return the item at this position and the position of its end, by decoding it; None if the item is incomplete."""
     window = _WINDOW
     while True:
-        text = data[position : position + window].decode(errors="surrogateescape")  # the last character may be cut
+        # the last character may be incomplete
+        text = data[position : position + window].decode(errors="surrogateescape")
         try:
             _, length = _DECODER.raw_decode(text)
             end = position + len(text[:length].encode(errors="surrogateescape"))
@@ -114,15 +119,15 @@ def _whole_item(data: Data, position: int, texts: ObjectTexts) -> tuple[ListItem
             continue
         try:
             return _item(memoryview(data)[position:end], texts), end
-        except _UNREADABLE:  # such as a number, or half of a surrogate pair, that only the other decoder takes
+        except _UNREADABLE:  # for example a number, or half of a surrogate pair, that only the other decoder accepts
             return _odd_item(data[position:end]), end
 
 
 def _item(text: memoryview, texts: ObjectTexts) -> ListItem:
-    """Raises one of `_UNREADABLE`."""
+    """Decode an item. Raises one of `_UNREADABLE`."""
     return ListItem(*texts.read(text))
 
 
 def _odd_item(text: Data) -> ListItem:
-    """Raises UnicodeDecodeError."""
+    """Decode an item with the slower, more lenient decoder. Raises UnicodeDecodeError."""
     return ListItem(_DECODER.decode(without_lone_surrogates(text.decode())))

@@ -1,8 +1,8 @@
-"""A dump taken for a cluster: its objects as they stand, in the order in which they were written, and what was assumed.
+"""A dump that is loaded into a cluster: its unchanged objects, ordered by version, and the assumptions made.
 
-`read_dump` does all that needs no cluster: reading, conversion, duplicates, checking, completion; it may run in a
-thread. `take_dump` fills a cluster. Objects without a uid were never on an API server: they are manifests, to be
-applied as any other afterwards.
+`read_dump` performs all steps that need no cluster: reading, conversion, removal of duplicates, checks and completion;
+it may run in a thread. `take_dump` fills a cluster. Objects without a uid have never been on an API server: they are
+manifests, and are applied afterwards like any others.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -32,15 +32,17 @@ from kschedd.store.standing import Standing
 Raw = dict[str, Any]
 
 _LEFT_OUT: Final = frozenset(("Event", "Lease"))
-_ROUNDS: Final = 2  # what is made up has owners and a namespace, too
-_LARGEST_AMOUNT_NANOS: Final = (1 << 60) * 10**9  # of any resource on one node: an exbibyte
-_TEXTS: Final = ("name", "generateName", "namespace", "uid")  # of metadata
+_ROUNDS: Final = 2  # a made-up object may need an owner or a namespace, which is made up in the second round
+_LARGEST_AMOUNT_NANOS: Final = (1 << 60) * 10**9  # of any resource on one node: one exbibyte
+_TEXTS: Final = ("name", "generateName", "namespace", "uid")  # fields of metadata
 _TIMES: Final = ("lastTransitionTime", "lastHeartbeatTime", "lastProbeTime")
 
 
 @attrs.frozen
 class LoadOptions:
-    """`keep_secrets`: with the data of Secrets and ConfigMaps. `complete`: with what is missing, made up.
+    """Options of a load.
+
+    `keep_secrets`: keep the data of Secrets and ConfigMaps. `complete`: make up missing objects.
 
     `profiles`: the schedulers that pods can name here.
     """
@@ -52,18 +54,18 @@ class LoadOptions:
 
 @attrs.define(eq=False)
 class Prepared:
-    """What is to be done with a dump."""
+    """A dump that was read and checked, ready to be loaded."""
 
-    objects: list[Object]  # as they stand, in order
+    objects: list[Object]  # to be stored unchanged, in order
     manifests: list[DumpedObject]  # to be applied
     faults: LoadErrors
     assumptions: Assumptions
-    taken_at: float | None  # the latest time that is written in it, in seconds since the epoch
-    release: DumpedRelease  # that its nodes show
+    taken_at: float | None  # the latest time in the dump, in seconds since the epoch
+    release: DumpedRelease  # the release that its nodes show
 
     @property
     def count(self) -> int:
-        """Of objects and manifests together; 0 where there was none."""
+        """The number of objects and manifests together."""
         return len(self.objects) + len(self.manifests)
 
     @property
@@ -73,15 +75,15 @@ class Prepared:
 
 @attrs.frozen
 class Taken:
-    """What became of a dump."""
+    """The result of loading a dump."""
 
-    in_the_way: list[Object]  # those of the cluster that have the name of one in the dump, and stayed
-    applied: int  # manifests
-    errors: list[str]  # of reading as well
+    in_the_way: list[Object]  # objects of the cluster with the same name as one in the dump; these were kept
+    applied: int  # number of manifests
+    errors: list[str]  # including those of reading
 
 
 def is_in_new_cluster(key: Key) -> bool:
-    """Whether every cluster has the object from the start."""
+    """Return whether every new cluster contains the object."""
     kind, _, name = key
     return kind == "Namespace" and name in BUILT_IN_NAMESPACES
 
@@ -95,12 +97,12 @@ def read_dump(
     now: float | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> Prepared:
-    """What the files and folders hold; for the parameters see `read_sources` and `prepare`."""
+    """Return the objects of the files and folders. For the parameters see `read_sources` and `prepare`."""
     return prepare(read_sources(paths, stdin, check), is_there, now, options)
 
 
 def take_dump(store: ClusterWriter, prepared: Prepared) -> Generator[None, None, Taken]:
-    """Fill a cluster, step by step; nobody else may write before it is done."""
+    """Fill a cluster, step by step; no other writes may happen before it is done."""
     in_the_way = yield from store.take_in(prepared.objects)
     refused = yield from apply_manifests(store, in_order(prepared.manifests), prepared.assumptions)
     return taken(prepared, in_the_way, refused)
@@ -116,7 +118,11 @@ def taken(prepared: Prepared, in_the_way: list[Object], refused: Sequence[str]) 
 def prepare(
     sources: Sources, is_there: Callable[[Key], bool], now: float | None, options: LoadOptions = LoadOptions()
 ) -> Prepared:
-    """`is_there` says which objects the cluster has that will take this; `now` is its time, None: the dump's."""
+    """Return the dump as it is to be loaded.
+
+    `is_there` returns whether the cluster that takes the dump has an object. `now` is the time of that cluster; None:
+    the time of the dump.
+    """
     assumptions, faults = sources.assumptions, sources.faults.copy()
     standing: dict[tuple[str, str, str, str], DumpedObject] = {}
     manifests: list[DumpedObject] = []
@@ -162,11 +168,11 @@ def prepare(
 
 
 def _usable(found: DumpedObject, assumptions: Assumptions, faults: LoadErrors, options: LoadOptions) -> Raw | None:
-    """The object in its present version with what is kept of it; None where it is left out."""
+    """Return the object in its current version, without fields that are dropped; None if it is left out."""
     raw = found.raw
     kind, meta = raw.get("kind"), raw.get("metadata")
     if not isinstance(kind, str) or not isinstance(raw.get("apiVersion"), str) or not isinstance(meta, dict):
-        faults.add(f"{found.place}: an object has apiVersion, kind and metadata")
+        faults.add(f"{found.place}: an object needs apiVersion, kind and metadata")
         return None
     odd = _odd_field(meta)
     if odd:
@@ -185,14 +191,14 @@ def _usable(found: DumpedObject, assumptions: Assumptions, faults: LoadErrors, o
         assumptions.note(f"the data of {kind}s was dropped (--keep-secrets keeps it)")
         moved = {field: value for field, value in moved.items() if field not in SECRET_FIELDS[kind]}
     if kind == "Node" and _is_silent(moved):
-        assumptions.note("nodes from which nothing is heard: their kubelets are stopped", _name(raw))
+        assumptions.note("nodes without heartbeats: their kubelets are stopped", _name(raw))
         notes = {**(meta.get("annotations") or {}), KUBELET: "stopped"}
         moved = {**moved, "metadata": {**meta, "annotations": notes}}
     return moved
 
 
 def _odd_field(meta: Raw) -> str:
-    """What has a type that it cannot have, of the metadata that is read before the object is checked; "" if nothing."""
+    """Return an error for a metadata field of a wrong type that is read before validation; "" if there is none."""
     for name in _TEXTS:
         if not isinstance(meta.get(name), str | None):
             return f"metadata.{name}: {shown(meta[name])}: a string is expected"
@@ -202,7 +208,7 @@ def _odd_field(meta: Raw) -> str:
 
 
 def _map(value: Any) -> Raw:
-    """The value, which nobody has checked yet; an empty map where it is none."""
+    """Return the value, which has not been validated yet; an empty map if it is not a map."""
     return value if isinstance(value, dict) else {}
 
 
@@ -212,19 +218,19 @@ def _conditions(raw: Raw) -> Iterator[Raw]:
 
 
 def _is_silent(node: Raw) -> bool:
-    """Whether the node's Ready condition is Unknown."""
+    """Return whether the node's Ready condition is Unknown."""
     ready = next((one for one in _conditions(node) if one.get("type") == "Ready"), None)
     return ready is not None and ready.get("status") == "Unknown"
 
 
 def _newer(one: DumpedObject, other: DumpedObject, assumptions: Assumptions) -> DumpedObject:
-    """Of two objects of one name the one that was written later."""
+    """Return the newer of two objects with the same name, by resourceVersion."""
     if one.raw["metadata"].get("uid") != other.raw["metadata"].get("uid"):
-        assumptions.note("two objects of one name with different uids, the later one taken", _name(one.raw))
+        assumptions.note("two objects with the same name and different uids, the later one taken", _name(one.raw))
         if one.raw["kind"] == "Namespace" and _name(one.raw) == "kube-system":
-            assumptions.note("objects of two clusters: what they have by the same name is taken once")
+            assumptions.note("objects of two clusters: of two objects with the same name, one was taken")
     elif one.raw != other.raw:
-        assumptions.note("an object twice, as it was at different times: the later one taken", _name(one.raw))
+        assumptions.note("two versions of one object, the later one taken", _name(one.raw))
     else:
         assumptions.note("the same object twice", _name(one.raw))
     return other if _version(other) >= _version(one) else one
@@ -236,12 +242,14 @@ def _version(found: DumpedObject) -> int:
 
 
 def _note_objects(objects: Iterable[Object], options: LoadOptions, assumptions: Assumptions) -> None:
-    """What is taken and not acted on as its cluster would."""
-    seen: set[int] = set()  # specs, of which many pods share one
+    """Note the objects that are loaded but handled differently than in their cluster."""
+    seen: set[int] = set()  # specs already checked; many pods share one
     for obj in objects:
         if isinstance(obj, Pod):
             if not obj.node_name and obj.scheduler_name not in options.profiles:
-                text = f'pending pods of scheduler "{obj.scheduler_name}", which no profile has: nobody schedules them '
+                text = (
+                    f'pending pods of scheduler "{obj.scheduler_name}", which no profile has: they are not scheduled '
+                )
                 assumptions.note(f"{text}(--scheduler {obj.scheduler_name}=PROFILE)", obj.key)
             if id(obj.pod_spec) not in seen:
                 seen.add(id(obj.pod_spec))
@@ -253,7 +261,7 @@ def _note_objects(objects: Iterable[Object], options: LoadOptions, assumptions: 
             _note_amounts("allocatable", obj, obj.status.get("allocatable") or {}, assumptions)
         elif not lookup(obj.kind).known and not is_scheduled_by(obj.raw):
             group = group_of(str(obj.raw["apiVersion"]))
-            assumptions.note(f"{obj.kind}.{group} is a kind that nothing here acts on: kept as it is")
+            assumptions.note(f"{obj.kind}.{group} is a kind without any effect here: kept unchanged")
 
 
 def _note_amounts(what: str, obj: Object, amounts: Mapping[str, Any], assumptions: Assumptions) -> None:
@@ -262,14 +270,14 @@ def _note_amounts(what: str, obj: Object, amounts: Mapping[str, Any], assumption
 
 
 def _note_clusters(kubelets: Iterable[str], assumptions: Assumptions) -> None:
-    """Nodes that state different clusters: a dump of two."""
+    """Note if the nodes have versions that indicate two clusters."""
     versions = {".".join(text.split(".")[:2]) for text in kubelets}
     if len(versions - {""}) > 1:
         assumptions.note(f"nodes of several versions: {', '.join(sorted(versions - {''}))}")
 
 
 def _latest(raws: Iterable[Raw]) -> float | None:
-    """The latest time at which anything in the dump says that it happened."""
+    """Return the latest time in the dump."""
     latest = ""
     for raw in raws:
         latest = _later(latest, raw["metadata"].get("creationTimestamp"))
@@ -284,7 +292,7 @@ def _latest(raws: Iterable[Raw]) -> float | None:
 
 
 def _later(latest: str, time: Any) -> str:
-    """Times of this form sort as text does."""
+    """Return the later of two times in the form of the API, which sort like text."""
     return time if isinstance(time, str) and time > latest and time.endswith("Z") else latest
 
 
@@ -297,7 +305,7 @@ def _name(raw: Raw) -> str:
 def apply_manifests(
     store: ClusterWriter, manifests: Iterable[DumpedObject], assumptions: Assumptions
 ) -> Generator[None, None, list[str]]:
-    """Apply manifests that never were on an API server, step by step; return the refusals."""
+    """Apply manifests that have never been on an API server, step by step; return the errors."""
     refused: list[str] = []
     for outcome in apply_each(store, manifests):
         yield
@@ -310,5 +318,5 @@ def apply_manifests(
 
 
 def told(objects: Iterable[Object]) -> str:
-    """How many there are of each kind: `Node 3, Pod 12`."""
+    """Return the number of objects of each kind, such as `Node 3, Pod 12`."""
     return counted(obj.kind for obj in objects)

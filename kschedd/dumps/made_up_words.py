@@ -1,7 +1,7 @@
-"""Made-up words in place of those of a cluster: the same word becomes the same one everywhere, and they sort alike.
+"""Made-up words that replace those of a cluster: each word is always replaced by the same one, and the order is kept.
 
-Names are taken apart at their dashes, dots and slashes, since a StatefulSet's pod is called after its set, and a claim
-after both. Kept are numbers, uids of the usual form, and what Kubernetes itself calls so.
+Names are split at dashes, dots and slashes, since the name of a StatefulSet's pod contains the name of its set, and the
+name of a claim contains both. Numbers, uids of the usual form and names defined by Kubernetes are kept.
 """
 
 import re
@@ -45,7 +45,7 @@ _NO_NAMES: Final = frozenset(
         "void while"
     ).split()
 )
-"""Words that CEL reserves, so no attribute is selected by them."""
+"""Words that CEL reserves, so that no attribute can be selected by them."""
 _SIDES: Final = ("requests.", "limits.")
 _DRIVERS: Final = frozenset(
     (
@@ -53,13 +53,14 @@ _DRIVERS: Final = frozenset(
         "csi.vsphere.vmware.com pxd.portworx.com"
     ).split()
 )
-"""CSI drivers that stand for volume plugins of Kubernetes itself."""
+"""CSI drivers that replace built-in volume plugins of Kubernetes."""
 
 
 class MadeUpWords:
-    """Made of all objects of a dump, as every word must be known before the first is replaced.
+    """The mapping of words to made-up words.
 
-    `resources`: whether names of extended resources, of drivers and of kinds are replaced, too.
+    It is built from all objects of a dump, since every word must be known before the first one is replaced.
+    `resources`: replace names of extended resources, of drivers and of kinds, too.
     """
 
     def __init__(self, objects: Iterable[Raw], dropped: frozenset[str], *, resources: bool) -> None:
@@ -73,33 +74,33 @@ class MadeUpWords:
         self._resources = resources
 
     def text(self, text: str) -> str:
-        """Return the text with made-up words in place of those that are hidden."""
+        """Return the text with the confidential words replaced by made-up words."""
         if _UID.fullmatch(text):
             return text
         found = self._known.get(text)
         if found is None:
-            end = _EXTENDED.search(text)  # by which the scheduler knows a claim that it has written
+            end = _EXTENDED.search(text)  # the suffix by which the scheduler recognizes a claim that it has created
             rest = text[: end.start()] if end else text
             found = _WORD.sub(lambda word: self._made_up.get(word[0], word[0]), rest) + (end[0] if end else "")
             self._known[text] = found
         return found
 
     def key(self, key: str) -> str:
-        """Return the key of a label, a taint or a finalizer; those of Kubernetes itself stay."""
+        """Return the key of a label, a taint or a finalizer; those defined by Kubernetes are kept."""
         return key if key in _KEPT_KEYS or _SYSTEM.search(key) or key.startswith("metadata.") else self.text(key)
 
     def driver(self, name: str) -> str:
-        """Return the name of a driver or provisioner; those of Kubernetes' own volume plugins stay."""
+        """Return the name of a driver or provisioner; the names of built-in volume plugins of Kubernetes are kept."""
         if not self._resources or name in _DRIVERS or name.startswith("kubernetes.io/"):
             return name
         return self.text(name)
 
     def kind(self, name: str) -> str:
-        """Return the name of a kind that is not built in, or of its group."""
+        """Return the name of a custom kind, or of its group."""
         return self.text(name) if self._resources else name
 
     def resource(self, name: str) -> str:
-        """Return the name of a resource; native ones stay."""
+        """Return the name of a resource; the names of native resources are kept."""
         if name.startswith(_OF_CLASS):
             return _OF_CLASS + self.text(name.removeprefix(_OF_CLASS))
         if not self._resources or _NATIVE.fullmatch(name):
@@ -118,7 +119,7 @@ class MadeUpWords:
         return name if _SYSTEM.search(name) else self.text(name)
 
     def image(self, image: str) -> str:
-        """Return the name of an image. Whether it has a tag stays: without one `latest` is meant."""
+        """Return the name of an image, with a tag only if it had one: without one, `latest` is used."""
         tag = _TAG.search(image)
         repository = image[: tag.start()] if tag else image
         mark = f":{self.text(tag.group(0)[1:].replace(':', '-'))[:63]}" if tag else ""
@@ -140,7 +141,7 @@ def _texts(value: Any, dropped: frozenset[str]) -> Iterator[str]:
 
 
 def is_kept(word: str) -> bool:
-    """Return whether the word stays wherever it stands."""
+    """Return whether the word is always kept."""
     return word.isdigit() or word in _KEPT_WORDS
 
 
@@ -150,7 +151,7 @@ def is_quantity(text: str) -> bool:
 
 
 def _made_up(count: int) -> list[str]:
-    """Return so many words of equal length, in order; none that is kept, or that CEL reserves."""
+    """Return `count` words of equal length, in order, without words that are kept or that CEL reserves."""
     unusable = _KEPT_WORDS | _NO_NAMES
     width = 1
     while 26**width < count + len(unusable):

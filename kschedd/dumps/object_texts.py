@@ -1,10 +1,10 @@
-"""Pods and nodes in JSON: most are like others, which are decoded once.
+"""Decoding of pods and nodes in JSON: of similar ones, only the first is decoded in full.
 
-A pod's likeness is what checks depend on: its spec but for the node's name and the name of its token's volume, its
-status but for times, addresses and IDs, its labels, owners and finalizers, and the keys of its annotations. A node's is
-all of it but for its name, its version, and times, addresses and IDs.
+The likeness of a pod contains all values that checks depend on: its spec without the node's name and the name of the
+token volume; its status without times, addresses and IDs; its labels, owners and finalizers; and the keys of its
+annotations. The likeness of a node is the whole node without its name, its version, times, addresses and IDs.
 
-Owns: the templates and the parts that pods share. It lasts as long as one dump is read.
+Owns: the templates and the parts that pods share. It lives while one dump is read.
 """
 
 import re
@@ -28,9 +28,9 @@ from kschedd.dumps.templates import (
 
 _LABEL: Final = rb"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _NODE_NAME: Final = re.compile(rb'"nodeName"\s*:\s*"(' + _LABEL + rb"(?:\." + _LABEL + rb'){0,3})"')
-_HOST_NAME: Final = re.compile(rb"(?=[a-z])" + _LABEL)  # may be the value of a label, and is not a quantity
+_HOST_NAME: Final = re.compile(rb"(?=[a-z])" + _LABEL)  # can be the value of a label, and is not a quantity
 _TOKEN: Final = re.compile(rb'"(kube-api-access-[a-z0-9]{5})"')
-_NODE, _TOKEN_VOLUME = range(2)  # the numbers of a spec's strings
+_NODE, _TOKEN_VOLUME = range(2)  # numbers of a spec's strings
 _MOST_VALUES: Final = 1 << 14
 _NONE: Final = Raw(b"")
 
@@ -47,7 +47,7 @@ class _Metadata(Struct, forbid_unknown_fields=True, rename="camel"):
     annotations: dict[str, str] | UnsetType = UNSET
     owner_references: Raw = _NONE
     finalizers: Raw = _NONE
-    managed_fields: Raw = _NONE  # not taken
+    managed_fields: Raw = _NONE  # ignored
 
 
 class _Pod(Struct, forbid_unknown_fields=True, rename="camel"):
@@ -69,7 +69,7 @@ class _Node(Struct, rename="camel"):
 
 
 class ObjectTexts:
-    """`of_pods`: what says no kind is a pod, as in a list of pods that an API server made."""
+    """The decoder. `of_pods`: objects without a kind are pods, as in a list of pods from an API server."""
 
     def __init__(self, of_pods: bool = False) -> None:
         self._of_pods = of_pods
@@ -81,7 +81,7 @@ class ObjectTexts:
         self._decode_node: Callable[[memoryview], _Node] = msgspec.json.Decoder(_Node).decode
 
     def read(self, text: memoryview) -> tuple[Any, Hashable]:
-        """The value of a JSON text, of most pods and nodes with their likeness. Raises DecodeError and others."""
+        """Return the value of a JSON text, and its likeness for most pods and nodes. Raises DecodeError and others."""
         return self._pod(text) or self._node(text) or (msgspec.json.decode(text), None)
 
     def _node(self, text: memoryview) -> tuple[Any, Hashable] | None:
@@ -148,7 +148,7 @@ class ObjectTexts:
         return meta, (labels, owners, finalizers, keys)
 
     def _value(self, text: bytes) -> Any:
-        """The value of a text; equal texts share it."""
+        """Return the value of a text; equal texts share one value."""
         try:
             return self._values[text]
         except KeyError:
@@ -159,7 +159,7 @@ class ObjectTexts:
 
 
 def _spec_template(text: bytes) -> TextTemplate | None:
-    """None where the name of the node is that of something else as well."""
+    """Return the template of a spec; None if the node's name also occurs elsewhere in the spec."""
     tree = msgspec.json.decode(text)
     if not isinstance(tree, dict):
         return None

@@ -1,15 +1,17 @@
-"""A dump without anything confidential: made-up words in place of every text that is not known to be public.
+"""Redaction of a dump: every text that is not known to be public is replaced by made-up words.
 
-The schema of each kind says what is a number, a quantity, a time or a text. Kept are numbers, quantities, times,
-booleans, the words of the API (`api_words`), uids, and names that Kubernetes itself gives. Every other text becomes
-made-up words (`made_up_words`), the same one for the same, in the same order: so what refers to each other still does,
-and what is decided stays the same. Dropped are texts that no decision reads: commands, environment, messages,
-addresses, annotations but those that simulate and those of Kubernetes that controllers read, parameters, the data of
-Secrets and ConfigMaps, and of kinds that no decision reads all but the metadata (and the scale).
+The schema of each kind defines which fields are numbers, quantities, times or texts. Numbers, quantities, times,
+booleans, the words of the API (`api_words`), uids and names defined by Kubernetes are kept. Every other text is
+replaced by made-up words (`made_up_words`): equal texts by equal words, in the same order. References between objects
+and the scheduler's decisions therefore stay the same.
 
-Expressions in CEL, and the drivers and attributes of devices that they name, become made-up words too, as far as every
-expression then selects the same devices (`device_words`); `Redaction.kept` names the others. What controllers make in
-one moment may come in another order.
+Texts that no decision reads are dropped: commands, environment variables, messages, addresses, parameters, and the data
+of Secrets and ConfigMaps. Annotations are dropped except those that control the simulation and those of Kubernetes that
+controllers read. Objects of kinds that no decision reads keep only their metadata (and the scale).
+
+CEL expressions, and the drivers and attributes of devices that they name, are replaced as long as every expression
+still selects the same devices (`device_words`); `Redaction.kept` names those that are not replaced. Objects that
+controllers create at the same time may come in another order than without redaction.
 """
 
 import re
@@ -63,7 +65,7 @@ _DECIDING: Final = frozenset(
 )
 """Kinds that the scheduler, its plugins, admission or a controller reads."""
 _BY_NAME: Final = frozenset(("Secret", "ConfigMap", "ServiceAccount"))
-"""Kinds of which it matters that an object is there."""
+"""Kinds of which only the existence of an object matters."""
 _KEYS: Final = frozenset(
     "key topologyKey topologyKeys matchLabelKeys mismatchLabelKeys finalizers conditionType".split()
 )
@@ -84,7 +86,7 @@ _READ: Final = (
     "kubernetes.io/config.mirror",
     "deprecated.daemonset.template.generation",
 )
-"""Beginnings of annotations that controllers and the scheduler read."""
+"""Prefixes of annotations that controllers and the scheduler read."""
 _GROUPS: Final = frozenset(kind.group for kind in KINDS)
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.,]+(Z|[+-]\d\d:\d\d)")
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
@@ -92,27 +94,28 @@ _PERCENT: Final = re.compile(r"[0-9]+%")
 _SCHEDULE: Final = re.compile(r"@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[-0-9*/,? ]+")
 _DEVICES: Final = re.compile(r"resource\.v1(beta\d)?\.")
 DEFINITION: Final = "CustomResourceDefinition"
-_SCHEDULING: Final = "scheduling.k8s.io"  # PodGroup and Workload, of which there is no schema
+_SCHEDULING: Final = "scheduling.k8s.io"  # the group of PodGroup and Workload, which have no schema here
 
 
 class Redaction:
-    """Made of all objects of a dump, as every word must be known before the first is replaced.
+    """The redaction of one dump.
 
-    `resources`: whether names of extended resources, of drivers and of kinds are replaced, too: a configuration that
-    goes with the objects may name them.
+    It is built from all objects of the dump, since every word must be known before the first one is replaced.
+    `resources`: replace names of extended resources, of drivers and of kinds, too. Without it they are kept, since a
+    configuration used with the objects may name them.
     """
 
     def __init__(self, objects: Iterable[Raw], *, resources: bool = False) -> None:
         everything = list(objects)
         self._words = MadeUpWords(everything, _DROPPED - {"data", "annotations"}, resources=resources)
         self.expressions = {text: place for raw in everything for text, place in _expressions(raw)}
-        """The expressions in CEL, each with the object that has it."""
+        """The CEL expressions, each with the object that contains it."""
         self._scaled = {
             (str(raw["spec"].get("group")), str((raw["spec"].get("names") or {}).get("kind"))): path
             for raw in everything
             if raw["kind"] == DEFINITION and (path := _replicas_path(raw))
         }
-        self._devices: DeviceWords | None = None  # None: names of devices stay, and expressions with them
+        self._devices: DeviceWords | None = None  # None: names of devices are kept, and so are expressions
         if resources:
             from kschedd.dumps.device_words import device_words  # evaluates CEL, which few commands need
 
@@ -120,7 +123,7 @@ class Redaction:
 
     @property
     def kept(self) -> list[str]:
-        """What of the cluster's own is kept, one sentence each."""
+        """A sentence for each sort of text of the cluster that is kept."""
         devices = self._devices
         everything = devices is None or devices.stays is None
         kept = self.expressions if devices is None or devices.stays is None else devices.kept
@@ -141,7 +144,7 @@ class Redaction:
         return self._fields(raw, type_named("resource.v1.Device"))
 
     def redacted(self, raw: Raw) -> dict[str, Any]:
-        """Return the object without anything confidential."""
+        """Return the object with all confidential texts replaced or removed."""
         kind = kind_of(raw)
         meta = self._fields(raw.get("metadata") or {}, type_named("meta.ObjectMeta"))
         if kind.name in ("CSIDriver", "CSINode") and "name" in meta:
@@ -175,15 +178,15 @@ class Redaction:
         return self._loose(value, "")
 
     def text(self, text: str) -> str:
-        """Return the text with the made-up words in place of those that are hidden."""
+        """Return the text with the confidential words replaced by made-up words."""
         return self._words.text(text) if isinstance(text, str) else text
 
     def keeps(self, word: str) -> bool:
-        """Return whether the word stays wherever it stands."""
+        """Return whether the word is always kept."""
         return is_kept(word)
 
     def _definition(self, rest: Raw) -> dict[str, Any]:
-        """Return of a definition of a kind that can be scaled its names, and where it has its scale now."""
+        """Return the names in a definition of a scalable kind, and the path of the scale in a redacted object."""
         spec = rest["spec"]
         given = spec.get("names") or {}
         names = {field: self.text(str(given[field])) for field in ("plural", "singular", "kind") if field in given}
@@ -208,7 +211,7 @@ class Redaction:
         }
 
     def _annotations(self, annotations: Any) -> dict[str, str]:
-        """Return the annotations that simulate, or that controllers and the scheduler read."""
+        """Return the annotations that control the simulation, or that controllers and the scheduler read."""
         found = {}
         for key, text in annotations.items() if isinstance(annotations, Mapping) else ():
             if key.startswith(_SIMULATING):
@@ -221,7 +224,7 @@ class Redaction:
         return found
 
     def _fields(self, value: Any, schema: Fields) -> dict[str, Any]:
-        """Return the fields that the schema has; no others."""
+        """Return the fields that the schema defines; the others are dropped."""
         if not isinstance(value, Mapping):
             return {}
         done = {}
@@ -260,7 +263,7 @@ class Redaction:
         return {turn(key): self._by_schema(each, schema.item, "", around) for key, each in value.items()}
 
     def _leaf(self, text: str, schema: Schema, name: str, around: Fields) -> str | None:
-        """Return a text, or None to drop it."""
+        """Return the text of a leaf; None drops it."""
         if schema is QUANTITY:
             return text if is_quantity(text) else None
         if schema is TIME or schema is MICRO_TIME:
@@ -281,7 +284,7 @@ class Redaction:
         return self._named(text, name)
 
     def _named(self, text: str, name: str) -> str | None:
-        """Return a text by the name of its field alone."""
+        """Return the redacted text of a leaf, judged by the name of its field alone; None drops it."""
         if text in API_WORDS:
             return text
         if name == "apiVersion":
@@ -314,7 +317,7 @@ class Redaction:
         return text if text in BY_NAME or text in ("PodGroup", "Workload") else self._words.kind(text)
 
     def _revision(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a StatefulSet or DaemonSet was like: its template, as a strategic patch that replaces it."""
+        """Return the previous template of a StatefulSet or DaemonSet, as a strategic merge patch that replaces it."""
         template = (data.get("spec") or {}).get("template") if isinstance(data.get("spec"), Mapping) else None
         if not isinstance(template, Mapping):
             return {}
@@ -324,7 +327,7 @@ class Redaction:
         return {"spec": {"template": done}}
 
     def _loose(self, value: Any, name: str) -> Any:
-        """Return a value of which no schema is known, by the names of its fields."""
+        """Return a value without a known schema, redacted by the names of its fields."""
         if isinstance(value, Mapping):
             if name in _LABELS and all(isinstance(text, str) for text in value.values()):
                 return {self._words.key(key): self.text(text) for key, text in value.items()}
@@ -335,7 +338,7 @@ class Redaction:
 
 
 def _replicas_path(definition: Raw) -> tuple[str, ...]:
-    """Return the steps to the number of replicas in objects of a definition; none where they cannot be scaled."""
+    """Return the path of the replica count in objects of a definition; empty if they cannot be scaled."""
     spec = definition.get("spec")
     for version in spec.get("versions") or () if isinstance(spec, Mapping) else ():
         scale = (version.get("subresources") or {}).get("scale") if isinstance(version, Mapping) else None
@@ -345,7 +348,7 @@ def _replicas_path(definition: Raw) -> tuple[str, ...]:
 
 
 def _expressions(raw: Raw) -> list[tuple[str, str]]:
-    """Return the expressions in CEL that decide which devices are taken, each with the object's kind and name."""
+    """Return the CEL expressions that select devices, each with the kind and name of its object."""
     if not _DEVICES.match(str(raw.get("apiVersion")).replace("resource.k8s.io/", "resource.") + "."):
         return []
     place = f"{raw['kind']} {(raw.get('metadata') or {}).get('name')}"
@@ -363,7 +366,7 @@ def _expressions(raw: Raw) -> list[tuple[str, str]]:
 
 
 def redacted(objects: Iterable[Raw]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a dump without anything confidential, and sentences that say what was kept and what was left out."""
+    """Return a redacted dump, and sentences that state which texts were kept and which were left out."""
     everything = list(objects)
     redaction = Redaction(everything, resources=True)
     done: list[dict[str, Any]] = []

@@ -1,9 +1,10 @@
-"""ControllerRevisions that a dump does not have, as `kubectl get all` leaves them out: made up from workloads and pods.
+"""ControllerRevisions that a dump lacks, made up from workloads and pods; `kubectl get all` leaves them out.
 
-A StatefulSet or DaemonSet without the revision that its pods name takes its template for a new one, and replaces all
-its pods. Its status says which revision its present template is, as long as its controller has observed the template:
-a StatefulSet names it, of a DaemonSet it is the one that as many pods name as are updated. The template of a
-StatefulSet's earlier revision, of a rollout that has not ended, is that of a pod that names it.
+If the revision that the pods of a StatefulSet or DaemonSet name is missing, the controller takes the current template
+for a new one and replaces all pods. The status identifies the revision of the current template, provided that the
+controller has observed the template: a StatefulSet's status names it; a DaemonSet's is the revision that as many pods
+name as are counted as updated. During a rollout, the template of a StatefulSet's earlier revision is taken from a pod
+that names that revision.
 """
 
 from collections import Counter
@@ -28,7 +29,7 @@ def revisions(
     missing: Callable[[Key], bool],
     made: Callable[..., Raw],
 ) -> Iterator[Raw]:
-    """Yield the missing revisions. `pods`: those that each workload controls, by its uid."""
+    """Yield the missing revisions. `pods`: the pods that each workload controls, by its uid."""
     highest = _highest(objects)
     for workload in objects:
         if workload.kind not in ("StatefulSet", "DaemonSet") or not is_observed(workload):
@@ -42,7 +43,7 @@ def revisions(
 
 
 def is_observed(workload: Object) -> bool:
-    """Return whether the status is about the present spec."""
+    """Return whether the status refers to the current spec."""
     observed = workload.status.get("observedGeneration") or 0
     return bool(observed) and observed >= (workload.metadata.get("generation") or 0)
 

@@ -1,7 +1,6 @@
-"""A dump written: a list as kubectl prints it, as JSON or YAML, compressed or not by the file's name.
+"""Writing of a dump: a list as kubectl prints it, in JSON or YAML; the file's name determines format and compression.
 
-It has the objects as they are, without what was made up when a dump was taken and without the annotations of ours that
-such objects get.
+Objects are written unchanged, without made-up objects and without the annotations that loading a dump adds.
 """
 
 import gzip
@@ -32,7 +31,7 @@ class DumpError(KscheddError):
 
 
 def dump_objects(objects: Iterable[Raw], *, keep_secrets: bool = False) -> Iterator[Raw]:
-    """Those of the objects that are saved, as they are saved."""
+    """Yield the objects to save, without our annotations and without the data of Secrets and ConfigMaps."""
     for raw in objects:
         meta = raw["metadata"]
         notes = meta.get("annotations") or {}
@@ -49,7 +48,7 @@ def dump_objects(objects: Iterable[Raw], *, keep_secrets: bool = False) -> Itera
 
 
 def json_chunks(objects: Iterable[Raw]) -> Iterator[str]:
-    """The list as JSON, an object a chunk."""
+    """Yield the list as JSON, one object per chunk."""
     yield '{"apiVersion": "v1", "items": ['
     for number, raw in enumerate(objects):
         yield ("\n" if not number else ",\n") + json.dumps(raw, ensure_ascii=False)
@@ -57,8 +56,8 @@ def json_chunks(objects: Iterable[Raw]) -> Iterator[str]:
 
 
 def yaml_chunks(objects: Iterable[Raw]) -> Iterator[str]:
-    """The list as YAML, an object a chunk."""
-    import yaml  # which takes its time, and not all verbs need it
+    """Yield the list as YAML, one object per chunk."""
+    import yaml  # slow to import, and not all verbs need it
 
     yield "apiVersion: v1\nitems:\n"
     for raw in objects:
@@ -68,10 +67,12 @@ def yaml_chunks(objects: Iterable[Raw]) -> Iterator[str]:
 
 
 def write_dump(path: Path, objects: Iterable[Raw], *, force: bool) -> int:
-    """Write the file, whole or not at all; the number of objects. Raises DumpError."""
+    """Write the file, completely or not at all, and return the number of objects. Raises DumpError."""
     plain = path.name.removesuffix(".gz")
     if not plain.endswith(SUFFIXES):
-        raise DumpError(str(path), f"the name says the form: {', '.join(SUFFIXES)}, each with .gz if it is to be small")
+        raise DumpError(
+            str(path), f"the name must end with {', '.join(SUFFIXES)}, or with one of these and .gz to compress it"
+        )
     if path.exists() and not force:
         raise DumpError(str(path), "there is a file already; --force writes over it")
     chunks = json_chunks if plain.endswith(".json") else yaml_chunks

@@ -1,8 +1,10 @@
-"""SimKube's trace files: MessagePack of what was applied and deleted in a cluster, event by event.
+"""SimKube's trace files: MessagePack of the objects applied and deleted in a cluster, event by event.
 
-A trace is taken for what is there at its end. Its times are not played. Its parts besides the events are not used; a
-map among them may have keys that are not strings, such as the list by which SimKube finds the lifecycles of a pod.
-SimKube removes the service account from pods, but not the volume with its token: pods get the default one.
+Only the objects that exist at the end of a trace are taken; its times are not replayed. The parts of a trace other than
+the events are not used; maps in them may have keys that are not strings, for example in the list that stores the
+lifecycles of pods. SimKube removes the service account from pods, but not the volume with its token: such pods get the
+default service account.
+
 Source: acrlabs/simkube, docs on the trace format (version 2).
 """
 
@@ -18,7 +20,7 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class UnusableTrace(KscheddError):
-    """A file that is no trace of SimKube, or a trace with nothing to take."""
+    """An error for a file that is not a SimKube trace, or for a trace without objects."""
 
     why: str
 
@@ -27,7 +29,7 @@ class UnusableTrace(KscheddError):
 
 
 def objects(data: bytes) -> list[dict[str, Any]]:
-    """Return the objects that exist at the trace's end. Raises UnusableTrace, also if none is left."""
+    """Return the objects that exist at the end of the trace. Raises UnusableTrace, also if there are none."""
     try:
         trace = msgpack.unpackb(data, strict_map_key=False, object_pairs_hook=_map)
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
@@ -72,7 +74,7 @@ def _key(raw: Any, number: int) -> tuple[str, str, str, str]:
         raise UnusableTrace(f"events[{number}]: an object is a map with metadata")
     try:
         json.dumps(raw, allow_nan=False)
-    except (TypeError, ValueError) as error:  # binary data, timestamps, numbers such as infinity
+    except (TypeError, ValueError) as error:  # binary data, timestamps, or numbers such as infinity
         raise UnusableTrace(f"events[{number}]: an object with a value that JSON does not have: {error}") from error
     group = str(raw.get("apiVersion")).rpartition("/")[0]
     return group, str(raw.get("kind")), str(meta.get("namespace") or ""), str(meta.get("name"))

@@ -1,12 +1,12 @@
-"""The objects of a dump, from files and folders of every usual form.
+"""The objects of a dump, from files and folders in all common formats.
 
-Taken are `kubectl get -o yaml|json` (single objects, lists, several documents), the folders of `kubectl cluster-info
-dump` and of OpenShift's must-gather, the Cluster Autoscaler's /snapshotz, KWOK's YAML and SimKube's .sktrace; each of
-them compressed by gzip as well. What cannot be read is told by file and line, and the rest is read; of a file that
-breaks off what is whole is taken.
+The formats are `kubectl get -o yaml|json` (single objects, lists, several documents), the folders of `kubectl
+cluster-info dump` and of OpenShift's must-gather, the Cluster Autoscaler's /snapshotz, KWOK's YAML and SimKube's
+.sktrace. Each may be compressed with gzip. Unreadable parts are reported by file and line, and the rest is read. The
+complete objects of a truncated file are taken.
 
-JSON is decoded without the lines of its values, lists item by item (`json_lists`); what is not JSON is read again in
-the slow way, for the fault's line.
+JSON is decoded without the line numbers of its values, and lists item by item (`json_lists`). If a text is not valid
+JSON, it is read again by the slower reader, which finds the line of the error.
 """
 
 import json
@@ -33,28 +33,28 @@ Data = bytes | bytearray
 STDIN: Final = "-"
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".sktrace")
 MAX_UNPACKED_BYTES: Final = 8 << 30
-_MEMORY_FOR_A_FILE: Final = 4  # times its size
+_MEMORY_FOR_A_FILE: Final = 4  # memory needed to read a file, as a multiple of its size
 _GZIP: Final = b"\x1f\x8b"
 _DEEPEST_LIST: Final = 5
 _JSON: Final = re.compile(rb"\s*[{\[]")
 _YAML_ITEM: Final = re.compile(r"^- ", re.MULTILINE)
 _YAML_KIND: Final = re.compile(r"^kind:", re.MULTILINE)
-_LONGEST_TOLD: Final = 1 << 26  # of a file whose fault is looked for
+_LONGEST_TOLD: Final = 1 << 26  # bytes of a file in which the line of an error is searched
 _PART_BYTES: Final = 1 << 24
 
 
 @attrs.frozen(eq=False)
 class DumpedObject:
-    """An object of a dump and where it stands, `FILE` or `FILE:items[3]`."""
+    """An object of a dump and its place, `FILE` or `FILE:items[3]`."""
 
     raw: dict[str, Any]
     place: str
-    likeness: Hashable = None  # equal of objects that differ only in strings which no check tells apart
+    likeness: Hashable = None  # equal for objects that differ only in strings which no check distinguishes
 
 
 @attrs.define(eq=False)
 class Sources:
-    """What was read."""
+    """The objects read from all sources, with errors and assumptions."""
 
     found: list[DumpedObject] = attrs.field(factory=list)
     faults: LoadErrors = attrs.field(factory=LoadErrors)
@@ -63,17 +63,17 @@ class Sources:
 
     @property
     def errors(self) -> list[str]:
-        """Whole sentences that name the file."""
+        """The errors as complete sentences that name the file."""
         return self.faults.texts()
 
 
 def read_sources(
     paths: Iterable[str], stdin: BinaryIO | None = None, check: Callable[[], None] = lambda: None
 ) -> Sources:
-    """The objects in these files and folders; `-` is standard input, if there is one.
+    """Return the objects in these files and folders; `-` is standard input, if there is one.
 
-    Without standard input, as in the daemon, pipes are not read either: nobody would know when they end. `check` is
-    called before each file, and may raise.
+    Without standard input, as in the daemon, pipes are not read either, since they might never end. `check` is called
+    before each file, and may raise.
     """
     sources = Sources()
     for path in paths:
@@ -86,7 +86,7 @@ def read_sources(
             sources.faults.add(f"{path}: cannot be read: {wrong.strerror or wrong}")
             continue
         if not files:
-            sources.faults.add(f"{path}: no {', '.join(SUFFIXES)} files here, nor such compressed by gzip")
+            sources.faults.add(f"{path}: no {', '.join(SUFFIXES)} files here, compressed by gzip or not")
         for file in files:
             check()
             try:
@@ -96,7 +96,7 @@ def read_sources(
                 continue
             if data is None:
                 sources.faults.add(
-                    f"{file}: larger than {most_bytes():,} bytes, which memory would not do for: not read"
+                    f"{file}: larger than {most_bytes():,} bytes, the most that fits into memory: not read"
                 )
                 continue
             _take(data, str(file), sources)
@@ -104,13 +104,16 @@ def read_sources(
 
 
 def _read_file(path: Path, *, pipes: bool) -> bytes | None:
-    """What is in it, of any kind of file that comes to an end; None if that is too much. Raises OSError."""
+    """Return the content of any kind of file that has an end; None if it is too large. Raises OSError."""
     with open_input(path, pipes=pipes) as file:
         return file.read() if os.fstat(file.fileno()).st_size <= most_bytes() else None
 
 
 def most_bytes() -> int:
-    """The largest file that is read: decoding takes several times as much memory, and who runs out of it is killed."""
+    """Return the size of the largest file that is read.
+
+    Decoding takes several times as much memory, and a process that runs out of memory is killed.
+    """
     available = 0
     try:
         with open("/proc/meminfo", encoding="ascii") as told:
@@ -127,7 +130,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _take(given: bytes, source: str, sources: Sources) -> None:
-    """Add what one file holds."""
+    """Add the objects of one file."""
     sources.files += 1
     data: Data = given
     if given[:2] == _GZIP:
@@ -143,8 +146,8 @@ def _take(given: bytes, source: str, sources: Sources) -> None:
 
 
 def unpack(data: bytes, limit: int) -> tuple[Data, str]:
-    """Gzip data unpacked, and what was wrong with it ("": nothing); of a damaged file what comes before the damage."""
-    unpacked = bytearray()  # grows where it is: joining parts would hold up all other threads
+    """Return the unpacked gzip data and an error ("": none); of a damaged file, the data before the damage."""
+    unpacked = bytearray()  # extended in place, since joining parts would block all other threads
     while data:
         member = zlib.decompressobj(wbits=31)
         while data and not member.eof:
@@ -153,10 +156,10 @@ def unpack(data: bytes, limit: int) -> tuple[Data, str]:
             except zlib.error as error:
                 return unpacked, f"damaged gzip data after {len(unpacked):,} bytes: {error}"
             if len(unpacked) > limit:
-                return b"", f"unpacked it is larger than {limit:,} bytes: it was not read"
+                return b"", f"larger than {limit:,} bytes when unpacked: it was not read"
             data = member.unconsumed_tail
         if not member.eof:
-            return unpacked, f"the gzip data breaks off after {len(unpacked):,} bytes"
+            return unpacked, f"the gzip data is truncated after {len(unpacked):,} bytes"
         data = member.unused_data.lstrip(b"\0")
     return unpacked, ""
 
@@ -165,13 +168,13 @@ def unpack(data: bytes, limit: int) -> tuple[Data, str]:
 
 
 def _add_json(data: Data, source: str, sources: Sources) -> None:
-    from kschedd.dumps.json_lists import read_list  # whose decoder takes its time to import
+    from kschedd.dumps.json_lists import read_list  # slow to import
 
     try:
         found = read_list(data)
         value = json.loads(without_lone_surrogates(data.decode())) if found is None else None
     except (UnicodeDecodeError, ValueError, RecursionError):
-        _add_reading(data, source, sources)  # several documents, or a fault, whose line is told
+        _add_reading(data, source, sources)  # several documents, or an error, whose line the slower reader finds
         return
     if found is not None:
         _add_list(found, data, source, sources)
@@ -189,7 +192,7 @@ def _add_list(found: "JsonList", data: Data, source: str, sources: Sources) -> N
     if around is None:
         for error in read_bytes(bytes(data[:_LONGEST_TOLD]), source).errors[:1]:
             sources.faults.add(str(error))
-        sources.assumptions.note("of a file that breaks off what is whole was taken", source)
+        sources.assumptions.note("the complete objects of a truncated file were taken", source)
         around = {"apiVersion": "v1", "kind": "List"}
     if not isinstance(around.get("apiVersion"), str):
         _unfold({**around, "items": [item.raw for item in found.items]}, source, sources)
@@ -209,12 +212,12 @@ def _add_yaml(data: Data, source: str, sources: Sources) -> None:
     if not _add_reading(data, source, sources):
         cut = _last_whole(data)
         if cut is not None and (reading := read_bytes(cut, source)).manifests:
-            sources.assumptions.note("of a file that breaks off what is whole was taken", source)
+            sources.assumptions.note("the complete objects of a truncated file were taken", source)
             sources.found += [DumpedObject(manifest.raw, source) for manifest in reading.manifests]
 
 
 def _add_reading(data: Data, source: str, sources: Sources) -> bool:
-    """Add what the reader of manifests finds; whether there was anything, or nothing to complain about."""
+    """Add the objects that the manifest reader finds; return whether it found any, or no errors."""
     reading = read_bytes(bytes(data), source)
     for error in reading.errors:
         sources.faults.add(str(error))
@@ -223,16 +226,16 @@ def _add_reading(data: Data, source: str, sources: Sources) -> bool:
 
 
 def _last_whole(data: Data) -> bytes | None:
-    """A list of YAML without its last item, in which it breaks off."""
+    """Return a truncated YAML list without its last, incomplete item; None if it has fewer than two items."""
     text = data.decode("utf-8", "replace")
     items = [match.start() for match in _YAML_ITEM.finditer(text)]
     if len(items) < 2:
         return None
-    kind = "" if _YAML_KIND.search(text) else "kind: List\n"  # which kubectl writes at the end
+    kind = "" if _YAML_KIND.search(text) else "kind: List\n"  # kubectl writes the kind at the end of a list
     return f"{text[: items[-1]]}{kind}".encode()
 
 
-# --- what they hold ------------------------------------------------------------------------------------------------
+# # --- objects and lists -------------------------------------------------------------------------------------------
 
 
 def _unfold(value: Any, place: str, sources: Sources, depth: int = 0) -> None:
@@ -256,7 +259,7 @@ def _unfold(value: Any, place: str, sources: Sources, depth: int = 0) -> None:
 
 
 def _with_kind(item: Any, around: Mapping[str, Any]) -> Any:
-    """An item of a list; in a list of one kind that kind need not be stated."""
+    """Return an item of a list, with its kind: in a list of one kind, items may omit it."""
     kind: str = around["kind"]
     if kind == "List" or not isinstance(item, dict) or "kind" in item:
         return item
@@ -282,16 +285,17 @@ def _is_snapshot(value: Mapping[str, Any]) -> bool:
 
 
 def _snapshot_objects(snapshot: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place of each object in the snapshot, and the object; a pod once.
+    """Yield the place of each object in the snapshot, and the object; each pod once.
 
-    Its objects say neither kind nor apiVersion. The templates of node groups are not nodes: they are left out.
+    Objects in a snapshot have neither kind nor apiVersion. Templates of node groups are not nodes and are left out.
+
     Source: kubernetes/autoscaler, cluster-autoscaler/debuggingsnapshot.
     """
     told: set[str] = set()
 
     def pods(place: str, found: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         for number, pod in enumerate(found if isinstance(found, list) else ()):
-            raw = pod.get("Pod", pod) if isinstance(pod, dict) else None  # newer ones wrap it
+            raw = pod.get("Pod", pod) if isinstance(pod, dict) else None  # newer versions wrap it
             meta = raw.get("metadata") if isinstance(raw, dict) else None
             uid = meta.get("uid") if isinstance(meta, dict) else None
             if isinstance(raw, dict) and uid not in told:

@@ -1,11 +1,13 @@
-"""Templates: JSON texts that are equal but for some strings, of which one is decoded and the others are made.
+"""Templates of JSON texts that are equal except for some strings.
 
-The pods of a workload differ in names, times, addresses and IDs. A text is cut at the strings that a pattern finds;
-what is left, with which of the strings are equal, is the key of its template. The template holds the decoded value, and
-a function that puts other strings into it. What has no such string inside is shared by all values of the template, and
-so is what has only times inside, which many have in common.
+The first text is decoded; the values of the others are built from its value.
 
-Owns: the templates. It lasts as long as one dump is read.
+The pods of a workload differ in names, times, addresses and IDs. A text is split at the strings that a pattern finds.
+The remaining pieces, and which of the strings are equal, are the key of its template. The template holds the decoded
+value, and a function that inserts other strings into it. Parts of the value without such strings are shared by all
+values of the template, and so are parts that contain only times, since many values have the same times.
+
+Owns: the templates. It lives while one dump is read.
 """
 
 import re
@@ -21,12 +23,12 @@ Make = Callable[[Sequence[str]], Any]
 _MARK: Final = "\0"
 _ESCAPED_MARK: Final = b"\\u0000"
 _MARKED_KEY: Final = re.compile(rb'"\\u0000\d"\s*:')
-_MOST_STRINGS: Final = 250  # in a text
-_NAME: Final = 0  # the number of the name
+_MOST_STRINGS: Final = 250  # in one text
+_NAME: Final = 0  # the number of the name's string
 _MOST_SHARED: Final = 1 << 12
 _TIME_LENGTH: Final = len("2025-01-01T00:00:00Z")
 _LONGEST_ADDRESS: Final = len("255.255.255.255")
-_ADDRESS, _TIME, _LONG = range(3)  # what sort of string it is, by its length
+_ADDRESS, _TIME, _LONG = range(3)  # sorts of strings, distinguished by their length
 _SORTS: Final = bytes(
     _ADDRESS if length <= _LONGEST_ADDRESS else _TIME if length == _TIME_LENGTH else _LONG for length in range(1 << 10)
 )
@@ -41,32 +43,32 @@ _HASH: Final = rb"[0-9a-f]{64}"
 _LONG_TEXT: Final = rb"[-a-z]{1,40}+://" + _HASH + rb"|[-\w./:]{1,400}+@sha256:" + _HASH
 _VALUES: Final = _TIME_TEXT + b"|" + _ADDRESS_TEXT + b"|" + _LONG_TEXT
 VALUES_OF_STATUS: Final = re.compile(rb'":\s*"(' + _VALUES + rb')"')
-"""Values of a status that no check tells apart: valid times, IPv4 addresses, IDs of containers and images."""
+"""Values of a status that no check distinguishes: valid times, IPv4 addresses, IDs of containers and images."""
 
 _UID: Final = rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}"
 _VERSION: Final = rb'(?<="resourceVersion": ")\d{1,19}|(?<="resourceVersion":")\d{1,19}'
 VALUES_OF_OBJECT: Final = re.compile(rb'":\s*"(' + _VALUES + b"|" + _UID + b"|" + _VERSION + rb')"')
-"""Those of a whole object: its uid, the version of it, IDs of machines as well."""
+"""The same for a whole object: also its uid, its version and IDs of machines."""
 
 
 @attrs.define(eq=False)
 class TextTemplate:
-    """`make` puts strings into it. Its identity says that texts are alike."""
+    """A template. `make` inserts strings into it. Texts with the same template (by identity) are alike."""
 
     make: Make
 
 
 class Templates:
-    """The templates of texts that are cut by one pattern: `":`, and a quoted string, which is its only group."""
+    """The templates of texts that are split by one pattern: `":` and a quoted string, which is its only group."""
 
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
         self._by_key: dict[tuple[bytes, bytes, bytes], TextTemplate] = {}
 
     def read(self, text: bytes, name: bytes = b"") -> tuple[Any, TextTemplate | None]:
-        """The value of a JSON text, and its template, if it has one. Raises msgspec.DecodeError and ValueError.
+        """Return the value of a JSON text, and its template, if it has one. Raises msgspec.DecodeError and ValueError.
 
-        Strings that are the `name` are none that templates differ by.
+        Strings equal to `name` are part of no template's key.
         """
         marked = None if has_marks(text) else with_mark(text, name, _NAME) if name else text
         if marked is None:
@@ -76,7 +78,7 @@ class Templates:
         if len(strings) > _MOST_STRINGS:
             return msgspec.json.decode(text), None
         firsts: dict[bytes, int] = {}
-        numbers = bytes(map(firsts.setdefault, strings, range(1, 256)))  # where each stands for the first time
+        numbers = bytes(map(firsts.setdefault, strings, range(1, 256)))  # the index of the first occurrence of each
         sorts = bytes(map(_SORTS.__getitem__, map(len, strings)))
         key = b"\0".join(parts[::2]), numbers, sorts
         try:
@@ -94,37 +96,37 @@ def _template(between: Sequence[bytes], numbers: Sequence[int], sorts: Sequence[
 
 
 def template_of(tree: Any, shared: frozenset[int] = frozenset()) -> TextTemplate:
-    """The template of a value with `mark(number)` in place of strings.
+    """Return the template of a value with `mark(number)` in place of strings.
 
-    What has only strings of `shared` inside is kept, to be used again where they are the same.
+    Parts that contain only strings of `shared` are kept, and reused if the strings are the same.
     """
     make = _maker(tree, shared, may_share=True)
     return TextTemplate((lambda strings: tree) if make is None else make)
 
 
 def mark(number: int) -> str:
-    """What stands in a tree for the string of this number."""
+    """Return the placeholder in a tree for the string with this number."""
     return f"{_MARK}{number}"
 
 
 def mark_text(number: int) -> bytes:
-    """`mark` in JSON."""
+    """Return `mark` in JSON."""
     return b'"%b%d"' % (_ESCAPED_MARK, number)
 
 
 def with_mark(text: bytes, string: bytes, number: int) -> bytes | None:
-    """A JSON text with a mark in place of a string, which is one without escapes; None where it is that of a key."""
+    """Return a JSON text with a mark in place of a string without escapes; None if the string is also a key."""
     marked = text.replace(b'"%b"' % string, mark_text(number))
     return None if _MARKED_KEY.search(marked) else marked
 
 
 def has_marks(text: bytes) -> bool:
-    """Whether a JSON text has, or might have, strings that look like marks."""
+    """Return whether a JSON text contains, or might contain, strings that look like marks."""
     return _ESCAPED_MARK in text
 
 
 def count_marks(tree: Any, number: int) -> int:
-    """How many values in the tree are `mark(number)`."""
+    """Return the number of values in the tree that equal `mark(number)`."""
     if isinstance(tree, dict):
         return sum(count_marks(item, number) for item in tree.values())
     if isinstance(tree, list):
@@ -133,7 +135,7 @@ def count_marks(tree: Any, number: int) -> int:
 
 
 def _maker(tree: Any, shared: frozenset[int], *, may_share: bool) -> Make | None:
-    """What makes such a value; None where there are no marks in it."""
+    """Return a function that builds the value from strings; None if it contains no marks."""
     numbers = _marks(tree)
     if not numbers:
         return None
@@ -155,7 +157,7 @@ def _maker(tree: Any, shared: frozenset[int], *, may_share: bool) -> Make | None
 
 
 def _marks(tree: Any) -> frozenset[int]:
-    """The numbers of the marks in a tree."""
+    """Return the numbers of the marks in a tree."""
     if type(tree) is str and tree.startswith(_MARK):
         return frozenset((int(tree[1:]),))
     if type(tree) is dict:

@@ -1,1 +1,1 @@
-"""HTTP extenders: what they are asked, and how."""
+"""HTTP extenders: their calls, messages and results."""

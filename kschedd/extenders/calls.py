@@ -1,8 +1,8 @@
-"""ExtenderCall: one POST to an extender as a value, and what its answer is where it fails.
+"""One POST to an extender as a value, and its result if it fails.
 
-An attempt or a binding cycle that asks an extender yields such calls; the answer to one is what `read` makes of the
-body, or an ExtenderFailure. Who runs the attempt makes the call: the daemon without blocking
-(`kschedd.actors.scheduler.extenders`), everybody else at once, by calling it.
+A scheduling attempt or binding cycle that needs an extender yields such calls. The result of a call is the value that
+`read` returns for the body, or an ExtenderFailure. The code that runs the attempt makes the call: the daemon without
+blocking (`kschedd.actors.scheduler.extenders`), all other code by calling the object.
 
 Source: Kubernetes v1.34, scheduler/extender.go (send).
 """
@@ -19,19 +19,19 @@ from kschedd.extenders.messages import UnreadableAnswer
 
 @attrs.define(eq=False)
 class ExtenderFailure(KscheddError):
-    """A call of an extender came to nothing."""
+    """A call of an extender that failed."""
 
     why: str
 
 
 @attrs.frozen(eq=False)
 class ExtenderCall:
-    """See the module."""
+    """One call of an extender; see the module."""
 
     extender: Extender
-    action: str  # as the configuration calls it
+    action: str  # name of the verb in the configuration
     pod: str  # "namespace/name"
-    write: Callable[[], Sequence[bytes]]  # the body in parts; may take long
+    write: Callable[[], Sequence[bytes]]  # returns the parts of the body; may take long
     _read: Callable[[bytes], Any]
     _send: Callable[["ExtenderCall"], Any]
 
@@ -40,7 +40,7 @@ class ExtenderCall:
         return f"{self.extender.url_prefix.rstrip('/')}/{self.action}"
 
     def read(self, status: int, body: bytes) -> Any:
-        """What is answered. Raises ExtenderFailure."""
+        """Return the result. Raises ExtenderFailure."""
         if status != 200:
             raise ExtenderFailure(f"failed {self.action} with extender at URL {self.url}, code {status}")
         try:
@@ -49,9 +49,9 @@ class ExtenderCall:
             raise ExtenderFailure(str(wrong)) from None
 
     def failed(self, why: str) -> ExtenderFailure:
-        """For a request without an answer."""
+        """Return the failure of a request without a response."""
         return ExtenderFailure(f'Post "{self.url}": {why}')
 
     def __call__(self) -> Any:
-        """Make the call now, in this thread: the answer, or an ExtenderFailure as a value."""
+        """Make the call now, in this thread; return the result, or an ExtenderFailure as a value."""
         return self._send(self)

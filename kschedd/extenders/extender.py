@@ -1,7 +1,7 @@
-"""HTTPExtender: an extender of the configuration: whom it is asked about, what it is asked, and what its answers mean.
+"""An extender of the configuration: the pods that it is called for, its calls, and the meaning of its results.
 
 Source: Kubernetes v1.34, scheduler/extender.go, scheduler/scheduler.go (buildExtenders).
-Errors: ExtenderFailure, in upstream's words.
+Errors: ExtenderFailure, with upstream's texts.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,14 +18,14 @@ from kschedd.extenders.messages import FilterResult
 from kschedd.framework.postfilter import Candidate
 
 SCALE: Final = 10
-"""Extenders score from 0 to 10, the scheduler from 0 to 100."""
+"""Factor between the scores of extenders (0 to 10) and of the scheduler (0 to 100)."""
 
 
 Write = Callable[[], Sequence[bytes]]
 
 
 class _NodeJson:
-    """The JSON of nodes that have been sent once."""
+    """The cached JSON of nodes that have been sent."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[Node, bytes] = WeakKeyDictionary()
@@ -41,13 +41,13 @@ _NODES: Final = _NodeJson()
 
 
 def _send(call: ExtenderCall) -> Any:
-    from kschedd.extenders.http import send  # httpx takes long to import, and most have no extenders
+    from kschedd.extenders.http import send  # httpx takes long to import, and most configurations have no extenders
 
     return send(call)
 
 
 class HTTPExtender:
-    """See the module."""
+    """An HTTP extender; see the module."""
 
     def __init__(self, config: Extender) -> None:
         self.config = config
@@ -61,7 +61,7 @@ class HTTPExtender:
         self._managed = frozenset(resource.name for resource in config.managed_resources)
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether it manages all pods, or a resource that a container of this one requests or limits."""
+        """Return whether it manages all pods, or a resource that a container of this pod requests or limits."""
         if not self._managed:
             return True
         spec = pod.pod_spec.raw
@@ -74,7 +74,7 @@ class HTTPExtender:
     # -- calls ------------------------------------------------------------------------------------------------
 
     def filter(self, pod: Pod, table: NodeTable, rows: Sequence[int]) -> ExtenderCall:
-        """Answered with a FilterResult."""
+        """Return the filter call; its result is a FilterResult."""
         return self._call(
             self.config.filter_verb,
             pod,
@@ -83,16 +83,16 @@ class HTTPExtender:
         )
 
     def prioritize(self, pod: Pod, table: NodeTable, rows: Sequence[int]) -> ExtenderCall:
-        """Answered with a list of (node name, score)."""
+        """Return the prioritize call; its result is a list of (node name, score)."""
         return self._call(self.config.prioritize_verb, pod, self._args(pod, table, rows), messages.priorities)
 
     def bind(self, pod: Pod, node_name: str) -> ExtenderCall:
-        """Answered with the text of an error, "" if there is none."""
+        """Return the bind call; its result is the text of an error, "" for success."""
         args = pod.namespace, pod.name, pod.uid, node_name
         return self._call(self.config.bind_verb, pod, lambda: [messages.binding_args(*args)], messages.binding_error)
 
     def preempt(self, pod: Pod, candidates: tuple[Candidate, ...]) -> ExtenderCall:
-        """Answered with MetaVictims by node name."""
+        """Return the preempt call; its result maps node names to MetaVictims."""
         by_uid = self.config.node_cache_capable
         return self._call(
             self.config.preempt_verb,
@@ -114,10 +114,10 @@ class HTTPExtender:
     # -- what answers mean --------------------------------------------------------------------------------------
 
     def passed(self, said: FilterResult, row_of: Mapping[str, int]) -> list[int]:
-        """The rows that pass, in the order of the answer; `row_of` has the rows that were asked about.
+        """Return the rows of the feasible nodes in the order of the response; `row_of` has the rows that were sent.
 
-        Raises ExtenderFailure. Upstream takes nodes it did not ask about where they are whole objects; here no pod can
-        go to a node that is not there, so they are refused as names are.
+        Raises ExtenderFailure. Upstream accepts whole node objects that it did not send. Here an unknown node cannot be
+        scheduled to, so it is rejected in both formats.
         """
         if said.error:
             raise ExtenderFailure(said.error)
@@ -131,16 +131,16 @@ class HTTPExtender:
         return list(dict.fromkeys(rows))
 
     def loses_pods(self, said: FilterResult) -> bool:
-        """Return whether the nodes of its answer are scored without their pods."""
+        """Return whether the nodes of this result are scored without their pods."""
         return said.whole and self.config.nodes_lose_pods
 
     def weighted(self, score: int) -> int:
-        """A score as it counts in the total, in Go's int64."""
+        """Return a score weighted for the total, with Go's int64 overflow."""
         total = score * self.weight * SCALE
         return (total + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def extenders_of(configured: Iterable[Extender]) -> tuple[HTTPExtender, ...]:
-    """In the order in which they are asked: those that can be ignored last."""
+    """Return the extenders in the order of their calls: ignorable extenders last."""
     found = [HTTPExtender(one) for one in configured]
     return (*[one for one in found if not one.ignorable], *[one for one in found if one.ignorable])

@@ -1,11 +1,10 @@
-"""Calls of extenders over HTTP: what a request needs, how much of an answer is read, and the words of what goes wrong.
+"""HTTP calls of extenders: the parts of a request, the limit on the response, and the texts of errors.
 
-`send` makes one call in this thread. The daemon makes calls on its loop, with the same parts
+`send` makes one call in this thread. The daemon makes calls in its event loop, with the same parts
 (`kschedd.actors.scheduler.extenders`).
 
-As Go's client does, redirects are followed (ten of them), cookies are not kept, and the daemon keeps a connection for
-further calls.
-`httpTimeout` is for the whole call. An answer longer than MAX_ANSWER_BYTES is refused; upstream reads on.
+As in Go's client, up to ten redirects are followed, cookies are not stored, and the daemon reuses connections.
+`httpTimeout` limits the whole call. A response longer than MAX_ANSWER_BYTES is rejected; upstream has no limit.
 
 Source: Kubernetes v1.34, scheduler/extender.go (makeTransport, send); Go 1.24, net/http.
 """
@@ -31,7 +30,7 @@ from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.request_body import RequestBody
 
 MAX_ANSWER_BYTES: Final = 64 << 20
-SMALL_BYTES: Final = 1 << 14  # of a body that is sent, or read, at once
+SMALL_BYTES: Final = 1 << 14  # size up to which a body is sent or read at once
 REDIRECTS: Final = 10
 HEADERS: Final = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "kschedd"}
 LATE: Final = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
@@ -50,7 +49,7 @@ class ExtenderTLSError(KscheddError):
 
 
 def tls_context(extender: Extender) -> ssl.SSLContext:
-    """How the extender is to be verified, and with which certificate we do. Raises ExtenderTLSError."""
+    """Return the TLS context: the extender's CA, and our client certificate. Raises ExtenderTLSError."""
     tls = extender.tls or ExtenderTLS()
     reading = _named("ca", tls.ca_data, tls.ca_file)
     try:
@@ -64,18 +63,18 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
         if tls.cert_data or tls.cert_file:
             reading = f"{_named('cert', tls.cert_data, tls.cert_file)}, {_named('key', tls.key_data, tls.key_file)}"
             _load_certificate(context, tls)
-    except (OSError, ValueError) as wrong:  # ssl.SSLError is an OSError; of a file that is not there it has no name
+    except (OSError, ValueError) as wrong:  # ssl.SSLError is an OSError; for a missing file it has no file name
         raise ExtenderTLSError(extender.url_prefix, f"{reading}: {_words(wrong)}") from wrong
     return context
 
 
 def _named(what: str, data: bytes, file: str) -> str:
-    """Where a certificate or key is read from, as the configuration has it."""
+    """Return the configuration field that a certificate or key is read from."""
     return f"{what}Data" if data else f"{what}File {file}"
 
 
 def _load_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:
-    """OpenSSL reads certificates from files only, so data goes through one that is gone at once."""
+    """Load the client certificate. OpenSSL reads files only, so inline data is written to a temporary file."""
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for name, data, file in (("crt", tls.cert_data, tls.cert_file), ("key", tls.key_data, tls.key_file)):
@@ -89,7 +88,7 @@ def _load_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:
 
 
 def async_client(extender: Extender) -> httpx.AsyncClient:
-    """Raises ExtenderTLSError."""
+    """Return a client for the extender. Raises ExtenderTLSError."""
     return httpx.AsyncClient(**_settings(extender))
 
 
@@ -103,20 +102,20 @@ def _settings(extender: Extender) -> dict[str, Any]:
         "max_redirects": REDIRECTS,
         "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=())),
         "timeout": None,
-        # Go asks no proxy for the host itself.
+        # Go uses no proxy for the local host.
         "trust_env": host not in ("localhost", "::1") and not host.startswith("127."),
     }
 
 
 def extensions(extender: Extender) -> dict[str, Any]:
-    """httpx's extensions of a request to the extender."""
+    """Return httpx's extensions of a request to the extender."""
     name = extender.tls.server_name if extender.tls is not None else ""
     return {"sni_hostname": name} if name else {}
 
 
 @attrs.define(eq=False)
 class AnswerBody:
-    """What has been read of an answer."""
+    """The part of a response body that has been read."""
 
     too_long: bool = False
     size: int = 0
@@ -147,7 +146,7 @@ def too_long(call: ExtenderCall) -> ExtenderFailure:
 
 
 def failure(call: ExtenderCall, fault: Exception, *, reading: bool) -> ExtenderFailure:
-    """What went wrong with the request, or while its answer was being read, in Go's words."""
+    """Return the failure of the request, or of reading its response, with Go's text."""
     if isinstance(fault, ExtenderFailure):
         return fault
     if isinstance(fault, KscheddError):
@@ -184,7 +183,7 @@ def _words(fault: BaseException) -> str:
 
 
 def send(call: ExtenderCall) -> Any:
-    """Make the call in this thread: the answer, or an ExtenderFailure as a value."""
+    """Make the call in this thread; return the result, or an ExtenderFailure as a value."""
     limit_s = call.extender.http_timeout_s
     until = time.monotonic() + limit_s
     reading = False
@@ -205,14 +204,14 @@ def send(call: ExtenderCall) -> Any:
                     if time.monotonic() > until:
                         return ExtenderFailure(LATE_BODY)
         return call.read(response.status_code, body.whole())
-    except Exception as fault:  # the extender's, whatever its answer makes httpx raise
+    except Exception as fault:  # an extender's response may make httpx raise any exception
         late = time.monotonic() >= until and not isinstance(fault, ExtenderFailure)
         return failure(call, httpx.ReadTimeout("") if late else fault, reading=reading)
 
 
 @contextmanager
 def _closed_after(seconds: float, client: httpx.Client) -> Iterator[None]:
-    """httpx's own limit is on each read, and whoever sends a byte now and then keeps it."""
+    """Close the client after this time: httpx limits single reads only, which a slow sender never exceeds."""
     timer = threading.Timer(seconds, client.close)
     timer.daemon = True
     timer.start()

@@ -1,10 +1,10 @@
-"""What is sent to an extender and what it answers, as JSON: from objects to bytes and from bytes to plain values.
+"""JSON messages of extenders: objects to request bodies, and response bodies to plain values.
 
-Keys are written as upstream writes them and read as upstream reads them: upper and lower case are the same, unknown
-keys are ignored, null means nothing, and what follows the first JSON value of a body is not looked at.
+Keys are written as upstream writes them and read as upstream reads them: case-insensitive, with unknown keys ignored
+and null as unset. Data after the first JSON value of a body is ignored.
 
-Source: Kubernetes v1.34, k8s.io/kube-scheduler/extender/v1/types.go; Go's encoding/json for what is accepted.
-Errors: UnreadableAnswer, in Go's words.
+Source: Kubernetes v1.34, k8s.io/kube-scheduler/extender/v1/types.go; Go's encoding/json for the accepted syntax.
+Errors: UnreadableAnswer, with Go's text.
 """
 
 import json
@@ -20,12 +20,12 @@ from kschedd.framework.postfilter import Candidate
 
 _INT64: Final = 1 << 63
 _NODES_IN_PART: Final = 64
-_OMITTED: Final = ("apiVersion", "kind")  # objects of an informer have neither
+_OMITTED: Final = ("apiVersion", "kind")  # objects of an informer have neither field
 
 
 @attrs.define(eq=False)
 class UnreadableAnswer(KscheddError):
-    """The body of an extender's answer cannot be read."""
+    """The body of an extender's response cannot be parsed."""
 
     why: str
 
@@ -35,17 +35,17 @@ def encoded(value: Any) -> bytes:
 
 
 def object_json(raw: Mapping[str, Any]) -> bytes:
-    """A pod or a node as upstream sends it."""
+    """Return a pod or a node as upstream sends it."""
     return encoded({key: value for key, value in raw.items() if key not in _OMITTED})
 
 
 def args_with_names(pod: bytes, names: list[str]) -> bytes:
-    """ExtenderArgs for an extender that has nodes of its own."""
+    """Return the ExtenderArgs for an extender that caches nodes."""
     return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, encoded(names))
 
 
 def args_with_nodes(pod: bytes, nodes: Sequence[bytes]) -> list[bytes]:
-    """In parts: copying several megabytes at once takes 10 ms in which no other thread runs."""
+    """Return the ExtenderArgs in parts: copying several megabytes at once would block all other threads for 10 ms."""
     parts = [b'{"Pod":%b,"Nodes":{"metadata":{},"items":[' % pod]
     for first in range(0, len(nodes), _NODES_IN_PART):
         parts.append(b"," * (first > 0) + b",".join(nodes[first : first + _NODES_IN_PART]))
@@ -58,7 +58,7 @@ def binding_args(namespace: str, name: str, uid: str, node_name: str) -> bytes:
 
 
 def preemption_args(pod: bytes, candidates: tuple[Candidate, ...], by_uid: bool) -> bytes:
-    """ExtenderPreemptionArgs; `by_uid` for an extender that has pods of its own."""
+    """Return the ExtenderPreemptionArgs; `by_uid` is for an extender that caches pods."""
     victims = b",".join(
         b'%b:{"Pods":[%b],"NumPDBViolations":%d}'
         % (
@@ -77,7 +77,11 @@ def preemption_args(pod: bytes, candidates: tuple[Candidate, ...], by_uid: bool)
 
 @attrs.frozen
 class FilterResult:
-    """`names` None: the answer has neither nodes nor names, so no node has passed. `whole`: it has Node objects."""
+    """The result of a filter call.
+
+    `names` is None if the response has neither nodes nor names, so that no node is feasible. `whole` is true if it has
+    Node objects.
+    """
 
     names: tuple[str, ...] | None
     failed: Mapping[str, str]
@@ -93,7 +97,7 @@ class MetaVictims:
 
 
 def filter_result(body: bytes, *, names: bool) -> FilterResult:
-    """`names`: the extender has nodes of its own, and answers with their names."""
+    """Return the filter result; with `names`, the extender caches nodes and returns their names."""
     said = _Struct(first_value(body), "ExtenderFilterResult")
     given = said.texts("NodeNames")
     nodes = said.optional("Nodes", "v1.NodeList")
@@ -115,7 +119,7 @@ def _name_of(node: "_Struct") -> str:
 
 
 def priorities(body: bytes) -> list[tuple[str, int]]:
-    """(node name, score) in the order of the answer."""
+    """Return the (node name, score) pairs in the order of the response."""
     value = first_value(body)
     if value is None:
         return []
@@ -145,7 +149,7 @@ def preemption_result(body: bytes) -> dict[str, MetaVictims]:
 
 
 def first_value(body: bytes) -> Any:
-    """The first JSON value of the body; of the nodes of a list only their names."""
+    """Return the first JSON value of the body; nodes of a list are reduced to their names."""
     try:
         value, _ = _decoded(without_lone_surrogates(body.decode("utf-8", "replace")), 0, ())
     except (ValueError, RecursionError) as wrong:
@@ -154,12 +158,11 @@ def first_value(body: bytes) -> Any:
 
 
 def _decoded(text: str, at: int, path: tuple[str, ...]) -> tuple[Any, int]:
-    """The value that begins at `at`, below these keys, and where it ends. Raises ValueError.
+    """Return the value at `at`, below these keys, and the offset of its end. Raises ValueError.
 
-    The outer levels are walked by hand, and what is long within the others: json's decoder lets no other thread run
-    before it is done, and an answer may hold thousands of nodes. What is decoded of a node is dropped at once but for
-    its name: several megabytes of objects alive at one time would set off the garbage collector, which stops all
-    threads.
+    The outer levels, and long values within them, are parsed here step by step. json's decoder blocks all other threads
+    until it returns, and a response may have thousands of nodes. Each decoded node is reduced to its name at once:
+    several megabytes of live objects would trigger the garbage collector, which stops all threads.
     """
     at = _after_space(text, at)
     opening = text[at : at + 1]
@@ -189,7 +192,7 @@ def _decoded(text: str, at: int, path: tuple[str, ...]) -> tuple[Any, int]:
 
 
 def _short(text: str, at: int) -> tuple[Any, int] | None:
-    """The object or list that begins there, and where it ends; None if it is long, or is none."""
+    """Return the object or list that begins at `at`, and its end; None if it is long, or another value."""
     try:
         value, length = _DECODER.raw_decode(text[at : at + _SHORT])
     except (ValueError, RecursionError):
@@ -198,7 +201,7 @@ def _short(text: str, at: int) -> tuple[Any, int] | None:
 
 
 def _only_name(node: Any) -> Any:
-    """What `filter_result` reads of a node, whatever it is."""
+    """Return the part of a node that `filter_result` reads; another value is returned unchanged."""
     if not isinstance(node, dict):
         return node
     return {
@@ -224,8 +227,8 @@ def _past(text: str, at: int, expected: str) -> int:
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _CLOSING: Final = {"{": "}", "[": "]"}
-_BY_HAND: Final = 3  # down to the items of a list of nodes
-_SHORT: Final = 1 << 16  # characters; a node mostly has fewer
+_BY_HAND: Final = 3  # levels, down to the items of a list of nodes
+_SHORT: Final = 1 << 16  # characters; most nodes are shorter
 _NODES: Final = "nodes", "items", ""
 
 
@@ -258,7 +261,7 @@ def _kind(value: Any) -> str:
 
 
 class _Struct:
-    """A JSON object read as a Go struct."""
+    """A JSON object read like a Go struct."""
 
     def __init__(self, value: Any, name: str) -> None:
         if value is None:

@@ -1,1 +1,1 @@
-"""HTTP/1.1 for whoever serves or asks: messages without I/O on httptools, and a server on Trio."""
+"""HTTP/1.1 for servers and clients: messages without I/O, parsed by httptools, and a server on Trio."""

@@ -1,6 +1,6 @@
 """The body of a response that is sent in pieces, as chunks of HTTP/1.1.
 
-Owns nothing: the connection sends.  Raises what that raises.
+Owns nothing: the connection sends. Raises the exceptions of the connection.
 """
 
 import os
@@ -15,15 +15,15 @@ class ChunkedConnection(Protocol):
 
     @property
     def descriptor(self) -> int:
-        """Return its socket's file descriptor, -1 where bytes may not be written to it as they are."""
+        """The socket's file descriptor; -1 if raw bytes must not be written to it."""
 
     async def send(self, data: bytes | memoryview) -> None: ...
 
 
 class BodySender:
-    """Sends the pieces of a body. The first takes the head with it.
+    """A sender of body pieces. The first piece is sent together with the head.
 
-    `midway`: part of a chunk may have been sent and the rest has not, so that no other chunk can follow.
+    `midway`: a chunk has been sent partly, so that no other chunk can follow.
     """
 
     def __init__(self, connection: ChunkedConnection, head: bytes) -> None:
@@ -33,19 +33,19 @@ class BodySender:
         self.midway = False
 
     async def __call__(self, piece: bytes) -> None:
-        """Send a piece. Raises trio.TooSlowError where the client takes nothing for too long."""
+        """Send a piece. Raises trio.TooSlowError if the client reads nothing for too long."""
         if piece or self._head:
             head, self._head = self._head, b""
             await self.framed(head + chunk(piece) if piece else head)
 
     async def framed(self, data: bytes | memoryview) -> None:
-        """The same for bytes that are chunks already, or what is left of one."""
+        """Send bytes that are encoded as chunks already, or the rest of a chunk."""
         self.midway = True
         await self._connection.send(data)
         self.midway = False
 
     async def parts(self, parts: Sequence[bytes]) -> None:
-        """Send a piece that consists of these parts, without a copy of them."""
+        """Send a piece that consists of these parts, without copying them."""
         head, self._head = self._head, b""
         self.midway = True
         await self._connection.send(head + b"%x\r\n" % sum(map(len, parts)))
@@ -54,9 +54,9 @@ class BodySender:
         self.midway = False
 
     def write_now(self, framed: bytes) -> int:
-        """Write as much of a chunk as the connection takes without waiting; how many bytes that was.
+        """Write as much of a chunk as possible without waiting; return the number of bytes written.
 
-        Not while a piece is being sent. What was begun has to be ended by `framed`.
+        Must not be called while a piece is being sent. A chunk that was written partly must be completed by `framed`.
         """
         if self._head or self._descriptor < 0:
             return 0
@@ -64,7 +64,7 @@ class BodySender:
             written = os.write(self._descriptor, framed)
             self.midway = 0 < written < len(framed)
             return written
-        except OSError:  # it takes nothing now; or the client is gone, which sending finds out
+        except OSError:  # the buffer is full, or the client has disconnected, which the next send detects
             return 0
 
     async def end(self) -> None:

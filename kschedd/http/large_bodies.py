@@ -1,7 +1,7 @@
-"""Places for large bodies that are being read, shared out fairly between clients.
+"""Slots for reading large request bodies, shared fairly between clients.
 
-When all are taken, a client that has fewer than another gets the place of the other's oldest. So whoever sends many
-half bodies keeps out no other client.
+If all slots are in use, a client with fewer slots than another takes over the other's oldest slot. So a client that
+sends many unfinished bodies cannot block other clients.
 
 Owns: nothing but references. Ends with its server.
 """
@@ -17,11 +17,11 @@ import trio
 @attrs.define(eq=False)
 class LargeBodies:
     most: int
-    _owners: dict[trio.CancelScope, Hashable] = attrs.field(factory=dict, init=False)  # the oldest first
+    _owners: dict[trio.CancelScope, Hashable] = attrs.field(factory=dict, init=False)  # oldest first
 
     @contextmanager
     def place(self, owner: Hashable) -> Iterator[trio.CancelScope | None]:
-        """Give a scope that is cancelled when the place is taken away; None if there is none."""
+        """Yield a scope that is cancelled if the slot is taken over; yield None if no slot is available."""
         if len(self._owners) >= self.most and not self._make_room(owner):
             yield None
             return

@@ -1,12 +1,13 @@
-"""HTTP/1.1 without I/O: bytes in, whole messages out, whichever way the bytes are cut; and messages as bytes.
+"""HTTP/1.1 without I/O: conversion between bytes, split at any point, and whole messages.
 
-A server's side is a `RequestReader`: `feed` gives it what came, `next_request` takes the requests off in their order,
-each with its body. A client's side is a `ResponseReader`, which gives the head, the body in pieces and the end of each
-response as events, since the body of a watch has no end. httptools (llhttp) parses; what it does not limit is limited
-here.
+The server side is a `RequestReader`: `feed` takes received bytes, and `next_request` returns whole requests in order.
+The client side is a `ResponseReader`, which returns the head, the body in pieces and the end of each response as
+events, since the body of a watch has no end. httptools (llhttp) parses; this module adds the limits that httptools
+lacks.
 
 Owns: the bytes of unfinished messages, never more than its limits and one feed.
-Raises: HttpFault, after which no more bytes are understood; its status is what a server answers before it closes.
+Raises: HttpFault, after which no more bytes can be parsed. Its status is for the response that a server sends before it
+closes the connection.
 """
 
 import time
@@ -25,12 +26,12 @@ MOST_HEAD: Final = 64 << 10  # bytes of a request line and its header fields
 MOST_FIELDS: Final = 100
 MOST_BODY: Final = 3 << 20
 MOST_WAITING: Final = 128
-"""Requests that may lie unanswered in a reader: one who sends more before he was answered is cut off."""
+"""Maximum number of unanswered requests in a reader; a client that sends more is disconnected."""
 
 
 @attrs.define(eq=False)
 class HttpFault(KscheddError):
-    """A message that is no HTTP/1.1, or is over a limit."""
+    """A message that is not HTTP/1.1, or exceeds a limit."""
 
     status: int
     why: str
@@ -38,14 +39,14 @@ class HttpFault(KscheddError):
 
 @attrs.frozen(eq=False)
 class HttpRequest:
-    """A whole request. Names of header fields are in lower case; of a field that comes twice the values are joined."""
+    """A whole request. Names of header fields are in lower case; the values of a repeated field are joined."""
 
     method: str
     target: bytes  # path and query, as sent
     headers: Mapping[str, str]
     body: bytes
     keep_alive: bool
-    upgrade: bool = False  # the client would go on in another protocol after this request
+    upgrade: bool = False  # the client wants to switch to another protocol after this request
 
 
 @attrs.define(eq=False)
@@ -60,7 +61,7 @@ class _Building:
 
 
 class _FieldReader:
-    """What both sides do with a head: callbacks of httptools."""
+    """The httptools callbacks for a head, common to both sides."""
 
     def __init__(self) -> None:
         self._building = _Building()
@@ -85,9 +86,9 @@ class _FieldReader:
 
 
 class RequestReader(_FieldReader):
-    """See the module. `expects_continue` is set while a client waits for `100 Continue`.
+    """A parser of requests; see the module. `expects_continue` is set while a client waits for `100 Continue`.
 
-    `head` is the request whose head is whole and whose body is not, without a body.
+    `head` is a request without its body, from the end of its head until its body is complete.
     """
 
     def __init__(self, most_body: int = MOST_BODY, most_head: int = MOST_HEAD) -> None:
@@ -103,12 +104,12 @@ class RequestReader(_FieldReader):
         self.head: HttpRequest | None = None
 
     def close(self) -> None:
-        """Nothing more is read. The parser and this object know each other, and would have to be collected."""
+        """Stop reading, and break the reference cycle between the parser and this object."""
         del self._parser
 
     @property
     def begun(self) -> bool:
-        """Whether a part of a request is there that has not come to its end."""
+        """True if a request has been received partly."""
         return self._begun
 
     @property
@@ -116,7 +117,7 @@ class RequestReader(_FieldReader):
         return len(self._ready)
 
     def next_request(self) -> HttpRequest | None:
-        """The next whole request. Raises HttpFault where all that were whole have been taken."""
+        """Return the next whole request. Raises HttpFault once all requests before the fault have been returned."""
         if self._ready:
             return self._ready.popleft()
         if self._fault is not None:
@@ -124,7 +125,7 @@ class RequestReader(_FieldReader):
         return None
 
     def feed(self, data: bytes) -> None:
-        """Take bytes as they came. A fault is kept until `next_request` has given what came before it."""
+        """Parse received bytes. A fault is kept until `next_request` has returned all requests before it."""
         if self._fault is not None or self._upgraded or not data:
             return
         if self._in_head:
@@ -132,7 +133,7 @@ class RequestReader(_FieldReader):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._upgraded = True  # what follows is for the other protocol, which nobody here speaks
+            self._upgraded = True  # the following bytes belong to the other protocol, which is unsupported
         except httptools.HttpParserCallbackError as error:
             cause = error.__context__
             self._fault = cause if isinstance(cause, HttpFault) else HttpFault(400, "Bad HttpRequest")
@@ -177,7 +178,7 @@ class RequestReader(_FieldReader):
         if building.size > self._most_body:
             raise HttpFault(413, _too_large(self._most_body))
         building.body.append(body)
-        if len(building.body) > 1_000:  # many small pieces: bytes objects weigh more than what is in them
+        if len(building.body) > 1_000:  # many small pieces: each bytes object has more overhead than content
             building.body[:] = [b"".join(building.body)]
 
     def on_message_complete(self) -> None:
@@ -217,14 +218,14 @@ class BodyPart:
 
 @attrs.frozen
 class ResponseEnd:
-    """The response is whole."""
+    """The end of a response."""
 
 
 ResponseEvent = ResponseHead | BodyPart | ResponseEnd
 
 
 class ResponseReader(_FieldReader):
-    """A client's side: what a server sends, as events. Not for answers to HEAD, whose length announces no body."""
+    """The client side: a parser of responses into events. Does not support responses to HEAD, which have no body."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -233,7 +234,7 @@ class ResponseReader(_FieldReader):
         self._status = 0
 
     def feed(self, data: bytes) -> list[ResponseEvent]:
-        """What these bytes complete. Raises HttpFault."""
+        """Return the events that these bytes complete. Raises HttpFault."""
         if self._in_head:
             self._head_size += len(data)
         try:
@@ -251,7 +252,7 @@ class ResponseReader(_FieldReader):
         return events
 
     def on_status(self, status: bytes) -> None:
-        """The reason phrase, which nobody needs."""
+        """Ignore the reason phrase."""
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -270,7 +271,7 @@ class ResponseReader(_FieldReader):
             self._events.append(ResponseEnd())
 
 
-# What is sent
+# Encoding
 
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -278,7 +279,10 @@ LAST_CHUNK: Final = b"0\r\n\r\n"
 
 
 def encode_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
-    """A status line and header fields. Line ends in a value become spaces: a value cannot begin another field."""
+    """Return a status line and header fields.
+
+    Line ends in a value become spaces, so that it cannot begin another field.
+    """
     lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, 'Unknown')}"]
     lines += [f"{name}: {value}" for name, value in headers]
     text = "\r\n".join(line.replace("\r", " ").replace("\n", " ") for line in lines)
@@ -286,7 +290,7 @@ def encode_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
 
 
 def encode_request(method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes = b"") -> bytes:
-    """A request with its body, whose length is added where there is one."""
+    """Return a request with its body, and the body's length if there is one."""
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
     if body or method in ("POST", "PUT", "PATCH"):
         lines.append(f"content-length: {len(body)}")
@@ -295,7 +299,7 @@ def encode_request(method: str, target: str, headers: Iterable[tuple[str, str]],
 
 
 def chunk(data: bytes) -> bytes:
-    """One piece of a body of unknown length."""
+    """Return one chunk of a body of unknown length."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
@@ -303,7 +307,7 @@ _dated: Final[list[Any]] = [0, ""]
 
 
 def http_date() -> str:
-    """Return the time for the header field Date; made once a second."""
+    """Return the time for the header field Date; computed once a second."""
     now = int(time.time())
     if _dated[0] != now:
         _dated[:] = [now, formatdate(now, usegmt=True)]

@@ -1,20 +1,21 @@
-"""An HTTP/1.1 server on Trio: one task for each connection, which reads a request, has it answered, and reads on.
+"""An HTTP/1.1 server on Trio, with one task for each connection.
 
-The answer is a handler's: `HttpResponse`, with a body at hand or a function that sends one in pieces for as long as it
-likes. Requests that a client sends without waiting are answered in their order, one after the other. While a body is
-sent in pieces the connection is listened to, so that a client that goes away ends what it asked for.
+The handler returns an `HttpResponse`, either with a whole body or with a function that sends the body in pieces for an
+unlimited time. Pipelined requests are answered in order, one after the other. While a body is sent in pieces, the
+server also reads from the connection, so that a client's disconnect ends the response.
 
-Bounds: a connection holds one request, its limits (protocol.py) and one piece of what is sent. Who begins a request has
-`request_s` to finish it, who reads nothing is dropped after `stall_s`, who asks nothing after `idle_s`. Bodies over
-64 KiB are read `LARGE_BODIES` at a time (large_bodies.py), each for at most `large_body_s`. When all places are taken
-the connection that was idle longest has to go.
+Bounds: a connection holds one request, its limits (protocol.py) and one piece of a response. A client must finish a
+request within `request_s`. It is disconnected if it reads nothing for `stall_s`, or sends no request for `idle_s`. At
+most `LARGE_BODIES` bodies over 64 KiB are read at a time (large_bodies.py), each for at most `large_body_s`. If the
+maximum number of connections is reached, the connection that has been idle longest is closed.
 
-Where there are credentials (`admits`), a request is judged by its head: one that is refused is answered before its body
-is read. The places for large bodies are shared out between users, or between addresses without credentials. Until a
-client has been admitted its connection is one of few unauthenticated ones, for a short time (unauthenticated.py).
+With credentials (`admits`), a request is authenticated by its head, and a rejected request is answered before its body
+is read. The slots for large bodies are shared between users, or between addresses without credentials. Until a client
+has been admitted, its connection counts as unauthenticated: the number of these connections and their time are limited
+(unauthenticated.py).
 
-Owns: its connections.  Ends: after `shut_down`, when all connections have ended, or by cancellation.
-Fails: a fault of a client ends its connection; a bug of the handler is logged and answered with 500.
+Owns: its connections. Ends: after `shut_down`, when all connections have ended, or by cancellation.
+Fails: a client's fault ends its connection; a bug of the handler is logged and answered with status 500.
 """
 
 import itertools
@@ -37,14 +38,17 @@ _READ: Final = 64 << 10
 _SENT_AT_ONCE: Final = 256 << 10
 _LARGE: Final = 64 << 10
 LARGE_BODIES: Final = 64
-ENDS_AT_ONCE: Final = 32  # connections whose clients have gone and that end in one iteration of the event loop
+ENDS_AT_ONCE: Final = 32  # disconnected clients whose connections end in one iteration of the event loop
 
 Send = Callable[[bytes], Awaitable[None]]
 
 
 @attrs.frozen(eq=False)
 class HttpResponse:
-    """`stream` is called with a function that sends a piece; the body ends when it returns. It excludes `body`."""
+    """A response of a handler. Either `body` or `stream` is set.
+
+    `stream` is called with a function that sends a piece; the body ends when it returns.
+    """
 
     status: int
     headers: Sequence[tuple[str, str]] = ()
@@ -54,11 +58,11 @@ class HttpResponse:
 
 @attrs.frozen(eq=False)
 class Peer:
-    """Who asks: a number for each connection, the address, and the name on the client's certificate, if it has one."""
+    """The client of a request: a number for each connection, the address, and the client certificate, if any."""
 
     number: int
     address: str
-    certificate: Any = None  # as `ssl.SSLSocket.getpeercert` gives it
+    certificate: Any = None  # in the format of `ssl.SSLSocket.getpeercert`
 
 
 Handler = Callable[[HttpRequest, Peer], Awaitable[HttpResponse]]
@@ -78,10 +82,10 @@ class HttpLimits:
 
 
 class HttpServer:
-    """See the module. `explain` makes the answer to a request that could not be read.
+    """The server; see the module. `explain` builds the response to a request that could not be read.
 
-    `admits` returns the user who sends a request, by its head; None if the handler would refuse it. Without it nobody
-    is unauthenticated.
+    `admits` returns the user of a request by its head; None if the handler would reject it. Without it, no client is
+    unauthenticated.
     """
 
     def __init__(
@@ -109,11 +113,11 @@ class HttpServer:
         self._grace_s = 0.0
 
     def used(self) -> tuple[int, int]:
-        """How many connections there are, and were at most."""
+        """Return the current and the maximum number of connections so far."""
         return len(self._connections), self._most
 
     def unauthenticated(self) -> tuple[int, int]:
-        """Return how many connections have not been admitted, and were at most."""
+        """Return the current and the maximum number of unauthenticated connections so far."""
         return len(self._unauthenticated), self._unauthenticated.most_so_far
 
     @property
@@ -123,7 +127,7 @@ class HttpServer:
     async def serve(
         self, listeners: Sequence[Any], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Serve until `shut_down`; closes the listeners. Reports started once it accepts."""
+        """Serve until `shut_down`, then close the listeners. Reports `started` once it accepts connections."""
         async with trio.open_nursery() as clients:
             async with trio.open_nursery() as accepting:
                 for listener in listeners:
@@ -137,7 +141,7 @@ class HttpServer:
         self.ended.set()
 
     def shut_down(self, grace_s: float = 2.0) -> None:
-        """Accept nothing more. Requests that run have `grace_s` to end; bodies sent in pieces end at once."""
+        """Stop accepting connections. Running requests have `grace_s` to end; bodies sent in pieces end at once."""
         self._grace_s = grace_s
         self._stop.set()
 
@@ -169,7 +173,7 @@ class HttpServer:
     def _has_room(self, newcomer: "_Connection | None" = None) -> bool:
         """Return whether there is room for one more connection, or for a client that is admitted.
 
-        Ends an idle connection for it if need be. Unauthenticated clients do not count: their budget is another.
+        Closes an idle connection if needed. Unauthenticated clients do not count, since they have a separate limit.
         """
         if newcomer is not None and newcomer not in self._unauthenticated:
             return True
@@ -220,12 +224,12 @@ class _Connection:
         self.idle_since: float | None = None
 
     def judge(self, admits: Admits, has_room: Callable[[], bool]) -> None:
-        """Have requests judged by their heads; until one is admitted, and has room, the client is unauthenticated."""
+        """Authenticate requests by their heads. Until one is admitted and has room, the client is unauthenticated."""
         self._admits, self._has_room = admits, has_room
         self._everything.deadline = trio.current_time() + self._limits.unauthenticated_s
 
     def _admitted(self, request: HttpRequest, peer: Peer) -> bool:
-        """Return whether the request is not refused by its head. Raises HttpFault if its client has no room."""
+        """Return whether the request is admitted by its head. Raises HttpFault if there is no room for its client."""
         if self._admits is None:
             return True
         self._user = self._admits(request, peer)
@@ -237,7 +241,7 @@ class _Connection:
         return True
 
     def _judge_head(self, peer: Peer) -> None:
-        """Raise NotAdmitted if the request that is being read has a whole head, and is refused by it."""
+        """Raise NotAdmitted if the head of the request that is being read is complete and is rejected."""
         head = self._reader.head
         if head is self._judged:
             return
@@ -247,7 +251,7 @@ class _Connection:
 
     @property
     def descriptor(self) -> int:
-        """Of the connection's socket, where bytes may be written to it as they are; else -1."""
+        """The socket's file descriptor; -1 if raw bytes must not be written to it."""
         return self._stream.socket.fileno() if isinstance(self._stream, trio.SocketStream) else -1
 
     async def run(self) -> None:
@@ -255,14 +259,14 @@ class _Connection:
             with self._everything:
                 await self._serve()
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
-            pass  # the client is gone, or takes nothing
+            pass  # the client has disconnected, or reads nothing
         finally:
             self._reader.close()
             with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
                 await trio.aclose_forcefully(self._stream)
 
     def end(self) -> None:
-        """Take no further request."""
+        """Accept no further request."""
         self._ending = True
         if self._streaming is not None:
             self._streaming.cancel()
@@ -280,7 +284,7 @@ class _Connection:
             try:
                 request = await self._next_request(peer)
                 if request is not None:
-                    self._admitted(request, peer)  # if not, the handler answers why
+                    self._admitted(request, peer)  # if it is not admitted, the handler's response has the reason
             except NotAdmitted as refused:
                 await self._answer(refused.head, peer)
                 await self._linger()
@@ -310,13 +314,13 @@ class _Connection:
             stream = stream.transport_stream
         address = address_of(stream)
         if not address and isinstance(stream, trio.SocketStream):
-            return None  # it has gone
+            return None  # the client has disconnected
         return Peer(self._number, address, certificate)
 
     async def _next_request(self, peer: Peer) -> HttpRequest | None:
-        """Return the next request; None when the client has closed, or has been idle for too long.
+        """Return the next request; None if the client has closed the connection, or has been idle for too long.
 
-        Raises HttpFault, and NotAdmitted by the head of a request that is not whole.
+        Raises HttpFault, and NotAdmitted if the head of an unfinished request is rejected.
         """
         reader, limits = self._reader, self._limits
         request = reader.next_request()
@@ -360,11 +364,11 @@ class _Connection:
             self.idle_since = None
 
     def _owner(self, peer: Peer) -> tuple[str, Hashable]:
-        """Return by what clients share the places for large bodies: the user, or else the address."""
+        """Return the owner of this client's slots for large bodies: the user, or else the address."""
         return ("address", peer.address) if self._user is None else ("user", self._user)
 
     async def _receive(self) -> bytes | bytearray:
-        """What the client has sent, nothing where it has gone."""
+        """Return the bytes that the client has sent; empty if it has disconnected."""
         data: bytes | bytearray = b""
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             data = await self._stream.receive_some(_READ)
@@ -373,12 +377,12 @@ class _Connection:
         return data
 
     async def _turn_to_end(self) -> None:
-        """Wait until few others end: thousands of clients may go at once, and all else would wait for them."""
+        """Wait for a turn to end: thousands of clients may disconnect at once, and would delay all other tasks."""
         async with self._ends:
             pass
 
     async def _rest(self, deadline: float) -> HttpRequest | None:
-        """The rest of a large request."""
+        """Read the rest of a large request, and return the request."""
         last = trio.current_time() + self._limits.large_body_s
         while True:
             with trio.move_on_at(min(deadline, last)) as waiting:
@@ -394,7 +398,7 @@ class _Connection:
                 return request
 
     async def _answer(self, request: HttpRequest, peer: Peer) -> bool:
-        """Have the request answered; whether the connection goes on."""
+        """Answer the request; return whether the connection continues."""
         try:
             response = await self._handler(request, peer)
         except Exception as bug:  # a handler's bug must not end the server
@@ -414,7 +418,7 @@ class _Connection:
         body = b"" if method == "HEAD" else response.body
         if len(body) <= _SENT_AT_ONCE:
             await self.send(head + body)
-        else:  # not copied once more
+        else:  # avoids another copy
             await self.send(head)
             await self.send(body)
 
@@ -438,19 +442,22 @@ class _Connection:
                     await stream(sender)
                     whole = True
                 except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
-                    pass  # who does not read is not told
+                    pass  # a client that does not read gets no error
                 except Exception as bug:
                     self._log.error("http.handler_bug", target=_shown(request.target), exc_info=bug)
             nursery.cancel_scope.cancel()
         self._streaming = None
         told_to_end = streaming.cancelled_caught
-        # Not in the nursery: a client that is gone by now raises what `run` expects, and no group of it.
+        # Not in the nursery: if the client has disconnected, this raises an exception that `run` expects, not a group.
         if whole or (told_to_end and not sender.midway):
             await sender.end()
         return keep and whole and not told_to_end
 
     async def _listen(self, scope: trio.CancelScope) -> None:
-        """While a body is sent: a client that closes is gone. What it sends ahead is kept, up to one large request."""
+        """Read while a body is sent: a client that closes ends it.
+
+        Pipelined bytes are kept, up to one large request.
+        """
         ahead = 0
         while ahead <= self._limits.most_body + _LARGE:
             data = await self._receive()
@@ -471,7 +478,7 @@ class _Connection:
                 await self._stream.send_all(view[start : start + _SENT_AT_ONCE])
 
     async def _linger(self) -> None:
-        """Let the client read the last answer: what it still sends is thrown away, for a moment and up to a limit."""
+        """Let the client read the last response: further bytes from it are discarded, for 1 s and up to a limit."""
         if isinstance(self._stream, trio.SocketStream):
             await self._stream.send_eof()
         with trio.move_on_after(1):

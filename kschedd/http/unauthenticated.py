@@ -1,7 +1,7 @@
-"""Unauthenticated connections: their clients have not yet sent the head of a request that is admitted.
+"""Unauthenticated connections, whose clients have not yet sent the head of a request that is admitted.
 
-They have a small budget of their own, so that however many there are, they keep out no client with credentials: one too
-many closes the oldest of the address that has most of them.
+They have a small limit of their own, so that they cannot block clients with credentials. Above the limit, the oldest
+connection of the address with the most connections is closed.
 
 Owns nothing but references. Ends with its server.
 """
@@ -21,7 +21,7 @@ C = TypeVar("C")
 class Unauthenticated(Generic[C]):
     most: int
     most_so_far: int = attrs.field(default=0, init=False)
-    _addresses: dict[C, str] = attrs.field(factory=dict, init=False)  # the oldest first
+    _addresses: dict[C, str] = attrs.field(factory=dict, init=False)  # oldest first
 
     def __len__(self) -> int:
         return len(self._addresses)
@@ -30,7 +30,7 @@ class Unauthenticated(Generic[C]):
         return connection in self._addresses
 
     def add(self, connection: C, address: str) -> C | None:
-        """Note a new connection; returns the one that has to be closed for it, if there are too many."""
+        """Add a new connection; return the connection that must be closed for it, if there are too many."""
         self._addresses[connection] = address
         if len(self._addresses) <= self.most:
             self.most_so_far = max(self.most_so_far, len(self._addresses))
@@ -42,19 +42,19 @@ class Unauthenticated(Generic[C]):
         return oldest
 
     def discard(self, connection: C) -> None:
-        """Forget a connection that is admitted, or has ended."""
+        """Remove a connection that is admitted, or has ended."""
         self._addresses.pop(connection, None)
 
 
 class NotAdmitted(Exception):
-    """A request that is refused by its head."""
+    """A request that is rejected by its head."""
 
     def __init__(self, head: HttpRequest) -> None:
         self.head = head
 
 
 def address_of(stream: Any) -> str:
-    """Return the client's address, "" if it has none or has gone."""
+    """Return the client's address; "" if it has none or has disconnected."""
     if isinstance(stream, trio.SSLStream):
         stream = stream.transport_stream
     if not isinstance(stream, trio.SocketStream):

@@ -52,8 +52,9 @@ class Cluster(ClusterHandle):
     """A cluster in process; see the module.
 
     `nodes`: their number, or Node manifests. `version`: the Kubernetes release that decides ("1.37"); "" is the newest.
-    `config`: a KubeSchedulerConfiguration as text, path or mapping. `plugins`: classes of out-of-tree plugins; without
-    `config` they are enabled at all their extension points, with it they are available to its profiles.
+    `config`: a KubeSchedulerConfiguration as text, path or mapping. `plugins`: classes of out-of-tree plugins, or
+    Python files with such classes; without `config` they are enabled at all their extension points, with it they are
+    available to its profiles.
     `plugin_args` and `plugin_weights`: their arguments and score weights by name, used without `config`.
     `feature_gates`: by name. `seed`: for random choices; the same seed and input give the same decisions.
     `controllers`: False leaves out controllers and kubelets. `time`: the start of virtual time, in seconds since the
@@ -69,7 +70,7 @@ class Cluster(ClusterHandle):
         version: str = "",
         config: Configuration | None = None,
         seed: int = 0,
-        plugins: Sequence[PluginClass] = (),
+        plugins: Sequence[PluginClass | str | Path] = (),
         plugin_args: Mapping[str, Raw] | None = None,
         plugin_weights: Mapping[str, int] | None = None,
         feature_gates: Mapping[str, bool] | None = None,
@@ -81,9 +82,8 @@ class Cluster(ClusterHandle):
             self._stand_on(_resumed)
             return
         registry = Registry(run_async=run_async)
-        for cls in plugins:
-            registry.add(cls, _NOTEBOOK)
-        given = _enabling(plugins, plugin_args or {}, plugin_weights or {}) if config is None else config
+        classes = [cls for each in plugins for cls in _added(registry, each)]
+        given = _enabling(classes, plugin_args or {}, plugin_weights or {}) if config is None else config
         read_config = _config(given, version, registry, feature_gates)
         self._stand_on(
             VirtualCluster(
@@ -108,6 +108,7 @@ class Cluster(ClusterHandle):
         version: str = "",
         config: Configuration | None = None,
         seed: int = 0,
+        plugins: Sequence[PluginClass | str | Path] = (),
         controllers: bool = True,
     ) -> "Cluster":
         """Return a cluster made from a dump, such as `kubectl get all,nodes -A -o yaml` or `kschedd save` writes.
@@ -118,11 +119,15 @@ class Cluster(ClusterHandle):
         from kschedd.dumps.loading import LoadOptions, read_dump, take_dump  # most clusters are made otherwise
 
         registry = Registry(run_async=run_async)
-        read_config = _config(config, version, registry)
+        classes = [cls for each in plugins for cls in _added(registry, each)]
+        given = _enabling(classes, {}, {}) if config is None else config
+        read_config = _config(given, version, registry)
         dump = read_dump([str(path)], LoadOptions(profiles=read_config.scheduler_names))
         if not version and dump.release.told:
-            read_config = _config(config, dump.release.version.name, registry)
-        cluster = VirtualCluster(read_config, seed=seed, start_s=dump.taken_at, controlled=controllers)
+            read_config = _config(given, dump.release.version.name, registry)
+        cluster = VirtualCluster(
+            read_config, seed=seed, registry=registry, start_s=dump.taken_at, controlled=controllers
+        )
         with collection_paused():
             run_steps(take_dump(cluster.engine.store, dump))
         cluster.engine.run_until_idle()
@@ -248,6 +253,11 @@ class Cluster(ClusterHandle):
         return f"<Cluster: {table.table.node_count} nodes, {table.pod_count} pods placed, {pending} pending>"
 
 
+def scheduler_config(given: Configuration | None, version: str) -> Config:
+    """Read a configuration of in-tree plugins; None is the default one. Raises ConfigErrors and UnknownVersionError."""
+    return _config(given, version, Registry())
+
+
 def _config(
     given: Configuration | None, version: str, registry: Registry, feature_gates: Mapping[str, bool] | None = None
 ) -> Config:
@@ -259,6 +269,15 @@ def _config(
     if isinstance(given, str):
         return load_config(given, "config", catalogue=catalogue, version=release, feature_gates=feature_gates)
     return config_from_raw(given, catalogue=catalogue, version=release, feature_gates=feature_gates)
+
+
+def _added(registry: Registry, plugin: PluginClass | str | Path) -> list[PluginClass]:
+    """Add a plugin, or those of a file, to the registry and return the classes. Raises PluginLoadError."""
+    if isinstance(plugin, str | Path):
+        names = registry.add_file(Path(plugin))
+        return [registry.added[name] for name in names if name in registry.added]
+    registry.add(plugin, _NOTEBOOK)
+    return [plugin]
 
 
 def _enabling(plugins: Sequence[PluginClass], args: Mapping[str, Raw], weights: Mapping[str, int]) -> Raw | None:

@@ -243,6 +243,20 @@ class ClusterHandle(ABC):
     def _nodes_of_pods(self) -> dict[tuple[str, str], str | None]:
         return {_key(raw): raw["spec"].get("nodeName") or None for raw in self._list("Pod")}
 
+    # -- plots --------------------------------------------------------------------------------------------------
+
+    def plot_utilization(self, axes: Any = None) -> Any:
+        """Draw the requested share of each node's CPU and memory; see `kschedd.library.plots.utilization`."""
+        from kschedd.library.plots import utilization  # an extra
+
+        return utilization(self.nodes, axes)
+
+    def plot_causes(self, axes: Any = None) -> Any:
+        """Draw the number of pending pods by cause; see `kschedd.library.plots.causes`."""
+        from kschedd.library.plots import causes  # an extra
+
+        return causes(self.causes(), axes)
+
     @abstractmethod
     def plan(self, change: Callable[[Any], object], *, within: str | float = "1h") -> DiffAnswer:
         """Return what `change` would do: it is called with a fork, which then runs until it is idle.

@@ -96,15 +96,20 @@ class Records(Sequence[R], Generic[R]):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return a pandas DataFrame with one row for each record. Raises MissingLibraryError."""
-        return optional_library("pandas", "frames").DataFrame(self._by_column(), columns=list(self.columns))
+        frame: pandas.DataFrame = optional_library("pandas", "frames").DataFrame(
+            self._by_column(), columns=self.columns
+        )
+        return frame
 
     def to_polars(self) -> "polars.DataFrame":
         """Return a Polars DataFrame with one row for each record. Raises MissingLibraryError."""
-        return optional_library("polars", "frames").DataFrame(self._by_column(), strict=False)
+        frame: polars.DataFrame = optional_library("polars", "frames").DataFrame(self._by_column(), strict=False)
+        return frame
 
     def to_arrow(self) -> "pyarrow.Table":
         """Return a pyarrow Table with one row for each record. Raises MissingLibraryError."""
-        return optional_library("pyarrow", "frames").table(self._by_column())
+        table: pyarrow.Table = optional_library("pyarrow", "frames").table(self._by_column())
+        return table
 
     # -- shown --------------------------------------------------------------------------------------------------
 

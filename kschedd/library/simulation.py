@@ -20,7 +20,7 @@ class SimulationSpec:
 
     `nodes`: Node manifests. `manifests`: all other objects, as manifests or as YAML text; they are applied in order at
     the start. `until`: the virtual time to simulate; None runs until the cluster is idle, at most 24 h. The other
-    fields are those of `Cluster`; `plugins` need classes that can be pickled if the specification is to be.
+    fields are those of `Cluster`; plugin classes must be picklable if the specification is to be, paths always are.
     """
 
     nodes: Sequence[Raw] = ()
@@ -28,7 +28,7 @@ class SimulationSpec:
     version: str = ""
     config: str | Raw | None = None
     seed: int = 0
-    plugins: Sequence[type[Any]] = ()
+    plugins: Sequence[type[Any] | str] = ()
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     controllers: bool = True
     until: str | float | None = None

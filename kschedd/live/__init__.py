@@ -1,1 +1,1 @@
-"""A real Kubernetes API server: what is there, held here as it stands and followed as it changes."""
+"""The connection to a real Kubernetes API server: a local copy of its objects that follows every change."""

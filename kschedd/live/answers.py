@@ -1,4 +1,4 @@
-"""What is answered of a real cluster whose objects are held, or whose pods are scheduled, here."""
+"""Results of methods for a real cluster that is mirrored, or whose pods are scheduled, by this daemon."""
 
 from typing import Annotated
 
@@ -9,12 +9,12 @@ import attrs
 class MirrorAnswer:
     server: str
     context: str
-    unheard_s: Annotated[float | None, "for how long nothing has come from it"]
-    unreachable: Annotated[str | None, "why it cannot be asked now, null if it can"]
+    unheard_s: Annotated[float | None, "seconds since the last data from the API server"]
+    unreachable: Annotated[str | None, "why the API server cannot be reached, null if it can"]
 
 
 @attrs.frozen
 class LeaderAnswer:
-    leads: Annotated[bool, "that cluster is scheduled from here now"]
-    lease: Annotated[str, "by which Lease (empty: without one)"]
-    leader: Annotated[str, "who holds that"]
+    leads: Annotated[bool, "this daemon currently schedules that cluster"]
+    lease: Annotated[str, "`namespace/name` of the Lease (empty: there is none)"]
+    leader: Annotated[str, "the holder of the Lease"]

@@ -1,7 +1,8 @@
-"""ApiServer: what is asked of a real Kubernetes API server: pages of a list, watches, and requests about one object.
+"""ApiServer: requests to a real Kubernetes API server: pages of a list, watches, and requests for a single object.
 
-What it answers is decoded an object at a time, in a thread where it is much: whoever decodes holds all threads up.
-Raises: LiveError, and of it NotServed, HistoryLost and RequestFailed; nothing else.
+Responses are decoded one object at a time, and large ones in a thread, since decoding blocks all other threads.
+
+Raises: LiveError and its subclasses NotServed, HistoryLost and RequestFailed; nothing else.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -17,10 +18,10 @@ from kschedd.live.errors import HistoryLost, LiveError, faults_of
 
 Raw = dict[str, Any]
 
-PAGE: Final = 500  # objects in one answer
-_WATCH_S: Final = 240  # after which the server ends a watch, and another one goes on from there
-_PAGE_S: Final = 300  # for which a page is read, as long as it comes at all
-_SMALL: Final = 1 << 16  # bytes that are decoded at once: a thread costs more
+PAGE: Final = 500  # objects per page
+_WATCH_S: Final = 240  # after which the server ends a watch, which is then continued by another one
+_PAGE_S: Final = 300  # maximum time for reading a page, as long as data keeps arriving
+_SMALL: Final = 1 << 16  # bytes that are decoded without a thread, which would cost more
 _LONGEST_EVENT: Final = 1 << 24  # bytes
 _LONGEST_PAGE: Final = 1 << 28
 EVENTS: Final = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
@@ -39,12 +40,12 @@ class ServedResource:
         return self.path_in("")
 
     def path_in(self, namespace: str) -> str:
-        """Of the resource in this namespace ("": in all, or in none)."""
+        """Return the path of the resource in this namespace ("": in all namespaces, or a cluster-scoped resource)."""
         place = f"namespaces/{quote(namespace, safe='')}/" if namespace else ""
         return f"{'apis' if '/' in self.api_version else 'api'}/{self.api_version}/{place}{self.plural}"
 
     def path_of(self, namespace: str, name: str, subresource: str = "") -> str:
-        """Of one object."""
+        """Return the path of one object."""
         path = f"{self.path_in(namespace)}/{quote(name, safe='')}"
         return f"{path}/{subresource}" if subresource else path
 
@@ -53,19 +54,22 @@ class ServedResource:
 class ServedPage:
     items: Sequence[Raw]
     version: str  # of the whole list
-    more: str  # what the next page is asked for with; "": this is the last
+    more: str  # the continue token for the next page; "": this is the last page
 
 
 @attrs.define(eq=False)
 class ApiServer:
-    """See the module."""
+    """A client of one API server; see the module."""
 
     _connection: ServerConnection
 
     @classmethod
     async def connect(cls, kubeconfig: str = "", context: str = "") -> "ApiServer":
-        """The server of this context ("": the current one) of a kubeconfig ("": as kubectl finds it). Raises
-        LiveError where no server, or no credentials, can be found; nothing is asked of the server yet."""
+        """Return a client for a context of a kubeconfig.
+
+        "" stands for the current context, and for the kubeconfig that kubectl would use. Sends no request to the server
+        yet. Raises LiveError if there is no server, or if no credentials can be obtained.
+        """
         return cls(await ServerConnection.of(kubeconfig, context))
 
     @property
@@ -74,7 +78,7 @@ class ApiServer:
 
     @property
     def context(self) -> str:
-        """Of the kubeconfig; "" where there is none."""
+        """The context of the kubeconfig; "" if there is none."""
         return self._connection.used_context
 
     async def __aenter__(self) -> Self:
@@ -97,19 +101,23 @@ class ApiServer:
             return await trio.to_thread.run_sync(_page, body, resource)
 
     async def ask(self, asked: ServerRequest) -> Raw:
-        """The object that a request about one object is answered with."""
+        """Send a request for a single object and return the object in the response."""
         body, until = bytearray(), trio.current_time() + SILENCE_S
         async with self._connection.request(asked) as pieces:
             while (piece := await _next(pieces, until)) is not None:
                 body += piece
                 if len(body) > _LONGEST_EVENT:
-                    raise ValueError(f"the answer to {asked.method} {asked.path} is longer than {_LONGEST_EVENT} bytes")
-        with faults_of(self.url, f"what it answers to {asked.method} {asked.path} cannot be used: "):
+                    raise ValueError(
+                        f"the response to {asked.method} {asked.path} is longer than {_LONGEST_EVENT} bytes"
+                    )
+        with faults_of(self.url, f"unusable response to {asked.method} {asked.path}: "):
             return msgspec.json.decode(body, type=dict[str, Any])
 
     async def watch(self, resource: ServedResource, since: str) -> AsyncGenerator[list[Raw], None]:
-        """What happened after that version, some events at a time, until the server ends it: none where there was
-        nothing. The first answer is given at once, and may be empty."""
+        """Yield batches of the events after that version until the server ends the watch.
+
+        The first batch is yielded as soon as the server responds, and may be empty.
+        """
         params = {
             "watch": "1",
             "resourceVersion": since,
@@ -167,20 +175,20 @@ def _events(text: bytes, resource: ServedResource, server: str) -> list[Raw]:
 
 def _event(event: Any, resource: ServedResource, server: str) -> Raw:
     if not isinstance(event, dict):
-        raise ValueError("an event is no object")
+        raise ValueError("an event is not an object")
     told = event.get("object")
     if event.get("type") == "ERROR":
         status = told if isinstance(told, dict) else {}
         failure = HistoryLost if status.get("code") == 410 else LiveError
         raise failure(server, str(status.get("message") or "the watch has failed"))
     if event.get("type") not in EVENTS:
-        raise ValueError(f"there is no event of type {str(event.get('type'))[:60]!r}")
+        raise ValueError(f"unknown event type {str(event.get('type'))[:60]!r}")
     _whole(told, resource)
     return event
 
 
 def _whole(raw: Any, resource: ServedResource) -> Raw:
-    """The object with its kind and version: in a list it says neither."""
+    """Return the object with its kind and apiVersion, which items of a list lack."""
     if not isinstance(raw, dict) or not isinstance(raw.get("metadata"), dict):
         raise ValueError("there is no metadata")
     raw["kind"], raw["apiVersion"] = resource.kind, resource.api_version

@@ -1,16 +1,20 @@
-"""RemoteBindingActor: executes plans against a real API server, as the BindingActor does against the store here.
+"""RemoteBindingActor: executes plans against a real API server; BindingActor does the same against the local store.
 
 Receives: `BindingBatch` from the scheduling actor.  Sends: `Answered` to it, for plans and failed evictions.
-Owns: the writes under way, and the order of those to one object.  Ends: when its sender closes and all it has begun has
-ended; once the store here is ending, what has not ended within some seconds is given up.
-Fails: what the server refuses, or does not answer, is a Status in the answer, with the server's words: the pod is tried
-again. What it forbids is logged, once for each sort of write.
 
-Each plan is a task: its writes are done one after the other, up to the first that is refused. What the writes come to
-is heard of by the mirror, which has the last word: a write that was done though its answer was lost is seen there.
-Batches are always taken at once, since the scheduling actor has others to attend to while it waits to send one: where
-the server is slow it asks the queue for no more pods, until it is rung. Answers are collected and sent by one task, so
-that no write waits for it either.
+Owns: the pending writes, and the order of the writes to each object.  Ends: when its sender has closed and all its
+tasks have ended; once the local store shuts down, tasks that do not end within a few seconds are cancelled.
+
+Fails: if the server rejects a write or does not respond, the result is a Status with the server's message, and the pod
+is tried again. Writes that the server forbids are logged once per sort of write.
+
+Each plan is a task that performs its writes one after the other, up to the first one that is rejected. The mirror
+receives the effects of the writes and is authoritative: it also sees a write that succeeded although its response was
+lost.
+
+Batches are always received at once, since the scheduling actor has other work while it waits to send one. When the
+server is slow, the scheduling actor takes no more pods from the queue until it is notified. Results are collected and
+sent by a separate task, so that no write waits for the scheduling actor either.
 """
 
 import time
@@ -40,11 +44,11 @@ from kschedd.store.writes import Patch, Write, is_sent_again, tries_of
 
 log = structlog.get_logger("kschedd.binding")
 
-_UNDER_WAY: Final = 128  # plans and writes that are begun; beyond that, no more pods are attempted
+_UNDER_WAY: Final = 128  # started plans and writes; beyond that, no more pods are attempted
 _ENDING_S: Final = 5.0
 _FORBIDDEN: Final = 403
 _PAUSES_S: Final = (0.01, 0.05, 0.25)
-_ENDING: Final = error("the daemon is ending: it has not waited for the API server's answer")
+_ENDING: Final = error("the daemon is shutting down: it has not waited for the API server's answer")
 _NONE: Final = Outcomes(0, 0)
 T = TypeVar("T")
 
@@ -55,17 +59,17 @@ class RemoteBindingActor:
     _store: ClusterApi
     _answers: "trio.MemorySendChannel[Answered]"
     _bell: Doorbell
-    _limiter: trio.CapacityLimiter  # of plans that wait for what others do
+    _limiter: trio.CapacityLimiter  # limits the plans that wait for other plans
     _writer: RemoteWriter
     _rules: Rules
     metrics: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
     _order: WriteOrder = attrs.field(factory=WriteOrder, init=False)
-    _count: int = attrs.field(default=0, init=False)  # of what is under way
+    _count: int = attrs.field(default=0, init=False)  # of started tasks
     _begun: set[trio.CancelScope] = attrs.field(factory=set, init=False)
-    _executed: list[tuple[str, Status | None]] = attrs.field(factory=list, init=False)  # not passed on yet
+    _executed: list[tuple[str, Status | None]] = attrs.field(factory=list, init=False)  # not sent yet
     _failed_evictions: list[Pod] = attrs.field(factory=list, init=False)
-    _more: Doorbell = attrs.field(factory=Doorbell, init=False)  # there are some to pass on
-    _forbidden: set[str] = attrs.field(factory=set, init=False)  # what has been logged
+    _more: Doorbell = attrs.field(factory=Doorbell, init=False)  # set when there are results to send
+    _forbidden: set[str] = attrs.field(factory=set, init=False)  # sorts of writes already logged
 
     async def run(self) -> None:
         try:
@@ -101,7 +105,7 @@ class RemoteBindingActor:
         self._count += 1
         tasks.start_soon(work, wanted, self._order.take(map(key_written, writes)))
 
-    # -- what is wanted ----------------------------------------------------------------------------------------------
+    # # -- tasks -------------------------------------------------------------------------------------------------------
 
     async def _write(self, write: Write, turn: WriteTurn) -> None:
         self.metrics.began(0, 1)
@@ -140,7 +144,7 @@ class RemoteBindingActor:
         self._more.ring()
 
     async def _execute_and_wait(self, request: BindingRequest, turn: WriteTurn) -> None:
-        """One binding that has to wait; it counts for the limit until it waits no more."""
+        """Execute one binding that has to wait; it counts towards the limit until its wait is over."""
         async with self._limiter, request.over:
             await self._execute(request.wanted, turn)
             async for _ in request.over:
@@ -148,7 +152,7 @@ class RemoteBindingActor:
 
     @contextmanager
     def _under_way(self, turn: WriteTurn) -> Iterator[None]:
-        """What is done inside is given up once the daemon is ending."""
+        """Cancel the work in the context once the daemon is shutting down."""
         try:
             with turn, trio.CancelScope() as scope:
                 self._begun.add(scope)
@@ -168,7 +172,7 @@ class RemoteBindingActor:
             while await watch.wait():
                 watch.take()
             await trio.sleep(_ENDING_S)
-            while True:  # some are only about to begin
+            while True:  # further tasks may still start
                 for begun in self._begun:
                     begun.cancel()
                 await trio.sleep(0.1)
@@ -196,7 +200,7 @@ class RemoteBindingActor:
         return None
 
     async def _perform(self, write: Write, written: Written) -> Status | None:
-        """Do one write; return the Status of its refusal if it is refused."""
+        """Perform one write; return the Status of the error if it is rejected."""
         try:
             await self._write_retrying(write, written)
         except LiveError as failure:
@@ -210,7 +214,7 @@ class RemoteBindingActor:
         return None
 
     async def _write_retrying(self, write: Write, written: Written) -> None:
-        """Do one write, again after a pause where the server has failed and the write has tries left."""
+        """Perform one write, and retry it after a pause if the server failed and attempts remain."""
         conflicts = self._rules.status_conflicts_retried and isinstance(write, Patch)
         for pause_s in _PAUSES_S[: tries_of(write) - 1]:
             try:
@@ -228,7 +232,7 @@ class RemoteBindingActor:
             log.warning("forbidden", write=what, why=why)
 
     async def _is_gone(self, write: Write) -> bool:
-        """Whether the pod that the refused write was meant for is no longer there."""
+        """Return whether the pod that the rejected write was meant for no longer exists."""
         pod = EvictionOutcome.asks_about(write)
         if pod is None:
             return False

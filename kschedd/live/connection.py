@@ -1,9 +1,10 @@
 """ServerConnection: HTTP requests to the API server of a kubeconfig, with its credentials.
 
-kr8s reads the kubeconfig as kubectl does (contexts, exec plugins, the service account within a cluster). When the
-server refuses the credentials (401) the kubeconfig is read again, once for all who wait for that; what is being read
-with the old ones goes on.
-Raises: LiveError, and of it NotServed, HistoryLost and RequestFailed; nothing else.
+kr8s reads the kubeconfig like kubectl (contexts, exec plugins, the service account within a cluster). When the server
+rejects the credentials (401), the kubeconfig is read again, once for all waiting requests; responses that are being
+read with the old credentials continue.
+
+Raises: LiveError and its subclasses NotServed, HistoryLost and RequestFailed; nothing else.
 """
 
 import tempfile
@@ -20,16 +21,16 @@ import trio
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed, faults_of, said
 
 JSON: Final = "application/json"
-SILENCE_S: Final = 30  # beyond which a server, or a plugin for credentials, that should have answered is not waited for
-_REFUSALS: Final = {401: LiveError, 403: NotServed, 404: NotServed, 405: NotServed, 410: HistoryLost}  # by status
-_LONGEST_REFUSAL: Final = 1 << 16  # bytes that are read of it
-_FILES: Final = ("server_ca_file", "client_cert_file", "client_key_file")  # of kr8s' KubeAuth
-_FILE_FIELDS: Final = ("certificate-authority", "client-certificate", "client-key")  # of a kubeconfig
+SILENCE_S: Final = 30  # seconds to wait for a server or a credentials plugin
+_REFUSALS: Final = {401: LiveError, 403: NotServed, 404: NotServed, 405: NotServed, 410: HistoryLost}  # by HTTP status
+_LONGEST_REFUSAL: Final = 1 << 16  # bytes of the body that are read
+_FILES: Final = ("server_ca_file", "client_cert_file", "client_key_file")  # attributes of kr8s' KubeAuth
+_FILE_FIELDS: Final = ("certificate-authority", "client-certificate", "client-key")  # fields of a kubeconfig
 
 
 @attrs.frozen(eq=False)
 class ServerRequest:
-    """`path`: below the server's address; `body`: what is sent as JSON of this media type, None for nothing."""
+    """A request. `path`: below the server's address; `body`: sent as JSON with this media type, None: no body."""
 
     method: str
     path: str
@@ -40,7 +41,7 @@ class ServerRequest:
 
 @attrs.define(eq=False)
 class _Session:
-    """An HTTP client with the credentials of one time; closed after its last request, once there are others."""
+    """An HTTP client with one set of credentials; once replaced, it is closed after its last request."""
 
     server: str
     context: str
@@ -56,7 +57,7 @@ class _Session:
 
 @attrs.define(eq=False)
 class ServerConnection:
-    """See the module. `kubeconfig` and `context` are those that were asked for, "" for the usual ones."""
+    """A connection; see the module. `kubeconfig` and `context`: as requested, "" for the default ones."""
 
     kubeconfig: str
     context: str
@@ -65,7 +66,7 @@ class ServerConnection:
 
     @classmethod
     async def of(cls, kubeconfig: str = "", context: str = "") -> "ServerConnection":
-        """Credentials are got, while nothing is asked of the server yet."""
+        """Obtain credentials and return the connection; no request is sent to the server yet."""
         if kubeconfig and not await (await trio.Path(kubeconfig).expanduser()).is_file():
             raise LiveError(kubeconfig, "cannot be read: there is no such file")
         return cls(kubeconfig, context, await _session(kubeconfig, context))
@@ -84,7 +85,7 @@ class ServerConnection:
 
     @asynccontextmanager
     async def request(self, asked: ServerRequest) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body of the answer, as it comes."""
+        """Send a request; yield the body of the response piece by piece."""
         async with AsyncExitStack() as opened:
             with faults_of(self.url):
                 session = self._session
@@ -103,17 +104,20 @@ class ServerConnection:
     async def _renew(self, refused: _Session) -> None:
         async with self._renewing:
             if self._session is not refused:
-                return  # somebody else has done it
+                return  # another task has renewed it
             self._session = await _session(self.kubeconfig, self.context)
             refused.is_replaced = True
             await refused.close_if_unused()
 
 
 async def _session(kubeconfig: str, context: str) -> _Session:
-    """With the credentials that the kubeconfig, its plugin or the service account has now. Raises LiveError."""
+    """Return a session with the current credentials of the kubeconfig, its plugin or the service account.
+
+    Raises LiveError.
+    """
     try:
         import httpx
-        from kr8s._auth import KubeAuth  # without the Api around it, which has one session for all requests
+        from kr8s._auth import KubeAuth  # without kr8s' Api class, which has one session for all requests
     except ImportError:
         raise LiveError("--mirror and --schedule", "kr8s is not installed: pip install 'kschedd[live]'") from None
     where = kubeconfig or "the kubeconfig"
@@ -125,7 +129,7 @@ async def _session(kubeconfig: str, context: str) -> _Session:
             verify = await auth.ssl_context()
         finally:
             await trio.to_thread.run_sync(_remove_copies, auth)
-        client = await trio.to_thread.run_sync(  # the system's certificates are read, which takes long
+        client = await trio.to_thread.run_sync(  # slow, since it reads the system's certificates
             partial(
                 httpx.AsyncClient,
                 base_url=auth.server,
@@ -133,22 +137,22 @@ async def _session(kubeconfig: str, context: str) -> _Session:
                 | ({"Authorization": f"Bearer {auth.token}"} if auth.token else {}),
                 verify=verify,
                 timeout=None,
-                follow_redirects=False,  # the credentials are for this server alone
+                follow_redirects=False,  # the credentials are only for this server
                 proxy=auth.proxy,
             )
         )
     except trio.TooSlowError:
-        raise LiveError(where, f"its plugin for credentials has not ended within {SILENCE_S} s") from None
+        raise LiveError(where, f"its credentials plugin did not finish within {SILENCE_S} s") from None
     except (AttributeError, IndexError, KeyError, TypeError) as fault:
-        raise LiveError(where, f"is no kubeconfig that can be used ({type(fault).__name__}: {fault})") from None
-    except Exception as fault:  # of the file, or a plugin for credentials
+        raise LiveError(where, f"is not a usable kubeconfig ({type(fault).__name__}: {fault})") from None
+    except Exception as fault:  # errors in the file, or of a credentials plugin
         raise LiveError(where, said(fault)) from None
     extensions = {} if auth.tls_server_name is None else {"sni_hostname": auth.tls_server_name}
     return _Session(str(auth.server), str(auth.active_context), client, extensions)
 
 
 def _remove_copies(auth: Any) -> None:
-    """kr8s leaves certificates and keys that a kubeconfig holds in files, new ones each time."""
+    """Remove the certificates and keys that kr8s copies from a kubeconfig into new files each time."""
     config = getattr(auth, "kubeconfig", None)
     entries = [] if config is None else [*config.clusters, *config.users]
     bodies = [entry.get("cluster") or entry.get("user") or {} for entry in entries]
@@ -189,8 +193,10 @@ async def _answer(session: _Session, asked: ServerRequest) -> AsyncGenerator[Any
 
 @asynccontextmanager
 async def _reading(response: Any) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The body as it comes. What is not read to its end is cancelled from within: only so the generators that httpx
-    has within one another end as well."""
+    """Yield the body piece by piece.
+
+    An unread rest is cancelled from within the generator, since otherwise the nested generators of httpx would not end.
+    """
     pieces = response.aiter_bytes()
     try:
         yield pieces
@@ -198,18 +204,18 @@ async def _reading(response: Any) -> AsyncIterator[AsyncIterator[bytes]]:
         with trio.CancelScope() as cut:
             cut.cancel()
             while await anext(pieces, None) is not None:
-                pass  # it had come already
+                pass  # these pieces had already arrived
 
 
 def _redirected(url: str, response: Any) -> LiveError:
-    """Return the error for a redirect, which is not followed: it could lead the credentials anywhere."""
+    """Return the error for a redirect, which is not followed: it could send the credentials to any server."""
     to = str(response.headers.get("location", ""))[:200]
     why = f'answered with a redirect ({response.status_code}) to "{to}", which is not followed'
     return LiveError(url, f"{why}: put the address of the API server into the kubeconfig")
 
 
 async def _refusal(server: str, response: Any) -> LiveError:
-    """What the server says of it, if that is a Status."""
+    """Return the error for a rejected request, with the message of the Status if there is one."""
     body = b""
     with trio.fail_after(SILENCE_S):
         async with _reading(response) as pieces:
@@ -220,11 +226,11 @@ async def _refusal(server: str, response: Any) -> LiveError:
     try:
         status = msgspec.json.decode(body, type=_Status)
     except msgspec.MsgspecError:
-        status = _Status()  # of a proxy, or another kind of server
+        status = _Status()  # from a proxy, or a server of another kind
     if status.message:
         why = f"{why}: {' '.join(status.message.split())[:1000]}"
     if code == 401:
-        why = f"the kubeconfig's credentials are refused: {why}"
+        why = f"the kubeconfig's credentials were rejected: {why}"
     return _REFUSALS.get(code, RequestFailed)(server, why, code, status.message or "")
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a real API server, and how the faults of the libraries beneath become that."""
+"""Errors of a real API server, and the conversion of the underlying libraries' exceptions to them."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class LiveError(KscheddError):
-    """The server cannot be reached, refuses, or answers with what cannot be used.
+    """An error for a server that cannot be reached, rejects a request, or sends an unusable response.
 
-    `code`: the HTTP status of a refusal (0: there is none); `message`: what its Status says ("": nothing).
+    `code`: the HTTP status of a rejection (0: there is none); `message`: the message of its Status ("": none).
     """
 
     server: str
@@ -25,20 +25,23 @@ class LiveError(KscheddError):
 
 
 class RequestFailed(LiveError):
-    """The server is there and has failed, or is too busy: what it says now it may not say the next time."""
+    """An error for a server that was reached and failed, or is too busy: the same request may succeed later."""
 
 
 class NotServed(LiveError):
-    """The server does not have this resource, or does not let us see it."""
+    """An error for a resource that the server does not have, or that we may not read."""
 
 
 class HistoryLost(LiveError):
-    """The server no longer knows what happened since that version: all is to be listed again."""
+    """An error for a version whose history the server has discarded: the resource must be listed again."""
 
 
 @attrs.frozen
 class faults_of:
-    """Whatever goes wrong inside comes out as a LiveError of this server; `hint` says what was expected."""
+    """A context manager that converts any exception into a LiveError of this server.
+
+    `hint` is the beginning of its message.
+    """
 
     server: str
     hint: str = ""
@@ -53,5 +56,5 @@ class faults_of:
 
 
 def said(fault: Exception) -> str:
-    """What it says, in one line; its sort where it says nothing."""
+    """Return the exception's message in one line; its type if the message is empty."""
     return " ".join(str(fault).split()) or type(fault).__name__

@@ -1,8 +1,9 @@
-"""EventCorrelator: which events are written as an Event, and which count for the series of one that is there.
+"""EventCorrelator: decides which events are written as a new Event, and which ones are counted in an existing series.
 
-The first is created; the second makes a series of it; the further ones are counted, and written when the series has
-ended or every half hour, so that it does not expire. Events are of one series if all is equal but the time: upstream
-looks at the version of the pod in place of the message, and a pod has another version once it is told something else.
+The first event is created as an Event; the second one turns that Event into a series. Further ones are counted, and
+written when the series has ended or every half hour, so that the Event does not expire. Events belong to one series if
+all their fields except the time are equal. Upstream compares the version of the pod instead of the message; the version
+changes whenever the message in the pod's condition does.
 
 Pure.  Source: Kubernetes v1.34, client-go/tools/events/event_broadcaster.go (recordToSink, finishSeries,
 refreshExistingEventSeries), event_recorder.go (makeEvent), scheduler/schedule_one.go, framework/preemption.
@@ -18,11 +19,12 @@ from kschedd.live.connection import ServerRequest
 from kschedd.live.write_requests import MERGE
 from kschedd.log.events import SchedulerEvent
 
-SWEEP_S: Final = 360.0  # between two looks for series that have ended, and how long one rests until it has
+# seconds between two searches for ended series; a series has ended after that long without events
+SWEEP_S: Final = 360.0
 _REFRESH_S: Final = 1800.0
 _EVENTS: Final = ServedResource("Event", "events.k8s.io/v1", "events")
 _ACTIONS: Final = {"Scheduled": "Binding", "FailedScheduling": "Scheduling", "Preempted": "Preempting"}
-_NAME: Final = 253 - 17  # characters of the pod's name in that of an Event
+_NAME: Final = 253 - 17  # characters of the pod's name in the name of an Event
 _INSTANCE: Final = 128
 _NANOSECOND: Final = 1_000_000_000
 
@@ -32,7 +34,7 @@ _Key = tuple[str, str, str, str]
 
 @attrs.frozen
 class WrittenEvent:
-    """`anew`: what is asked where the Event that is to be changed is no longer there."""
+    """An Event to write. `anew`: the request to send if the Event to change no longer exists."""
 
     request: ServerRequest
     anew: ServerRequest | None = None
@@ -43,7 +45,7 @@ class _Series:
     event: Raw
     last_s: float
     count: int = 1
-    written: int = 1  # how much of the count
+    written: int = 1  # the part of the count that has been written
     written_s: float = 0.0
 
 
@@ -55,7 +57,7 @@ class EventCorrelator:
     _next_sweep_s: float = attrs.field(default=0.0, init=False)
 
     def take(self, event: SchedulerEvent) -> WrittenEvent | None:
-        """What is to be written of it now."""
+        """Return the Event to write now for this event, if any."""
         key = (event.reason, event.uid, event.message, event.scheduler)
         series = self._series.get(key)
         if series is None:
@@ -67,7 +69,7 @@ class EventCorrelator:
         return self._written(series, event.at_s) if series.count == 2 else None
 
     def sweep(self, now: float) -> list[WrittenEvent]:
-        """What is to be written of series that have ended, or might expire."""
+        """Return the Events to write for series that have ended, or might expire."""
         if now < self._next_sweep_s:
             return []
         self._next_sweep_s = now + SWEEP_S

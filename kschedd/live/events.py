@@ -1,9 +1,10 @@
-"""RemoteEventsActor: writes what the scheduler reports of pods as Events of a real cluster.
+"""RemoteEventsActor: writes the scheduler's events about pods as Events of a real cluster.
 
 Receives: batches of `SchedulerEvent` from the log's actor, always at once.  Sends: Events to the API server, one after
-the other.  Owns: those that wait, and the series.  Ends: some seconds after its sender has closed at the latest.
-Fails: Events hold nothing up. One that the server refuses is dropped; while the server cannot be reached they wait, and
-the oldest are dropped beyond a bound. Either is logged once.
+the other.  Owns: the waiting events, and the series.  Ends: at most a few seconds after its sender has closed.
+
+Fails: Events never delay scheduling. An Event that the server rejects is dropped. While the server cannot be reached,
+events wait, and the oldest are dropped beyond a limit. Each sort of drop is logged once.
 
 Source: Kubernetes v1.34, client-go/tools/events (event_broadcaster.go), scheduler/schedule_one.go.
 """
@@ -44,7 +45,7 @@ class RemoteEventsActor:
     _more: trio.Event = attrs.field(factory=trio.Event, init=False)
     _is_behind: bool = attrs.field(default=False, init=False)
     _is_ending: bool = attrs.field(default=False, init=False)
-    _refused: set[int] = attrs.field(factory=set, init=False)  # by which codes, as far as that is logged
+    _refused: set[int] = attrs.field(factory=set, init=False)  # HTTP status codes of rejections already logged
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
@@ -63,7 +64,7 @@ class RemoteEventsActor:
         for _ in range(over):
             self._waiting.popleft()
         if over > 0 and not self._is_behind:
-            log.warning("events_dropped", why="the API server does not take them as fast as they come")
+            log.warning("events_dropped", why="the API server accepts events more slowly than they occur")
         self._is_behind = over > 0 or (self._is_behind and bool(self._waiting))
         self._more.set()
 
@@ -91,7 +92,7 @@ class RemoteEventsActor:
                 return
             except LiveError as failure:
                 if failure.code == _NOT_FOUND and request is event.request and event.anew is not None:
-                    request = event.anew  # it has expired there
+                    request = event.anew  # the Event has expired on the server
                     continue
                 if 0 < failure.code < _SERVER_FAILED and failure.code != _TOO_MANY:
                     self._tell(failure)

@@ -1,6 +1,6 @@
-"""A server's objects as they are held here: in their kind's present version, defaulted, without unknown fields.
+"""Conversion of a server's objects to the form held here: current version, with defaults, without unknown fields.
 
-Pure, and as the same object each time: what stands there and what is held here can be compared.
+Pure and deterministic: the same object always gives the same result, so that server and local objects can be compared.
 """
 
 from collections.abc import Callable, Container, Iterable
@@ -14,14 +14,15 @@ from kschedd.store.standing import Standing
 
 Raw = dict[str, Any]
 
-_IDENTITY: Final = ("name", "uid", "resourceVersion")  # of metadata
+_IDENTITY: Final = ("name", "uid", "resourceVersion")  # fields of metadata
 
 
 def as_held(raws: Iterable[Raw], tell: Callable[[str], None], own: Container[str], standing: Standing) -> list[Object]:
-    """The objects as they are held; `tell` learns of those that cannot be, which are left out, and of what is dropped.
+    """Return the objects in the form held here.
 
-    `own`: the schedulers whose pods are scheduled from here. What another scheduler said of a pending pod is kept for
-    `explain`.
+    `tell` is called with a message for each object that cannot be held, which is left out, and for each dropped field.
+    `own`: the schedulers whose pods are scheduled by this daemon. The condition that another scheduler wrote into a
+    pending pod is kept for `explain`.
     """
 
     def leave_out(raw: Raw, refusal: ApiError) -> None:

@@ -1,13 +1,14 @@
-"""Election: whether this scheduler leads, by a Lease that all schedulers of a cluster know.
+"""Election: determines whether this scheduler leads, by a Lease that all schedulers of a cluster use.
 
-Who leads renews the Lease. Who does not takes it once it has seen no renewal for as long as the Lease says: by its own
-clock since it saw the last change, since clocks of machines differ. A renewal counts from when it was asked for, and
-whoever could not renew stops to lead before others may take the Lease:
+The leader renews the Lease. A standby takes it once it has seen no renewal for the duration stated in the Lease,
+measured by its own clock since the last observed change, since the clocks of machines differ. A renewal counts from the
+time of its request. A leader that could not renew stops leading before others may take the Lease:
 
     standby ──taken──▶ leading ──not renewed for `renew_deadline_s`, or seen with another holder──▶ standby
 
-Pure: what the server answers and the times go in; the Lease to be written comes out.
-Source: Kubernetes v1.34, client-go/tools/leaderelection (tryAcquireOrRenew, release). Upstream's scheduler exits where
+Pure: it takes the server's responses and the times, and returns the Lease to write.
+
+Source: Kubernetes v1.34, client-go/tools/leaderelection (tryAcquireOrRenew, release). Upstream's scheduler exits when
 it no longer leads.
 """
 
@@ -22,33 +23,33 @@ Raw = dict[str, Any]
 
 API_VERSION: Final = "coordination.k8s.io/v1"
 _LONG_AGO: Final = float("-inf")
-_MOST: Final = 2**31 - 1  # seconds or transitions: an int32 in any Lease that an API server has
+_MOST: Final = 2**31 - 1  # seconds or transitions: an int32 in a Lease of the API
 
 
 @attrs.define(eq=False)
 class Election:
-    """`now`: seconds of a clock that never goes back; `at`: the present as metav1.MicroTime."""
+    """The state of the election. `now`: seconds of a monotonic clock; `at`: the current time as metav1.MicroTime."""
 
     settings: LeaderElection
     identity: str
     leads: bool = attrs.field(default=False, init=False)
     renewed_at: float = attrs.field(default=_LONG_AGO, init=False)
-    _lease: Raw = attrs.field(factory=dict, init=False)  # as the server had it last; empty: there is none
-    _seen_at: float = attrs.field(default=_LONG_AGO, init=False)  # when it was seen to have changed
+    _lease: Raw = attrs.field(factory=dict, init=False)  # as last seen on the server; empty: there is none
+    _seen_at: float = attrs.field(default=_LONG_AGO, init=False)  # time of the last observed change
 
     @property
     def holder(self) -> str:
-        """Who leads, as far as was seen; "" for nobody."""
+        """The holder of the Lease as last observed; "" if there is none."""
         holder = self._spec.get("holderIdentity")
         return holder if isinstance(holder, str) else ""
 
     @property
     def exists(self) -> bool:
-        """Whether there is a Lease to be updated; otherwise it is to be created."""
+        """Whether there is a Lease to update; otherwise it must be created."""
         return bool(self._lease)
 
     def observe(self, lease: Raw | None, now: float) -> None:
-        """The Lease that the server has now."""
+        """Record the Lease that the server has now."""
         if lease is None or lease.get("spec") != self._lease.get("spec"):
             self._seen_at = now
         self._lease = lease or {}
@@ -57,11 +58,11 @@ class Election:
         return self.holder in ("", self.identity) or now >= self._seen_at + self._duration_s
 
     def is_valid(self, now: float) -> bool:
-        """Whether the Lease is this scheduler's, so that it can be renewed without a look at it."""
+        """Return whether this scheduler holds the Lease, so that it can renew the Lease without reading it first."""
         return self.leads and self.holder == self.identity and now < self._seen_at + self._duration_s
 
     def wanted(self, at: str) -> Raw:
-        """The Lease by which this scheduler leads."""
+        """Return the Lease with which this scheduler leads."""
         again = self.holder == self.identity
         return self._with_spec(
             {
@@ -74,7 +75,7 @@ class Election:
         )
 
     def released(self, at: str) -> Raw:
-        """The Lease by which this scheduler lets others lead."""
+        """Return the Lease with which this scheduler lets others lead."""
         return self._with_spec(
             {
                 "holderIdentity": "",
@@ -86,12 +87,12 @@ class Election:
         )
 
     def taken(self, lease: Raw, asked_at: float) -> None:
-        """The server has taken what was `wanted` at that time: this scheduler leads."""
+        """Record that the server accepted the `wanted` Lease requested at that time: this scheduler leads."""
         self._lease, self._seen_at = lease, asked_at
         self.leads, self.renewed_at = True, asked_at
 
     def has_lost(self, now: float) -> str:
-        """Why it may no longer lead; "" while it may."""
+        """Return the reason why this scheduler may no longer lead; "" while it may."""
         if self.holder not in ("", self.identity):
             return f"{self.holder} holds the lease"
         if now >= self.renewed_at + self.settings.renew_deadline_s:

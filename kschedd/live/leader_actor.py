@@ -1,9 +1,12 @@
-"""LeaderActor: has pods handed out while this scheduler leads, and only then.
+"""LeaderActor: lets the queue hand out pods only while this scheduler leads.
 
-Receives: the Lease, as the server has it.  Sends: to the queue, whether pods are handed out; renewals to the server.
-Owns: the Election.  Ends: when it is cancelled; `release` is called once nothing is under way any more.
-Fails: a server that cannot be reached or refuses is asked again; whoever cannot renew the Lease in time hands out
-nothing more. What is under way then ends: nothing is bound twice by that, since the server binds a pod only once.
+Receives: the Lease from the server.  Sends: to the queue, whether it may hand out pods; renewals to the server.
+
+Owns: the Election.  Ends: when it is cancelled; `release` is called once no bindings are pending any more.
+
+Fails: requests to a server that cannot be reached or rejects them are retried; if the Lease cannot be renewed in time,
+the queue hands out no more pods. Pending bindings are then completed. This binds no pod twice, since the server binds
+each pod only once.
 """
 
 import random
@@ -29,7 +32,8 @@ from kschedd.live.leader import API_VERSION, Election
 log = structlog.get_logger("kschedd.leader")
 
 _LEASES: Final = ServedResource("Lease", API_VERSION, "leases")
-_JITTER: Final = 1.2  # by which a standby waits longer at most: so they do not all ask at once
+# the largest factor by which a standby extends its wait, so that standbys do not all send requests at once
+_JITTER: Final = 1.2
 _RELEASE_S: Final = 3.0
 _NOT_FOUND: Final = 404
 
@@ -41,7 +45,7 @@ class LeaderActor:
     _server: ApiServer
     _clock: Clock
     election: Election
-    _said: str = attrs.field(default="", init=False)  # why the lease could not be asked for, as logged last
+    _said: str = attrs.field(default="", init=False)  # the last logged reason why the Lease could not be obtained
 
     @classmethod
     def of(cls, server: ApiServer, clock: Clock, settings: LeaderElection) -> "LeaderActor":
@@ -62,7 +66,7 @@ class LeaderActor:
             log.warning("no_longer_leading", lease=self._name, why=why)
 
     async def release(self) -> None:
-        """Let another scheduler lead at once."""
+        """Release the Lease, so that another scheduler can lead at once."""
         if not self.election.leads:
             return
         try:
@@ -83,7 +87,7 @@ class LeaderActor:
         return f"{self.election.settings.resource_namespace}/{self.election.settings.resource_name}"
 
     async def _acquire(self) -> None:
-        """Ask for the lease until this scheduler has it."""
+        """Request the Lease until this scheduler holds it."""
         settings, leader = self.election.settings, None
         while not self.election.leads:
             with trio.move_on_after(settings.renew_deadline_s):
@@ -104,7 +108,7 @@ class LeaderActor:
         return why
 
     async def _try(self) -> None:
-        """Take the lease, or renew it, if that may be."""
+        """Take or renew the Lease, if allowed."""
         election, now = self.election, trio.current_time()
         try:
             if election.is_valid(now) and await self._renewed(now):
@@ -118,7 +122,7 @@ class LeaderActor:
             self._said = ""
 
     async def _renewed(self, now: float) -> bool:
-        """Whether it could be renewed without a look at what it is now."""
+        """Renew the Lease without reading it first; return whether that succeeded."""
         try:
             await self._take(now)
         except LiveError:

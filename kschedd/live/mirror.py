@@ -1,12 +1,14 @@
-"""MirrorActor: holds what a real cluster has, as it stands there, and follows what happens to it.
+"""MirrorActor: holds a copy of a real cluster's objects and follows every change.
 
-Receives: pages and events of the cluster's API server.  Sends: `reflect` requests to the store.
-Owns: for each resource the version up to which it was followed.  Ends: when it is cancelled.
-Fails: a server that cannot be reached is asked again, later each time; what it no longer knows is listed again; a
-resource that it does not serve, or does not let us see, is left out, which is logged. An object that cannot be held is
-left out as well.
+Receives: pages and events from the cluster's API server.  Sends: `reflect` requests to the store.
 
-The store takes writes from here only. What is asked meanwhile is answered from what has been heard so far.
+Owns: for each resource, the version up to which it was followed.  Ends: when it is cancelled.
+
+Fails: requests to a server that cannot be reached are retried with growing pauses; a resource whose history the server
+has discarded is listed again; a resource that the server does not serve, or that we may not read, is left out, which is
+logged. An object that cannot be held is left out as well.
+
+Only the mirror may write to the store. Requests in the meantime are answered from the data received so far.
 """
 
 import random
@@ -23,6 +25,7 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.queue import QueueActor
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME, name_in_group
+from kschedd.controllers.embedded import embedded_controllers
 from kschedd.live.answers import MirrorAnswer
 from kschedd.live.api_server import PAGE, ApiServer, ServedResource
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
@@ -50,17 +53,20 @@ DECIDED_BY: Final = frozenset(
         *("ReplicationController", "ReplicaSet", "StatefulSet", "Pod", "DeviceTaintRule"),
     )
 )
-"""Kinds that a scheduler looks at: if it may not see one that is served, it decides wrongly, and so does nothing."""
+"""Kinds that a scheduler reads.
+
+If the scheduler may not read one that is served, its decisions would be wrong; it therefore does not start.
+"""
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
-_STEADY_S: Final = 10.0  # a watch that lasted longer was in order until then
+_STEADY_S: Final = 10.0  # seconds; a watch that lasted longer is considered healthy
 _FORBIDDEN: Final = 403
 _MOST_PAGES: Final = 1 << 13  # of one list: four million objects
-_AT_ONCE: Final = 4  # pages that are asked for at the same time
-_FIRST_TRIES: Final = 3  # of a list, before anything is held
-_PART: Final = 1000  # objects looked at between two pauses: less than a millisecond
-_MOST_TOLD: Final = 1000  # different things that are logged once
-_LONGEST_TOLD: Final = 500  # characters of each
+_AT_ONCE: Final = 4  # concurrent page requests
+_FIRST_TRIES: Final = 3  # attempts to list a resource at start-up
+_PART: Final = 1000  # objects processed between two pauses: less than a millisecond
+_MOST_TOLD: Final = 1000  # distinct messages, each logged once
+_LONGEST_TOLD: Final = 500  # characters of each message
 
 Raw = dict[str, Any]
 
@@ -69,17 +75,18 @@ Raw = dict[str, Any]
 class MirrorActor:
     server: ApiServer
     _store: ClusterApi
-    _own: frozenset[str]  # the schedulers whose pods are scheduled from here
-    _kinds: Sequence[Sequence[ServedResource]]  # each in all versions it may have, the one that is best known first
+    _own: frozenset[str]  # the schedulers whose pods are scheduled by this daemon
+    _kinds: Sequence[Sequence[ServedResource]]  # each in all its versions, the preferred one first
     _since: dict[ServedResource, str | None] = attrs.field(factory=dict, init=False)
-    heard_at: float | None = attrs.field(default=None, init=False)  # when anything came last, on Trio's clock
-    _unreachable: dict[ServedResource, str] = attrs.field(factory=dict, init=False)  # why, for those asked again
+    heard_at: float | None = attrs.field(default=None, init=False)  # time of the last received data, on Trio's clock
+    # error messages of resources whose requests are being retried
+    _unreachable: dict[ServedResource, str] = attrs.field(factory=dict, init=False)
     _told: set[str] = attrs.field(factory=set, init=False)
     _listing: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
-    _back: trio.Event = attrs.field(factory=trio.Event, init=False)  # the server has answered one that had lost it
+    _back: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the server responds again after an error
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Take all that is there, then follow what happens. Raises LiveError before it has started."""
+        """Copy all objects, then follow the changes. Raises LiveError before it has started."""
         await self._fill()
         log.info("mirrored", server=self.server.url, resources=len(self._since))
         task_status.started()
@@ -104,7 +111,7 @@ class MirrorActor:
             raise failures[0]
 
     async def _begin(self, versions: Sequence[ServedResource]) -> None:
-        """List the resource in the first version that the server has of it."""
+        """List the resource in the first version that the server serves."""
         absent: NotServed | None = None
         for resource in versions:
             try:
@@ -114,15 +121,15 @@ class MirrorActor:
                 absent = absent or failure
         kind, plural = versions[0].kind, versions[0].plural
         if self._own and absent is not None and absent.code == _FORBIDDEN and kind in DECIDED_BY:
-            raise LiveError(self.server.url, f"{plural} cannot be seen, and a scheduler has to: {absent.why}")
+            raise LiveError(self.server.url, f"no permission to read {plural}, which a scheduler needs: {absent.why}")
         log.warning("not_mirrored", resource=plural, why=absent and absent.why)
 
     async def _list_at_first(self, resource: ServedResource) -> str:
-        """As `_list`; a server that is there and has failed is asked again."""
+        """Like `_list`, but retry if the server was reached and failed."""
         for tries in range(1, _FIRST_TRIES):
             try:
                 return await self._list(resource)
-            except (RequestFailed, HistoryLost):  # the latter of a page: it came too late
+            except (RequestFailed, HistoryLost):  # HistoryLost: the continue token of a page has expired
                 await trio.sleep(tries * _FIRST_PAUSE_S)
         return await self._list(resource)
 
@@ -138,10 +145,10 @@ class MirrorActor:
                 if not self._unreachable:
                     log.warning("unreachable", server=self.server.url, why=failure.why)
                 self._unreachable[resource] = failure.why
-                self._since[resource] = None  # it may be another by then, or an older state of it
+                self._since[resource] = None  # the server may be another one by then, or have an older state
             else:
                 pause = _FIRST_PAUSE_S
-                await trio.sleep_until(begun + pause)  # some end each watch at once
+                await trio.sleep_until(begun + pause)  # some servers end each watch at once
                 continue
             if trio.current_time() - begun > _STEADY_S:
                 pause = _FIRST_PAUSE_S
@@ -149,15 +156,17 @@ class MirrorActor:
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     async def _rest(self, pause: float) -> None:
-        """Wait so long, or less where the server is back: but never less than the first pause, since it may answer and
-        fail again and again."""
+        """Wait for `pause` seconds, or until the server is reachable again, but at least for the first pause.
+
+        A server may respond and fail again and again.
+        """
         back = self._back
         await trio.sleep(_FIRST_PAUSE_S * random.uniform(0.5, 1.5))
         with trio.move_on_after((pause - _FIRST_PAUSE_S) * random.uniform(0.5, 1.5)):
             await back.wait()
 
     async def _watch(self, resource: ServedResource) -> None:
-        """Follow the resource until the server ends that."""
+        """Follow the resource until the server ends the watch."""
         since = self._since[resource]
         if since is None:
             since = self._since[resource] = await self._list(resource)
@@ -178,7 +187,7 @@ class MirrorActor:
 
     @property
     def followed(self) -> Mapping[ServedResource, str | None]:
-        """Up to which version each resource was followed; None: it is to be listed again."""
+        """The version up to which each resource was followed; None: it must be listed again."""
         return self._since
 
     def describe(self) -> MirrorAnswer:
@@ -187,13 +196,13 @@ class MirrorActor:
         return MirrorAnswer(self.server.url, self.server.context, unheard_s, unreachable)
 
     async def _list(self, resource: ServedResource) -> str:
-        """Hold what the resource has now, and nothing else of it; its version."""
+        """Replace the held objects of the resource by those that the server lists; return the version of the list."""
         objects: list[Object] = []
         standing, more = new_standing(), ""
         for _ in range(_MOST_PAGES):
             async with self._listing:
                 page = await self.server.page(resource, more)
-                for part in in_parts(page.items, PAGE):  # some servers do not know pages
+                for part in in_parts(page.items, PAGE):  # some servers ignore the page size
                     objects += await trio.to_thread.run_sync(self._as_held, standing, part)
             if not (more := page.more):
                 await self._store.do_in_steps(partial(_replace, resource.kind, objects))
@@ -201,7 +210,7 @@ class MirrorActor:
         raise LiveError(self.server.url, f"its list of {resource.plural} does not end")
 
     async def _take(self, resource: ServedResource, events: Sequence[Mapping[str, Any]]) -> None:
-        last: dict[Key, Mapping[str, Any]] = {}  # by object: what happened last
+        last: dict[Key, Mapping[str, Any]] = {}  # the last event of each object
         version = self._since[resource]
         for event in events:
             meta = event["object"]["metadata"]
@@ -212,13 +221,13 @@ class MirrorActor:
         present = [event["object"] for event in last.values() if event["type"] != "DELETED"]
         objects = await trio.to_thread.run_sync(self._as_held, new_standing(), present) if present else []
         held = set(map(key_of, objects))
-        gone = [key for key in last if key not in held]  # also what can no longer be held
+        gone = [key for key in last if key not in held]  # including objects that can no longer be held
         if last:
             await self._store.do_in_steps(lambda store: store.reflect(objects, gone))
         self._since[resource] = version
 
     def _as_held(self, standing: Standing, raws: Iterable[Raw]) -> list[Object]:
-        """The objects as they are held here; those that cannot be held are left out. Done in a thread."""
+        """Return the objects in the form held here, without those that cannot be held. Runs in a thread."""
         return as_held(raws, self._tell, self._own, standing)
 
     def _tell(self, what: str) -> None:
@@ -229,9 +238,13 @@ class MirrorActor:
 
 
 async def mirroring(server: ApiServer, cluster: LiveCluster, own: frozenset[str] = frozenset()) -> MirrorActor:
-    """A mirror that is to be run: the cluster changes by what it hears alone, and nothing is scheduled yet."""
+    """Return a mirror, ready to run.
+
+    Afterwards only the mirror changes the cluster, and no pods are scheduled yet.
+    """
     await cluster.store.do(lambda store: store.refuse_writes(Mirrored(server.url)))
     await cluster.queue.query(_hand_out_nothing)
+    cluster.fork_with(embedded_controllers)
     rules = await cluster.scheduler.query(lambda driver: driver.machine.handle.rules)
     return MirrorActor(server, cluster.store, own, [*_built_in(), *_by_rules(rules.features)])
 
@@ -243,7 +256,7 @@ def _built_in() -> Iterator[list[ServedResource]]:
 
 
 def _by_rules(features: Collection[str]) -> Iterator[list[ServedResource]]:
-    """Yield the kinds that the version has by a rule."""
+    """Yield the kinds that exist only by the rules of the version."""
     for definition in definitions_by(features):
         spec = definition.spec
         group, names = spec["group"], spec["names"]
@@ -252,7 +265,7 @@ def _by_rules(features: Collection[str]) -> Iterator[list[ServedResource]]:
 
 
 def _replace(kind: str, objects: Sequence[Object], store: ClusterWriter) -> Generator[None, None, None]:
-    """Hold these objects of the kind, and no others."""
+    """Hold exactly these objects of the kind, and delete all others."""
     there: set[Key] = set()
     for part in in_parts(objects, _PART):
         there.update(map(key_of, part))

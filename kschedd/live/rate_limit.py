@@ -1,4 +1,4 @@
-"""Requests at the pace that the configuration allows: a token bucket, as client-go's `qps` and `burst`.
+"""Rate limit of requests as configured: a token bucket with the `qps` and `burst` of client-go.
 
 Source: Kubernetes v1.34, client-go/util/flowcontrol (NewTokenBucketRateLimiter),
 client-go/rest (RESTClientFor: a negative qps is no limit).
@@ -16,14 +16,14 @@ from kschedd.live.errors import LiveError
 
 @attrs.define
 class RateLimit:
-    """`qps` requests a second (0 and less: no limit), `burst` of them at once after a rest."""
+    """A rate limit of `qps` requests per second (0 or less: unlimited), with bursts of `burst` after a pause."""
 
     _qps: float
     _burst: int
-    _full_at: float = attrs.field(default=float("-inf"), init=False)  # when the bucket will have all its tokens again
+    _full_at: float = attrs.field(default=float("-inf"), init=False)  # time when the bucket will be full again
 
     def next_at(self, now: float) -> float:
-        """When the next request may be sent (`now` or later); it counts as sent then. In seconds of any clock."""
+        """Return the time when the next request may be sent, and count it as sent then. In seconds of any clock."""
         if self._qps <= 0:
             return now
         one_s = 1 / self._qps
@@ -31,7 +31,7 @@ class RateLimit:
         return max(now, self._full_at - max(self._burst, 1) * one_s)
 
 
-ANSWER_S: Final = 10.0  # for which an answer is waited for, from when it is asked for
+ANSWER_S: Final = 10.0  # seconds from a request to the latest accepted response
 
 
 async def ask_at_pace(server: ApiServer, rate: RateLimit, asked: ServerRequest) -> dict[str, Any]:

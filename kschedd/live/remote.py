@@ -1,6 +1,6 @@
-"""MirroredCluster: a real cluster whose pods are scheduled from here, as far as the wiring has to know it.
+"""A real cluster whose pods are scheduled by this daemon, as needed to wire the actors.
 
-`scheduling` keeps its Lease until nothing is under way any more, and its connection as long.
+`scheduling` keeps the Lease and the connection until no bindings are pending any more.
 """
 
 import socket
@@ -50,7 +50,7 @@ class MirroredCluster:
         return RemoteEventsActor(inbox, self.server, clock, self._rate(), EventCorrelator(socket.gethostname()))
 
     def _rate(self) -> RateLimit:
-        """Events have one of their own, as upstream."""
+        """Return a new rate limit; Events have their own, as upstream."""
         return RateLimit(self._pace.qps, self._pace.burst)
 
 
@@ -58,7 +58,10 @@ class MirroredCluster:
 async def scheduling(
     server: ApiServer, clock: Clock, election: LeaderElection, pace: ClientConnection
 ) -> AsyncIterator[MirroredCluster]:
-    """To be open for longer than the cluster here: its Lease is let go once nothing is under way."""
+    """Yield the cluster, and release the Lease at the end.
+
+    The context must outlive the local cluster, so that the Lease is released only once no bindings are pending.
+    """
     leader = LeaderActor.of(server, clock, election)
     yield MirroredCluster(server, leader, pace)
     await leader.release()

@@ -1,4 +1,4 @@
-"""What is done to one object is done in the order in which it was wanted, what is done to others goes on beside it."""
+"""The order of writes: writes to one object are performed in the order of their requests, others concurrently."""
 
 from collections.abc import Iterable
 from types import TracebackType
@@ -12,13 +12,15 @@ from kschedd.store.trial import Key
 
 @attrs.define(eq=False)
 class WriteOrder:
-    """Places in line, one line for each object. A place in several lines is taken in all of them at once, so that no
-    two ever wait for each other."""
+    """Queues of writes, one queue per object.
+
+    A place in several queues is taken in all of them at once, which rules out deadlocks.
+    """
 
     _last: dict[Key, trio.Event] = attrs.field(factory=dict, init=False)
 
     def take(self, keys: Iterable[Key]) -> "WriteTurn":
-        """A place behind all that were taken before for any of these objects."""
+        """Return a place behind all earlier places for any of these objects."""
         keys, over = frozenset(keys), trio.Event()
         before = {self._last[key] for key in keys if key in self._last}
         self._last |= dict.fromkeys(keys, over)
@@ -33,7 +35,7 @@ class WriteOrder:
 
 @attrs.frozen(eq=False)
 class WriteTurn:
-    """A place; it is given up at the end of the context."""
+    """A place in the queues; leaving the context gives it up."""
 
     _order: WriteOrder
     keys: frozenset[Key]
@@ -41,7 +43,7 @@ class WriteTurn:
     over: trio.Event
 
     async def come(self) -> None:
-        """Wait until all before it are over."""
+        """Wait until all earlier places are given up."""
         for event in self._before:
             await event.wait()
 

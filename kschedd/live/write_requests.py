@@ -1,9 +1,9 @@
 """Writes as requests to a real API server.
 
-What is sent of a write to an object that is there is what it changes: a strategic merge patch, as kube-scheduler's, so
-that fields which are not known here stay, as do entries of lists that others have added meanwhile. Versions of objects
-that are held here are this daemon's own, and never sent: whoever sends a write that depends on one finds out which the
-server's is.
+A write to an existing object is sent as the change it makes: a strategic merge patch, like kube-scheduler's. Fields
+that are unknown here, and list entries that others have added meanwhile, are therefore kept. Resource versions of
+objects held here are assigned by this daemon and never sent: the caller determines the server's version for a write
+that depends on one.
 
 Pure.  Source: Kubernetes v1.34, the REST API; apimachinery/pkg/util/strategicpatch for `$patch`.
 """
@@ -21,12 +21,12 @@ from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace,
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
-_OWN_META: Final = ("resourceVersion", "managedFields", "generation")  # that only the server sets
+_OWN_META: Final = ("resourceVersion", "managedFields", "generation")  # fields that only the server sets
 _POD: Final = ServedResource("Pod", "v1", "pods")
 
 
 def key_written(write: Write) -> Key:
-    """The object that is written."""
+    """Return the key of the object that is written."""
     match write:
         case Create(raw) | Update(raw, _):
             meta = raw.get("metadata") or {}
@@ -42,7 +42,7 @@ def key_written(write: Write) -> Key:
 
 
 def made_from(write: Write) -> str:
-    """The version held here that the object must still have; "": any."""
+    """Return the version held here that the object must still have; "": any version."""
     match write:
         case Update(raw) | Patch(patch=raw) if version := (raw.get("metadata") or {}).get("resourceVersion"):
             return str(version)
@@ -53,8 +53,10 @@ def made_from(write: Write) -> str:
 
 
 def request_of(write: Write, held: Object | None, version: str = "") -> ServerRequest:
-    """The request that means this write. `held`: the object as it is held here, if it is; `version`: the server's
-    version that it must still have ("": any)."""
+    """Return the request for this write.
+
+    `held`: the object as held here, if any; `version`: the server's version that the object must still have ("": any).
+    """
     match write:
         case Create(raw):
             kind, namespace, _ = key_written(write)
@@ -104,15 +106,17 @@ def _patch(write: Patch, held: Object | None, version: str) -> ServerRequest:
     resource = _resource(write.kind, _api_version(held or seen))
     path = resource.path_of(write.namespace, write.name, write.subresource)
     schema = schema_of(resource.api_version, write.kind)
-    if schema is None:  # of a custom kind
+    if schema is None:  # a custom kind
         return ServerRequest("PATCH", path, body=body, media_type=MERGE)
     body = as_strategic(body, {} if seen is None else seen.raw, schema)
     return ServerRequest("PATCH", path, body=body, media_type=STRATEGIC)
 
 
 def as_strategic(patch: Any, held: Any, schema: Schema = ANY, strategy: PatchStrategy = NO_STRATEGY) -> Any:
-    """The strategic merge patch that does to `held` what this RFC 7386 patch does, and leaves be what it does not
-    change of a list whose entries have keys."""
+    """Return the strategic merge patch with the same effect on `held` as this RFC 7386 patch.
+
+    In lists whose entries have keys, unchanged entries are left out of the patch.
+    """
     if isinstance(patch, Mapping):
         before = held if isinstance(held, Mapping) else {}
         whole: dict[str, Any] = {}
@@ -129,7 +133,7 @@ def as_strategic(patch: Any, held: Any, schema: Schema = ANY, strategy: PatchStr
 
 
 def _changed_values(name: str, wanted: Sequence[Any] | None, held: Any) -> dict[str, Any]:
-    """What changes of a list of plain values, such as finalizers."""
+    """Return the changes to a list of plain values, such as finalizers."""
     there = held if isinstance(held, list) else []
     changed: dict[str, Any] = {}
     if wanted is not None:
@@ -141,7 +145,7 @@ def _changed_values(name: str, wanted: Sequence[Any] | None, held: Any) -> dict[
 
 def _changed_entries(wanted: Sequence[Any], there: Sequence[Any], key: str, item: Schema) -> list[Any]:
     if not all(isinstance(entry, Mapping) for entry in wanted):
-        return list(wanted)  # the server says what is wrong with it
+        return list(wanted)  # the server reports the error
     by_key = {entry.get(key): entry for entry in there if isinstance(entry, Mapping)}
     changed: list[Any] = []
     for entry in wanted:
@@ -154,7 +158,7 @@ def _changed_entries(wanted: Sequence[Any], there: Sequence[Any], key: str, item
 
 
 def _difference(old: Any, new: Any) -> Any:
-    """The RFC 7386 patch that makes `new` of `old`."""
+    """Return the RFC 7386 patch that turns `old` into `new`."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return new
     changed = {name: None for name in old if name not in new}
@@ -164,7 +168,7 @@ def _difference(old: Any, new: Any) -> Any:
 
 
 def _sendable(raw: Raw, kind: str) -> dict[str, Any]:
-    """The object without versions, which are this daemon's own."""
+    """Return the object without resource versions, which are assigned by this daemon."""
     meta = {field: value for field, value in raw["metadata"].items() if field not in _OWN_META}
     sendable: dict[str, Any] = {**raw, "metadata": meta}
     claim = (raw.get("spec") or {}).get("claimRef") if kind == "PersistentVolume" else None
@@ -184,7 +188,7 @@ def _path(kind: str, namespace: str, name: str, held: Object | None, subresource
 
 
 def _api_version(obj: Object | None) -> str | None:
-    """The one that the server has it in."""
+    """Return the version in which the server has the object."""
     return None if obj is None else obj.raw.get("apiVersion")
 
 

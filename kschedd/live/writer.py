@@ -1,9 +1,10 @@
-"""RemoteWriter: does one write at a real API server, at the pace that the configuration allows.
+"""RemoteWriter: performs one write at a real API server, within the configured rate limit.
 
-A write that depends on a version is compared first: if what the server has is what is held here in that version, the
-server's own version is named to it in its place; otherwise it is a Conflict, as if the server had said so.
+If a write depends on a version, the server's object is read and compared first. If it equals the object held here in
+that version, the write is sent with the server's own version. Otherwise Conflict is raised, as if the server had
+rejected the write.
 
-Raises: LiveError for what the server refuses or does not answer, Conflict.
+Raises: Conflict; LiveError if the server rejects the write or does not respond.
 """
 
 from collections.abc import MutableMapping
@@ -25,23 +26,23 @@ from kschedd.store.trial import Key
 from kschedd.store.writes import Bind, Write
 
 Written = MutableMapping[Key, Raw]
-"""What writes that belong together were answered with, by object: a later one depends on what an earlier one made."""
+"""The responses to writes that belong together, by object: a later write depends on the result of an earlier one."""
 
-_AT_ONCE: Final = 32  # requests that wait for their answers
+_AT_ONCE: Final = 32  # requests that wait for responses
 _GONE: Final = 404
 
 
 @attrs.define(eq=False)
 class RemoteWriter:
     server: ApiServer
-    _store: ClusterApi  # what is held here
+    _store: ClusterApi  # the local objects
     _rate: RateLimit
     _open: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
 
     async def write(self, write: Write, written: Written) -> None:
-        """Do it; what the server answers is noted in `written`."""
+        """Perform the write; record the server's response in `written`."""
         key = key_written(write)
-        if isinstance(write, Bind):  # of nothing that is held here
+        if isinstance(write, Bind):  # does not depend on an object held here
             await self._ask(request_of(write, None))
             return
         held = await self._store.find(*key)
@@ -51,7 +52,7 @@ class RemoteWriter:
             written[key] = answer
 
     async def uid_of(self, namespace: str, name: str) -> str | None:
-        """Of the pod that has this name there now; None if no pod has."""
+        """Return the uid of the pod that has this name on the server; None if there is none."""
         try:
             found = await self._ask(read_request(("Pod", namespace, name), None))
         except LiveError as failure:
@@ -61,7 +62,7 @@ class RemoteWriter:
         return _text_in(found, "uid")
 
     async def _version(self, write: Write, key: Key, held: Object | None, written: Written) -> str:
-        """The server's version that the write depends on; "" if on none."""
+        """Return the server's version that the write depends on; "" if it depends on none."""
         own = made_from(write)
         if not own:
             return ""
@@ -86,7 +87,7 @@ def _version_in(answer: Raw) -> str:
 
 
 def _text_in(answer: Raw, field: str) -> str:
-    """This field of the answer's metadata; "" where it has none."""
+    """Return this field of the response's metadata; "" if it is missing."""
     meta = answer.get("metadata")
     value = meta.get(field) if isinstance(meta, dict) else None
     return value if isinstance(value, str) else ""

@@ -1,1 +1,1 @@
-"""Who manages which fields of an object: sets of fields, server-side apply's merge, and metadata.managedFields."""
+"""Field ownership: sets of fields, server-side apply's merge, and metadata.managedFields."""

@@ -1,7 +1,7 @@
-"""Which fields differ between two values: added, modified, removed.
+"""The fields that differ between two values: added, modified, removed.
 
-Fields are compared one by one where they have owners of their own, and as a whole where they have not. An item of a
-list that comes twice is compared as a whole as well.
+Fields with owners of their own are compared one by one; other values are compared as a whole. A list item that occurs
+twice is also compared as a whole.
 Source: sigs.k8s.io/structured-merge-diff v6, typed/compare.go.
 """
 
@@ -23,19 +23,19 @@ class Comparison:
 
     @property
     def taken(self) -> FieldSet:
-        """What has another value now."""
+        """The fields that were added or modified."""
         return union(self.modified, self.added)
 
 
 def compare(old: Any, new: Any, schema: Schema) -> Comparison:
-    """What became of the fields of `old` in `new`; both are as their schema wants them."""
+    """Return the fields that `new` removes, modifies and adds. Both values must match the schema."""
     walk = _Walk()
     walk.compare(old, new, schema, ())
     return Comparison(walk.removed, walk.modified, walk.added)
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equality of JSON values: true is not 1."""
+    """Return whether two JSON values are equal; true is not equal to 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping):
@@ -57,7 +57,7 @@ class _Walk:
         if old is new:
             return
         sorts = [sort_of(schema, value) for value in (old, new) if value is not ABSENT and value is not None]
-        if len(set(sorts)) > 1:  # of a place that takes any value: what was there is another thing
+        if len(set(sorts)) > 1:  # a place of any type: the type of the value changed
             self.modified.insert(path)
             return
         sort = sorts[0] if sorts else "scalar"

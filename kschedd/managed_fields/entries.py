@@ -1,8 +1,8 @@
-"""metadata.managedFields: its entries read into sets of managers, and written.
+"""Conversion between the entries of metadata.managedFields and the sets of managers.
 
-A manager's identifier is its entry without fields and time, as JSON; an applier's without apiVersion too, so that it is
-the same whatever version is applied. Whoever updates beside nine others and is the tenth to have done so longest ago
-becomes part of `ancient-changes`.
+A manager's identifier is its entry without fields and time, as JSON. The identifier of an applier also lacks the
+apiVersion, so that it is the same for every version. At most ten updaters have entries of their own; the entries of
+those that wrote longest ago are merged into `ancient-changes`.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/managedfields/internal (managedfields.go, capmanagers.go, conflict.go).
 """
@@ -39,7 +39,7 @@ _ANCIENT: Final = "ancient-changes"
 
 @attrs.frozen
 class Managed:
-    """The managers of an object, by identifier, and when each wrote last."""
+    """The managers of an object, and the time of each manager's last write. Keys are manager identifiers."""
 
     sets: Mapping[str, ManagedSet] = attrs.field(factory=dict)
     times: Mapping[str, str] = attrs.field(factory=dict)
@@ -52,7 +52,7 @@ class Managed:
 
 
 def identifier(manager: str, operation: str, api_version: str, subresource: str) -> str:
-    """What tells one manager from another."""
+    """Return the identifier of a manager."""
     found = {"manager": manager, "operation": operation}
     if operation == UPDATE:
         found["apiVersion"] = api_version
@@ -62,7 +62,7 @@ def identifier(manager: str, operation: str, api_version: str, subresource: str)
 
 
 def read_entries(entries: Any) -> Managed:
-    """Raises ValueError for what are no entries."""
+    """Return the managers of these entries. Raises ValueError if the entries are invalid."""
     if not isinstance(entries, list | tuple | None):
         raise ValueError("managedFields is a list")
     sets, times = {}, {}
@@ -88,7 +88,7 @@ def _read(entry: Entry) -> tuple[str, ManagedSet]:
 
 
 def write_entries(managed: Managed) -> list[dict[str, Any]]:
-    """The entries in upstream's order: appliers first, then by time and name."""
+    """Return the entries in upstream's order: appliers first, then by time and name."""
     made = []
     for name, theirs in managed.sets.items():
         entry: dict[str, Any] = {**json.loads(name), "apiVersion": theirs.api_version}
@@ -115,7 +115,7 @@ def _seconds(at: str | None) -> int:
 
 
 def capped(managed: Managed) -> Managed:
-    """No more than ten updaters: those that wrote longest ago become one."""
+    """Limit the updaters to ten: the updaters that wrote longest ago are merged into one."""
     updaters = [name for name, theirs in managed.sets.items() if not theirs.applied]
     over = len(updaters) - _MOST_UPDATERS
     if over <= 0:
@@ -147,7 +147,7 @@ def capped(managed: Managed) -> Managed:
 
 
 def is_reset(entries: Any) -> bool:
-    """Whether a write asks that nobody manage anything from now on: one empty entry."""
+    """Return whether the entries are one empty entry, which requests that all ownership be removed."""
     return isinstance(entries, Sequence) and len(entries) == 1 and not entries[0]
 
 
@@ -156,7 +156,7 @@ def without_times(entries: Any) -> list[dict[str, Any]]:
 
 
 def manager_text(name: str) -> str:
-    """A manager as messages about conflicts name it."""
+    """Return the manager's name as messages about conflicts print it."""
     entry = json.loads(name)
     text = json.dumps(entry.get("manager", ""), ensure_ascii=False)
     if entry.get("subresource"):
@@ -165,7 +165,7 @@ def manager_text(name: str) -> str:
 
 
 def conflict_causes(conflicts: Mapping[str, FieldSet]) -> list[tuple[str, str]]:
-    """Field and message of each conflict."""
+    """Return the field and the message of each conflict."""
     return [
         (path_text(path), f"conflict with {manager_text(name)}")
         for name in sorted(conflicts)
@@ -190,11 +190,11 @@ _STAYS: Final = union(_ANNOTATION, set_of(("f:metadata", "f:annotations")))
 
 
 def migrated(entries: Any, manager: str) -> list[dict[str, Any]] | None:
-    """Return the entries with the fields of client-side apply as those that `manager` applies; None: there are none.
+    """Return the entries with client-side apply's fields moved to an Apply entry of `manager`; None if there are none.
 
-    Client-side apply is whoever updated the annotation with what was applied last. kubectl does so once an object is
-    applied by the server, so that a field goes with its last manifest, whichever apply brought it. The annotation
-    stays: kubectl keeps it by a manager of its own.
+    Client-side apply owns the fields of each manager that updated the annotation with the last applied configuration.
+    kubectl moves them when the object is applied by server-side apply, so that a field is removed together with its
+    last manifest, whichever kind of apply created it. kubectl keeps the annotation under a separate manager.
     Source: client-go v0.34, util/csaupgrade (UpgradeManagedFields).
     """
     managed = read_entries(entries)

@@ -1,11 +1,11 @@
-"""The field manager: what metadata.managedFields is after a write, and what an apply makes of an object.
+"""The field manager: the managedFields of an object after a write, and the result of an apply.
 
-Objects come as they are stored, without regard to who made them so. Nobody manages an object that has no entries: an
-update leaves it at that, and the first apply gives all there was before to `before-first-apply`. Fields that a strategy
-resets (`kept`) belong to nobody who writes them in vain.
+Objects are passed in as they are stored. An object without entries has no managers: an update leaves it so, and the
+first apply assigns all existing fields to `before-first-apply`. Fields that a strategy resets (see `kept`) are not
+owned by a manager whose write of them has no effect.
 
-`kubectl` is the one manager that takes over what its client-side apply wrote, as the annotation tells, without asking
-for force, and it keeps that annotation up to date.
+`kubectl` alone takes over the fields that its client-side apply wrote, according to the annotation, without `force`. It
+also keeps that annotation up to date.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/managedfields/internal (fieldmanager.go, structuredmerge.go,
 stripmeta.go, skipnonapplied.go, lastappliedmanager.go, lastappliedupdater.go, versioncheck.go).
@@ -43,7 +43,7 @@ _KUBECTL: Final = "kubectl"
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 UNKNOWN: Final = "unknown"
 _SELF: Final = "current-operation"
-_ESCAPED: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # as Go's JSON has them
+_ESCAPED: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # escapes of Go's JSON encoder
 _LARGEST_ANNOTATIONS: Final = 256 << 10
 _SERVER_SET: Final = set_of(
     ("f:apiVersion",),
@@ -60,7 +60,7 @@ _SERVER_SET: Final = set_of(
 
 
 class ApplyRefused(Exception):
-    """A configuration that cannot be applied, with the HTTP code that upstream has for it."""
+    """A configuration that cannot be applied, with upstream's HTTP status code."""
 
     def __init__(self, code: int, why: str) -> None:
         super().__init__(why)
@@ -70,7 +70,7 @@ class ApplyRefused(Exception):
 
 @attrs.frozen(eq=False)
 class FieldWrite:
-    """Who writes an object of this schema and version, by which subresource ("": itself), and when."""
+    """A write to an object: manager, kind, schema and version, subresource ("": the object itself), and time."""
 
     manager: str
     kind: str
@@ -85,7 +85,7 @@ class FieldWrite:
 
 
 def after_write(live: Raw | None, new: Raw, write: FieldWrite) -> list[dict[str, Any]]:
-    """The managedFields after `live` (None: nothing was there) was replaced by `new`."""
+    """Return the managedFields after `new` replaced `live` (None: the object is new)."""
     managed = _base(live, new, write.subresource)
     if live is not None and not managed.sets:
         return []
@@ -93,7 +93,7 @@ def after_write(live: Raw | None, new: Raw, write: FieldWrite) -> list[dict[str,
 
 
 def _base(live: Raw | None, new: Raw, subresource: str) -> Managed:
-    """The entries that a write starts from: those it states, if they can be read, else what was there."""
+    """Return the managers before a write: those in the new object's entries if valid, else the live object's."""
     given = (new.get("metadata") or {}).get("managedFields")
     if not subresource and given:
         if is_reset(given):
@@ -101,7 +101,7 @@ def _base(live: Raw | None, new: Raw, subresource: str) -> Managed:
         try:
             return read_entries(given)
         except (ValueError, AttributeError):
-            pass  # as upstream: who does not understand managedFields is not to spoil them
+            pass  # as upstream: a client that cannot write valid managedFields must not destroy them
     return Managed() if live is None else _live_entries(live)
 
 
@@ -123,7 +123,7 @@ def _updated(live: Raw | None, new: Raw, managed: Managed, write: FieldWrite) ->
 
 
 def _nothing(write: FieldWrite) -> Raw:
-    """What a new object is compared with: what is always there is not added by anybody."""
+    """Return the value to compare a new object with, so that fields that are always present count as not added."""
     if type(write.schema) is str:
         return {}
     found: Raw = encoded({}, write.schema)
@@ -143,7 +143,7 @@ def _bare(raw: Raw) -> Raw:
 def after_applying(
     live: Raw | None, config: Raw, write: FieldWrite, *, force: bool
 ) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    """The object with `config` applied to it (None: as it is), and its managedFields."""
+    """Return the object with `config` applied (None: unchanged), and its managedFields."""
     kind, group_version = str(config.get("kind") or ""), str(config.get("apiVersion") or "")
     if group_version != write.api_version or kind != write.kind:
         raise ApplyRefused(400, f"invalid object type: {kind_text(group_version, kind)}")
@@ -192,7 +192,7 @@ def _applied(
 
 
 def kind_text(api_version: str, kind: str) -> str:
-    """A kind with its group and version, as Go prints it: `apps/v1, Kind=Deployment`."""
+    """Return a kind with its group and version in Go's format: `apps/v1, Kind=Deployment`."""
     group, _, version = api_version.rpartition("/")
     return f"{group}/{version}, Kind={kind}"
 
@@ -206,7 +206,7 @@ def _named(config: Raw) -> str:
 
 
 def _client_side(live: Raw, write: FieldWrite) -> FieldSet:
-    """The fields that client-side apply wrote the last time and that are still as it wrote them."""
+    """Return the fields that client-side apply wrote last and that still have the values it wrote."""
     text = _annotations(live).get(LAST_APPLIED)
     try:
         last = json_value(text) if text else None
@@ -224,7 +224,7 @@ def _client_side(live: Raw, write: FieldWrite) -> FieldSet:
 
 
 def _with_annotation(live: Raw | None, made: dict[str, Any] | None, config: Raw) -> dict[str, Any] | None:
-    """The object with its annotation of client-side apply up to date, if it has one."""
+    """Return the object with its client-side apply annotation updated, if it has one."""
     whole = made if made is not None else live
     if whole is None or LAST_APPLIED not in _annotations(whole):
         return made

@@ -1,8 +1,8 @@
-"""Sets of fields, as metadata.managedFields has them, and how they are combined.
+"""Sets of fields, as in metadata.managedFields, and operations on them.
 
-A set is a tree. A step of a path is written as FieldsV1 writes it: `f:NAME` is a field of a map, `k:{"name":"a"}` the
-item of a list with these keys, `v:"a"` the item with this value. A set is never changed once it was handed out;
-`insert` is for whoever builds one.
+A set is a tree. The steps of a path have the format of FieldsV1: `f:NAME` is a field of a map, `k:{"name":"a"}` the
+list item with these keys, `v:"a"` the list item with this value. A set must not change once it has been returned;
+`insert` is for building a set.
 
 Source: sigs.k8s.io/structured-merge-diff v6, fieldpath (set.go, element.go, serialize.go).
 """
@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 
 
 class FieldSet:
-    """The fields at and below one place; `member`: the field at this place itself belongs to the set."""
+    """The fields at and below one place; with `member`, the field at this place itself belongs to the set."""
 
     __slots__ = ("children", "member")
 
@@ -52,7 +52,7 @@ class FieldSet:
         return self.children.get(step, NO_FIELDS)
 
     def paths(self) -> Iterator[Path]:
-        """The paths of all members in upstream's order: of each place first the members, then what is below."""
+        """Yield the paths of all members in upstream's order: at each place, members first, then the fields below."""
         if self.member:
             yield ()
         yield from self._below()
@@ -81,7 +81,7 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def union_of(sets: Sequence[FieldSet]) -> FieldSet:
-    """Return the union of sets, of which there is at least one, in pairs: each is copied a few times only."""
+    """Return the union of one or more sets. Sets are merged in pairs, so that each is copied only a few times."""
     while len(sets) > 1:
         pairs = (sets[place : place + 2] for place in range(0, len(sets), 2))
         sets = [union(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -97,7 +97,7 @@ def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """The members of `one` that are none of `other`; what is below a member of `other` stays."""
+    """Return the members of `one` that are not members of `other`; fields below a member of `other` remain."""
     children = {}
     for step, below in one.children.items():
         theirs = other.children.get(step)
@@ -108,7 +108,7 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def recursive_difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """`difference` without what is below a member of `other`."""
+    """Return the members of `one` that are neither members of `other` nor below one."""
     if other.member:
         return NO_FIELDS
     children = {}
@@ -121,7 +121,7 @@ def recursive_difference(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def only_below(one: FieldSet, roots: Sequence[Path]) -> FieldSet:
-    """What of a set is at or below one of these paths, in which "*" stands for any step."""
+    """Return the part of a set at or below one of these paths, in which "*" matches any step."""
     if any(not root for root in roots):
         return one
     children = {}
@@ -143,13 +143,13 @@ def set_of(*paths: Path) -> FieldSet:
 
 
 def fields_v1(fields: FieldSet) -> dict[str, Any]:
-    """The set as `fieldsV1` has it."""
+    """Return the set in the format of `fieldsV1`."""
     below = {step: fields_v1(fields.children[step]) for step in sorted(fields.children, key=_order)}
     return {".": {}, **below} if fields.member and below else below
 
 
 def read_fields_v1(given: Any) -> FieldSet:
-    """The set that a `fieldsV1` stands for. Raises ValueError for what is none."""
+    """Return the set that a `fieldsV1` describes. Raises ValueError if it is invalid."""
     return _read(given, root=True)
 
 
@@ -200,7 +200,7 @@ def _order(step: str) -> tuple[str, Any]:
 
 
 def _rank(value: Any) -> tuple[int, Any]:
-    """Where a value of a key stands among others: numbers before text, text before true and false."""
+    """Return the sort key of a key's value: numbers before strings before booleans."""
     if isinstance(value, bool):
         return 2, value
     if isinstance(value, int | float):
@@ -209,7 +209,7 @@ def _rank(value: Any) -> tuple[int, Any]:
 
 
 def path_text(path: Sequence[str]) -> str:
-    """A path as messages have it: `.spec.containers[name="a"].image`."""
+    """Return a path in the format of messages: `.spec.containers[name="a"].image`."""
     return "".join(map(step_text, path))
 
 

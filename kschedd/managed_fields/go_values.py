@@ -1,6 +1,6 @@
-"""JSON values as Go prints them: in messages about what a value should have been.
+"""JSON values in Go's print formats, for messages about values of the wrong type.
 
-All numbers of a manifest are float64 to whoever prints them. Source: Go's package fmt.
+All numbers of a manifest are printed as float64. Source: Go's package fmt.
 """
 
 import json
@@ -13,19 +13,19 @@ _TYPES: Final = ((bool, "bool"), (str, "string"), (Mapping, "map[string]interfac
 
 
 def go_type(value: Any) -> str:
-    """`%T`."""
+    """Return a value's type as Go's `%T` prints it."""
     if value is None:
         return "<nil>"
     return next((name for kind, name in _TYPES if isinstance(value, kind)), "float64")
 
 
 def go_value(value: Any) -> str:
-    """`%v` of a value that a message holds by its address."""
+    """Return a value as Go's `%v` prints a pointer to it."""
     return f"&{{{_plain(value)}}}"
 
 
 def go_syntax(value: Any) -> str:
-    """`%#v` of the same."""
+    """Return a value as Go's `%#v` prints a pointer to it."""
     return f"&value.valueUnstructured{{Value:{_syntax(value)}}}"
 
 
@@ -55,7 +55,7 @@ def _syntax(value: Any) -> str:
 
 
 def _number(value: float) -> str:
-    """A float64 in the fewest digits, with an exponent from 1e+06 on and below 1e-04."""
+    """Return a float64 in the fewest digits, with an exponent from 1e+06 on and below 1e-04."""
     sign, digits, _ = Decimal(repr(float(value))).normalize().as_tuple()
     power = Decimal(repr(float(value))).adjusted() if value else 0
     if -4 <= power < _LARGE_EXPONENT:

@@ -1,14 +1,15 @@
-"""Entries that name a manager only: what the daemon writes often costs a note, and the fields follow when asked for.
+"""Entries without fields: frequent writes by the daemon record only the manager, and the fields are computed on demand.
 
-Working out a set of fields takes some hundred microseconds, which is more than a pod needs from creation to its node.
-So a new pod's entry, and those of statuses that kubelets and controllers write, are kept without `fieldsV1`:
+Computing a set of fields takes some hundred microseconds, which is more than a pod needs from creation to its node.
+Therefore the entry of a new pod, and the entries of statuses that kubelets and controllers write, are stored without
+`fieldsV1`:
 
-* the entry of a pod's creation owns what the pod states and admission, the binding and later writers did not add; that
-  the node was stated, not bound to, is part of the note;
-* the entries of statuses own what of the status nobody else does: kube-scheduler the condition PodScheduled and the
-  nominated node, whoever wrote last the rest.
+* the entry of a pod's creation owns the fields of the pod that neither admission, nor the binding, nor later writers
+  added; the entry records whether the node's name was set at creation;
+* the entries of statuses own the status fields that no other manager owns: kube-scheduler owns the condition
+  PodScheduled and the nominated node, and the last writer owns the rest.
 
-`resolved` gives all entries with their fields; a write of a client, which has to know them, stores them so.
+`resolved` returns all entries with their fields. A client's write needs the fields, and stores the entries with them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ _OF_SCHEDULER: Final = (
     ("f:status", "f:conditions", 'k:{"type":"PodScheduled"}'),
     ("f:status", "f:nominatedNodeName"),
 )
-#: What admission adds to a pod's spec, and what the binding does.
+# Fields of a pod's spec that admission or the binding adds.
 _ADMITTED: Final = ("priority", "preemptionPolicy", "overhead", "nodeName")
 LIMITED: Final = "kubernetes.io/limit-ranger"
 _OF_DELETION: Final = frozenset(("orphan", "foregroundDeletion"))
@@ -53,7 +54,7 @@ _NOT_READY: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.
 
 @lru_cache(1 << 10)
 def note(manager: str, api_version: str, at: str, subresource: str = "", *, on_node: bool = False) -> Mapping[str, Any]:
-    """An entry without fields; shared by all objects written by this manager in the same second.
+    """Return an entry without fields; all objects written by this manager in the same second share it.
 
     `on_node`: the pod was created with a node's name.
     """
@@ -64,7 +65,7 @@ def note(manager: str, api_version: str, at: str, subresource: str = "", *, on_n
 
 
 def with_note(entries: Entries, manager: str, api_version: str, at: str, subresource: str) -> list[Any]:
-    """The entries after this manager wrote once more, its fields yet to be worked out."""
+    """Return the entries after another write by this manager, whose fields are yet to be computed."""
     kept = [
         entry
         for entry in entries
@@ -78,7 +79,7 @@ def all_resolved(entries: Entries) -> bool:
 
 
 def resolved(raw: Raw, schema: Schema) -> list[Any]:
-    """The entries of an object, each with its fields; those that turn out to have none are left out."""
+    """Return the entries of an object, each with its fields; entries that own no fields are omitted."""
     entries = raw["metadata"].get("managedFields") or []
     if all_resolved(entries):
         return list(entries)
@@ -95,7 +96,7 @@ def resolved(raw: Raw, schema: Schema) -> list[Any]:
                 fields = _status_fields(raw, schema, entry["manager"])
             else:
                 fields = _new_pod_fields(raw, schema, _ON_NODE in entry)
-        except ValueError:  # items that cannot be told apart: upstream, too, knows no owners then
+        except ValueError:  # items without unique keys: upstream has no owners then either
             continue
         fields = difference(fields, taken)
         taken = union(taken, fields)
@@ -106,7 +107,7 @@ def resolved(raw: Raw, schema: Schema) -> list[Any]:
 
 
 def with_resolved(raw: Raw, schema: Schema) -> Raw:
-    """The object with all its entries resolved; the very object where they are."""
+    """Return the object with all its entries resolved; the same object if they already are."""
     meta = raw.get("metadata") or {}
     entries = meta.get("managedFields")
     if not entries or all_resolved(entries):
@@ -152,7 +153,7 @@ def _new_pod_fields(raw: Raw, schema: Schema, on_node: bool) -> FieldSet:
 
 
 def _only_admitted(tolerations: Any) -> bool:
-    """Whether all tolerations are those that admission gives to every pod."""
+    """Return whether admission adds all these tolerations to every pod."""
     return bool(tolerations) and all(
         each.get("key") in _NOT_READY
         and each.get("operator") == "Exists"

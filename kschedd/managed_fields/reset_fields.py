@@ -1,4 +1,4 @@
-"""Fields that a write of a kind, or of one of its subresources, cannot change, and so nobody owns by it.
+"""Fields that a write of a kind, or of one of its subresources, cannot change, and therefore does not own.
 
 Source: Kubernetes v1.34, GetResetFields and GetResetFieldsFilter of the strategies in pkg/registry.
 """
@@ -14,7 +14,7 @@ _SPEC: Final = set_of(("f:spec",))
 _NOTHING: Final = set_of()
 _ALL_BUT_STATUS: Final = set_of(("f:spec",), ("f:metadata",))
 
-#: Kinds with a status that a write of the object itself does not change.
+# Kinds whose status cannot be changed by a write of the object itself.
 _WITH_STATUS: Final = frozenset(
     "CronJob CustomResourceDefinition DaemonSet Deployment FlowSchema HorizontalPodAutoscaler Ingress Job Namespace"
     " Node PersistentVolume PersistentVolumeClaim Pod PodDisruptionBudget PriorityLevelConfiguration ReplicaSet"
@@ -48,8 +48,11 @@ _ONLY: Final[Mapping[str, tuple[Path, ...]]] = {
 def kept_fields(
     kind: str, subresource: str, *, status: bool | None = None, replicas: Sequence[str] = ("spec", "replicas")
 ) -> Filter:
-    """What takes out of a set the fields that this write resets. Of a kind that is not built in `status` says whether
-    it has one as a subresource, and `replicas` where those are that its scale changes."""
+    """Return a filter that removes from a set the fields that this write resets.
+
+    For a custom resource, `status` states whether it has a status subresource, and `replicas` is the path of the field
+    that its scale subresource changes.
+    """
     if subresource == "scale":
         number = tuple(f"f:{step}" for step in replicas)
         return lambda fields: only_below(fields, (number,))

@@ -1,4 +1,4 @@
-"""The schema of a custom resource, as its definition's structural schema tells how its fields merge.
+"""The merge schema of a custom resource, from the structural schema of its definition.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/managedfields/typeconverter.go, kube-openapi/pkg/schemaconv.
 """
@@ -15,7 +15,10 @@ _UNTYPED: Final = QUANTITY  # a scalar of any type
 
 
 def structural_schema(openapi: Raw | None) -> Fields:
-    """The schema of whole objects; without one all fields but the metadata are of any type."""
+    """Return the schema of whole objects.
+
+    Without a structural schema, all fields except the metadata are of any type.
+    """
     whole = _fields("custom resource", openapi or {"x-kubernetes-preserve-unknown-fields": True})
     whole.update(apiVersion=STR, kind=STR, metadata=type_named("meta.ObjectMeta"))
     return whole

@@ -1,8 +1,8 @@
-"""Values seen through their schema: where a value ends and its parts begin, and what may stand there.
+"""Values read by their schema: owned leaves, their parts, and validation.
 
-A value is absent (`ABSENT`), null (None), or JSON. The schema says of each place whether it is one whole for
-ownership (a leaf: scalars, atomic maps and lists) or made of fields and items with owners of their own. A place of
-type `ANY` is a leaf if a scalar or a list stands there, and a map of such places if a map does.
+A value is absent (`ABSENT`), null (None), or JSON. By the schema, a place is either a leaf with one owner (scalars,
+atomic maps and lists), or consists of fields and items with owners of their own. At a place of type `ANY`, a scalar or
+a list is a leaf, and a map consists of places of type `ANY`.
 
 Source: sigs.k8s.io/structured-merge-diff v6, typed (helpers.go, validate.go, tofieldset.go).
 """
@@ -24,7 +24,7 @@ Sort = Literal["map", "list", "scalar"]
 
 @attrs.frozen
 class TypedError(Exception):
-    """A value that its schema does not allow; `path` as messages have it, "" for the whole."""
+    """A value that its schema does not allow. `path` has the format of messages; it is "" for the whole value."""
 
     path: str
     why: str
@@ -45,7 +45,7 @@ class TypedErrors(Exception):
 
 
 def sort_of(schema: Schema, value: Any) -> Sort:
-    """Return what stands at a place: by the schema, or by the value where the schema takes any or is unknown."""
+    """Return the sort of value at a place: by the schema, or by the value if the schema allows any or is unknown."""
     if schema is ANY or schema is None:
         return "map" if isinstance(value, Mapping) else "list" if isinstance(value, list) else "scalar"
     kind = type(schema)
@@ -53,19 +53,19 @@ def sort_of(schema: Schema, value: Any) -> Sort:
 
 
 def atomic(schema: Schema, sort: Sort) -> bool:
-    """Whether a map or list at this place has one owner as a whole."""
+    """Return whether a map or list at this place has one owner as a whole."""
     if schema is ANY or schema is None:  # None: an object keeps fields that a newer version stored
         return sort == "list"
     return schema.keys is None if sort == "list" else bool(schema.atomic)
 
 
 def declares(schema: Schema, name: str) -> bool:
-    """Whether this is a named field of the type, not a key of a map."""
+    """Return whether this is a named field of the type, not a key of a map."""
     return type(schema) is Fields and name in schema
 
 
 def field_schema(schema: Schema, name: str) -> Schema:
-    """The schema of a field; None where there is no such field."""
+    """Return the schema of a field; None if there is no such field."""
     if type(schema) is Fields:
         return schema.get(name, schema.others)
     return schema.item if type(schema) is MapOf else ANY
@@ -76,7 +76,7 @@ def item_schema(schema: Schema) -> Schema:
 
 
 def item_step(schema: ListOf, item: Any) -> str:
-    """The step to an item of a list whose items have owners. Raises ValueError for one that cannot be told apart."""
+    """Return the step to an item of an associative list. Raises ValueError if the item has no usable key."""
     if not schema.keys:
         if isinstance(item, Mapping):
             raise ValueError("associative list without keys has an element that's a map type")
@@ -108,7 +108,7 @@ def item_step(schema: ListOf, item: Any) -> str:
 
 
 def validate(value: Any, schema: Schema, *, duplicates: bool = False) -> None:
-    """Raise TypedErrors if the schema does not allow the value. `duplicates`: items may come twice."""
+    """Raise TypedErrors if the schema does not allow the value. With `duplicates`, items may occur twice."""
     errors: list[TypedError] = []
     _validate(value, schema, "", duplicates, errors)
     if errors:
@@ -173,7 +173,7 @@ def scalar_fault(schema: Schema, value: Any) -> str:
 
 
 def field_set_of(value: Any, schema: Schema) -> FieldSet:
-    """All fields that a value states: what an apply of it owns."""
+    """Return all fields of a value, which are the fields that an apply of it owns."""
     sort = sort_of(schema, value)
     if sort == "scalar" or atomic(schema, sort):
         return FieldSet(member=True)
@@ -206,7 +206,7 @@ def _of_items(items: list[Any], schema: ListOf) -> FieldSet:
 
 
 def with_named_members(fields: FieldSet, schema: Schema) -> FieldSet:
-    """The set with each named field a member of it that has members below."""
+    """Return the set with each named field added as a member if fields below it are members."""
     children = {}
     for step, below in fields.children.items():
         inner: Schema = ANY

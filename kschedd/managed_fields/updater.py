@@ -1,7 +1,7 @@
-"""How the sets of managers change by an update, and what an apply makes of an object.
+"""Changes of the managers' field sets by an update or an apply, and the object that results from an apply.
 
-`Managers` maps a manager's identifier (see `entries`) to its set. Every set is of the object's one version: sets of
-another version, which the object has no more, are dropped by whoever reads the entries.
+`Managers` maps a manager's identifier (see `entries`) to its set. All sets have the version of the object; the reader
+of the entries drops sets of other versions.
 
 Source: sigs.k8s.io/structured-merge-diff v6, merge/update.go and typed/reconcile_schema.go.
 Raises: `Conflicted`.
@@ -23,7 +23,7 @@ Filter = Callable[[FieldSet], FieldSet]
 
 @attrs.frozen
 class ManagedSet:
-    """The fields of one manager; `applied`: it states them all with every apply."""
+    """The fields of one manager; with `applied`, every apply by it states all of them."""
 
     fields: FieldSet
     api_version: str
@@ -34,7 +34,7 @@ Managers = Mapping[str, ManagedSet]
 
 
 class Conflicted(Exception):
-    """An apply that would change fields of others: by manager, which."""
+    """An apply that would change other managers' fields; `conflicts` has these fields by manager."""
 
     def __init__(self, conflicts: Mapping[str, FieldSet]) -> None:
         super().__init__(conflicts)
@@ -44,7 +44,7 @@ class Conflicted(Exception):
 def after_update(
     live: Any, new: Any, schema: Schema, managers: Managers, manager: str, api_version: str, kept: Filter
 ) -> dict[str, ManagedSet]:
-    """The managers after somebody replaced `live` by `new`. `kept` takes out of a set what the write cannot change."""
+    """Return the managers after an update of `live` to `new`. `kept` removes fields that the write cannot change."""
     managers = reconciled(managers, schema)
     changed = compare(live, new, schema)
     removed, taken = kept(changed.removed), kept(changed.taken)
@@ -68,7 +68,7 @@ def after_apply(
     *,
     force: bool,
 ) -> tuple[Any, dict[str, ManagedSet]]:
-    """The object with `config` applied, or None where that changes nothing of it, and the managers then."""
+    """Return the object with `config` applied, or None if it is unchanged, and the new managers."""
     managers = reconciled(managers, schema)
     merged = merge(live, config, schema)
     last = managers.get(manager)
@@ -90,7 +90,7 @@ def after_apply(
 
 
 def _lost(managers: Managers, manager: str, removed: FieldSet, taken: FieldSet) -> dict[str, ManagedSet]:
-    """The managers without what is gone, or was taken by `manager`; those without fields are gone, too."""
+    """Return the managers without removed fields and fields taken by `manager`; managers without fields are dropped."""
     left = {}
     for name, theirs in managers.items():
         fields = theirs.fields
@@ -102,7 +102,7 @@ def _lost(managers: Managers, manager: str, removed: FieldSet, taken: FieldSet) 
 
 
 def _pruned(merged: Any, schema: Schema, managers: Managers, last: FieldSet) -> Any:
-    """The merged object without what its applier stated the last time, not this time, and nobody else owns."""
+    """Return the merged object without fields that its applier omits since its last apply and no other manager owns."""
     last = with_named_members(last, schema)
     pruned = _value(without(merged, last, schema))
     owned = union_of([theirs.fields for theirs in managers.values()])
@@ -122,7 +122,7 @@ def _value(value: Any) -> Any:
 
 
 def reconciled(managers: Managers, schema: Schema) -> Managers:
-    """The managers with what is below a place that has one owner now given to whoever owns the place."""
+    """Return the managers with ownership below a place that now has a single owner moved to that place."""
     found = {name: attrs.evolve(theirs, fields=_whole(theirs.fields, schema)) for name, theirs in managers.items()}
     return {name: theirs for name, theirs in found.items() if theirs.fields}
 

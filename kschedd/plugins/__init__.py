@@ -1,1 +1,1 @@
-"""One module per in-tree plugin; nothing but plugins."""
+"""The in-tree plugins, one module each."""

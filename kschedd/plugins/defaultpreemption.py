@@ -1,10 +1,9 @@
-"""DefaultPreemption: where no node is feasible, evicts pods of lower priority to make room for the pod.
+"""DefaultPreemption: if no node is feasible, evicts pods of lower priority to make room for the pod.
 
-Only nodes where eviction may help are tried (Unschedulable, not UnschedulableAndUnresolvable), in large clusters a part
-of them, from a seeded offset per pod. The candidate is chosen by upstream's criteria: fewest violated
+Only nodes where eviction may help are tried (Unschedulable, not UnschedulableAndUnresolvable); in large clusters only a
+part of them, from a seeded offset per pod. The candidate is chosen by upstream's criteria: fewest violated
 PodDisruptionBudgets, then lowest priority of the highest victim, lowest sum of priorities, fewest victims, latest
 start. The pod is nominated to that node; the victims get a DisruptionTarget condition and are deleted. Until these
-
 writes are done, PreEnqueue holds the pod back. The plugin returns writes as data; the driver's caller executes them.
 
 A victim that waits at Permit is rejected there instead of being deleted.
@@ -67,14 +66,14 @@ class DefaultPreemption:
     args_type: ClassVar = DefaultPreemptionArgs
     args: DefaultPreemptionArgs
     _seed: int
-    _deletes: Callable[[Pod], bool]  # whether this victim is to be deleted
+    _deletes: Callable[[Pod], bool]  # returns True if this victim must be deleted
     _gates: bool  # asynchronous preemption: evictions run while other pods are scheduled
     _evicting: Callable[[str], bool]
     _waiting: Callable[[], Sequence[tuple[Pod, str]]]
-    _cancels: Callable[[str], bool]  # whether the binding of the victim with this uid is cancelled
+    _cancels: Callable[[str], bool]  # cancels the binding of the victim with this uid, if it has begun
     _latest: Callable[[Pod], Pod | None]  # the pod's current version, None if it is deleted
-    success: Callable[[str, int], Status]  # by the node and the number of victims of a preemption that begins
-    _groups: PodGroups | None  # PodGroups preempt as a whole, and may be victims as a whole; None: the pods alone do
+    success: Callable[[str, int], Status]  # status for the node and the number of victims of a new preemption
+    _groups: PodGroups | None  # PodGroups, which preempt, and may be victims, as a whole; None: pods only
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -112,7 +111,7 @@ class DefaultPreemption:
         latest = self._latest(pod)
         if latest is None:
             return PostFilterResult(error(f'preemption: pod "{pod.name}" not found'))
-        # Of a pod that was made anew under the name, filters still see the one that the attempt is for.
+        # If the pod was deleted and created again under its name, filters still use the attempt's pod.
         tried_for, pod = (latest if latest.uid == pod.uid else pod), latest
         why = ineligible(pod, cluster, view, pod_priority if self._groups is None else self._groups.priority)
         if why:
@@ -137,7 +136,7 @@ class DefaultPreemption:
     def evicting(
         self, victims: Sequence[Pod], scheduler_name: str, preemptor: str, cleared: Sequence[Pod] = ()
     ) -> PostFilterResult:
-        """Return how these victims are evicted for a `pod` or a `podgroup`, and whose nominations are cleared."""
+        """Return the evictions of these victims for a `pod` or a `podgroup`, and the nominations to clear."""
         evicted = tuple(victim for victim in victims if self._deletes(victim))
         waiting = {uid for uid in (other.uid for other, _ in self._waiting())} if evicted else set()
         rejected = tuple(victim for victim in evicted if victim.uid in waiting)
@@ -150,13 +149,13 @@ class DefaultPreemption:
         return PostFilterResult(_SUCCESS, None, tuple(victims), tuple(writes), rejected, cancelled, details)
 
     def wanted(self, nodes: int) -> int:
-        """How many candidates end the search among this many eligible nodes."""
+        """Return the number of candidates after which the search ends, among this many eligible nodes."""
         share = nodes * self.args.min_candidate_nodes_percentage // 100
         return min(max(share, self.args.min_candidate_nodes_absolute), nodes)
 
 
 def _undecided(handle: Handle) -> list[tuple[Pod, str]]:
-    """The pods at Permit that can still be turned away there: one that was allowed, or rejected, is deleted."""
+    """Return the pods waiting at Permit that can still be rejected; one that was decided already must be deleted."""
     return [one for one in handle.waiting_pods() if not handle.decided_at_permit(one[0].uid)]
 
 
@@ -184,7 +183,7 @@ def pod_priority(pod: Pod) -> int:
 def ineligible(
     pod: Pod, cluster: SchedulerCache, view: PostFilterView, priority: Callable[[Pod], int] = pod_priority
 ) -> str:
-    """Why the pod must not preempt others now; "" if it may."""
+    """Return why the pod must not preempt others now; "" if it may."""
     if pod.pod_spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     node_name = pod.nominated_node_name
@@ -197,7 +196,7 @@ def ineligible(
 
 
 def goes_for_another(pod: Pod) -> bool:
-    """Whether the pod is terminating because of a preemption."""
+    """Return whether the pod is terminating because of a preemption."""
     if not pod.deletion_timestamp:
         return False
     for condition in pod.status.get("conditions") or ():
@@ -207,7 +206,7 @@ def goes_for_another(pod: Pod) -> bool:
 
 
 def cleared_nominations(pod: Pod, nominated: Sequence[Pod]) -> tuple[Pod, ...]:
-    """Pods of lower priority nominated to the same node; their nominations are cleared so that they are retried."""
+    """Return pods of lower priority nominated to the same node, whose nominations are cleared to retry them."""
     return tuple(other for other in nominated if other.priority < pod.priority and other.nominated_node_name)
 
 
@@ -217,7 +216,7 @@ def _no_nomination(pod: Pod) -> MergePatch:
 
 
 def evict(victim: Pod, scheduler_name: str, preemptor: str) -> list[Write]:
-    """The DisruptionTarget condition, unless the victim has it, and the deletion with the victim's grace period.
+    """Return the writes that set the DisruptionTarget condition, if missing, and delete the victim gracefully.
 
     The condition has no lastTransitionTime yet: plugins have no clock, so the scheduling machine adds it.
     """
@@ -246,5 +245,5 @@ def evict(victim: Pod, scheduler_name: str, preemptor: str) -> list[Write]:
 
 
 def _after_pod_deleted(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """Requeueing is decided by the hints of the plugins that rejected the pod, not by preemption."""
+    """Never requeue the pod: the hints of the plugins that rejected it decide that, not preemption."""
     return QUEUE_SKIP

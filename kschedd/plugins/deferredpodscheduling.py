@@ -1,7 +1,7 @@
 """DeferredPodScheduling: a pod whose resize is deferred preempts on its node, unless the node forbids it.
 
-Such a pod runs already; the kubelet makes the resize once there is room. The plugin is in the default profile where the
-rule resizes_preempt holds, and minds no other pods.
+Such a pod is running already; the kubelet resizes it once there is room. The plugin is in the default profile if the
+feature resizes_preempt is enabled, and ignores all other pods.
 
 Rules: resizes_preempt, at every extension point.
 Source: Kubernetes v1.37, plugins/deferredpodscheduling/deferred_pod_scheduling.go.

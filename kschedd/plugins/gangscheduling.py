@@ -1,9 +1,9 @@
-"""GangScheduling: of a PodGroup with the policy gang, at least `minCount` pods are placed at once, or none.
+"""GangScheduling: at least `minCount` pods of a PodGroup with the policy gang are placed at once, or none.
 
-PreEnqueue keeps a pod out of the active queue until its PodGroup is there, and as many pods as it needs. Permit has a
-pod wait on its node until so many are scheduled, then lets all of them go. In between stands the cycle of the group
-(`kschedd.scheduling.gangs`), which in 1.36 asks Permit about each pod on trial, and from 1.37 on after each whether
-the gang is still possible (`placement_feasible`).
+PreEnqueue keeps a pod out of the active queue until its PodGroup and the required number of pods exist. Permit lets a
+pod wait on its node until enough pods are scheduled, then allows all of them. The group's scheduling cycle
+(`kschedd.scheduling.gangs`) takes place in between. In 1.36 it calls Permit for each tentatively placed pod. From 1.37
+on it checks after each pod whether the gang can still succeed (`placement_feasible`).
 
 Rules: gang_scheduling, at every extension point: 1.34 does not have the plugin; gangs_counted.
 Source: Kubernetes v1.36.3 and v1.37.2, plugins/gangscheduling/gangscheduling.go.
@@ -86,7 +86,7 @@ class GangScheduling:
         return None
 
     def placement_feasible(self, group: Object, scheduled: int, remaining: int) -> Status | None:
-        """Return Wait as long as more pods have to be placed, Unschedulable if too few are left for that."""
+        """Return Wait if more pods have to be placed, Unschedulable if too few are left for that."""
         needed = min_count(group) or 1
         if scheduled >= needed:
             return None

@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, plugins/nodeaffinity/node_affinity.go.
 Codes: 1, the pod's own selector or affinity; 2, the configuration's addedAffinity.
-Shapes: one weight (int64) a row; weights of matching preferred terms are summed.
+Shapes: one weight (int64) per row; weights of matching preferred terms are summed.
 """
 
 from collections.abc import Collection, Hashable, Sequence
@@ -45,7 +45,7 @@ Preferred = tuple[tuple[int, NodeSelectorTerm], ...]
 
 
 def named_nodes(raw_required: Any) -> frozenset[str] | None:
-    """The node names that required affinity restricts the pod to; None where some term names none."""
+    """Return the node names that required affinity restricts the pod to; None if some term names none."""
     named: frozenset[str] = frozenset()
     for term in raw_required.get("nodeSelectorTerms") or ():
         of_term: frozenset[str] | None = None
@@ -66,7 +66,7 @@ class NodeAffinity:
     depends_on: ClassVar = frozenset({"node"})
     added_required: NodeSelector | None = None
     added_preferred: Preferred = ()
-    prefers: bool = False  # whether addedAffinity has preferred terms, even if all are empty
+    prefers: bool = False  # addedAffinity has preferred terms, even if all are empty
 
     @classmethod
     def from_args(cls, args: NodeAffinityArgs, handle: Handle) -> Self:
@@ -129,7 +129,7 @@ class NodeAffinity:
         raw = ((pod.pod_spec.raw.get("affinity") or {}).get("nodeAffinity") or {}).get(
             "preferredDuringSchedulingIgnoredDuringExecution"
         )
-        # An explicit list counts even where all its terms are empty.
+        # An explicit list counts even if all its terms are empty.
         return SKIP if not preferred and raw is None and not self.prefers else None
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:

@@ -1,4 +1,4 @@
-"""Arguments of NodeAffinity: node affinity that every pod has besides its own.
+"""Arguments of NodeAffinity: node affinity that every pod has in addition to its own.
 
 Source: Kubernetes v1.34, validation_pluginargs.go (ValidateNodeAffinityArgs).
 """
@@ -23,7 +23,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]+", re.ASCII)
 
 
 def _node_affinity(place: ConfigValue, context: ArgsContext) -> Any:
-    """A `nodeAffinity` as in a pod spec, checked and kept as written."""
+    """Read a `nodeAffinity` as in a pod spec; it is validated and not modified."""
     inner = place.fields(REQUIRED, PREFERRED)
     if inner is None:
         return None

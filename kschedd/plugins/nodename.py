@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node fits only there.
+"""NodeName: a pod that names its node is feasible only there.
 
 Rules: node_name_narrows.
 Source: Kubernetes v1.34 and v1.37, plugins/nodename/node_name.go (Fits, PreFilter).

@@ -1,7 +1,7 @@
-"""NodePorts: the host ports a pod wants must be free on the node.
+"""NodePorts: the host ports that a pod requests must be free on the node.
 
-Source: Kubernetes v1.34, plugins/nodeports/node_ports.go; conflicts as HostPortInfo.CheckConflict has them.
-Codes: 1, a wanted port is taken.
+Source: Kubernetes v1.34, plugins/nodeports/node_ports.go; conflicts as in HostPortInfo.CheckConflict.
+Codes: 1, a requested port is in use.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""PrioritySort: pods of higher priority first, among equals the one queued earlier.
+"""PrioritySort: sorts pods by priority, highest first; ties by the time they were queued, earliest first.
 
 Source: Kubernetes v1.34, plugins/queuesort/priority_sort.go, Less.
 """

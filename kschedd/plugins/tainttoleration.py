@@ -1,7 +1,7 @@
-"""TaintToleration: a node's NoSchedule and NoExecute taints reject pods that do not tolerate them; PreferNoSchedule
-taints that a pod does not tolerate lower the node's score.
+"""TaintToleration: rejects nodes with NoSchedule and NoExecute taints that the pod does not tolerate.
 
-Many nodes share few taint sets, so a pod signature is evaluated once per set and every node looks up its set's result.
+PreferNoSchedule taints that the pod does not tolerate lower the node's score. Many nodes share few taint sets, so a pod
+signature is evaluated once per set and every node looks up its set's result.
 
 Rules: untolerated_taints_unnamed.
 
@@ -41,7 +41,7 @@ _MOST_TAINTS = 4096
 
 
 def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Taint | None:
-    """The first NoSchedule or NoExecute taint that the pod does not tolerate."""
+    """Return the first NoSchedule or NoExecute taint that the pod does not tolerate."""
     for taint in taints:
         if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any(t.tolerates(taint) for t in tolerations):
             return taint
@@ -49,7 +49,7 @@ def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) 
 
 
 def intolerable(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> int:
-    """How many PreferNoSchedule taints the pod does not tolerate."""
+    """Return the number of PreferNoSchedule taints that the pod does not tolerate."""
     soft = [t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE)]
     return sum(taint.effect == PREFER_NO_SCHEDULE and not any(t.tolerates(taint) for t in soft) for taint in taints)
 
@@ -82,14 +82,14 @@ class TaintToleration:
     _taints: list[Taint] = attrs.field(factory=list)
     _numbers: dict[Taint, int] = attrs.field(factory=dict)
     _judged: dict[tuple[Toleration, ...], _Judged] = attrs.field(factory=dict)
-    _renumbered: int = 0  # how often taint codes were reassigned
+    _renumbered: int = 0  # number of times that taint codes were reassigned
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle.cluster, without_taint if handle.rules.untolerated_taints_unnamed else with_taint)
 
     def cache_key(self, cluster: SchedulerCache) -> int:
-        """Codes number all taints that ever rejected a pod; with too many, they are reassigned and the key changes."""
+        """Return a key that changes when taint codes are reassigned, because too many taints have rejected pods."""
         if len(self._taints) > _MOST_TAINTS:
             self._taints.clear()
             self._numbers.clear()

@@ -1,1 +1,1 @@
-"""API objects and the daemon's responses as text: tables, descriptions, YAML, JSON, JSONPath. Pure functions."""
+"""Text output of API objects and the daemon's responses: tables, descriptions, YAML, JSON, JSONPath. Pure functions."""

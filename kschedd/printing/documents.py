@@ -1,4 +1,4 @@
-"""Output formats `yaml`, `json` and `name`, as kubectl prints them."""
+"""Output formats `yaml`, `json` and `name`, the same as kubectl's."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ def as_json(value: Any) -> str:
 
 
 def as_yaml(value: Any) -> str:
-    """YAML with keys in alphabetical order, so that two outputs can be compared."""
+    """Return YAML with keys in alphabetical order, so that two outputs can be compared."""
     import yaml
 
     class Dumper(yaml.CSafeDumper):
@@ -32,10 +32,10 @@ def _text(dumper: Any, text: str) -> Any:
 
 
 def listing(items: Sequence[Raw]) -> dict[str, Any]:
-    """Several objects as one `List`, as kubectl does."""
+    """Return several objects as one `List`, as kubectl does."""
     return {"apiVersion": "v1", "kind": "List", "items": list(items), "metadata": {"resourceVersion": ""}}
 
 
 def name(raw: Raw) -> str:
-    """`pod/web`, `deployment.apps/web`."""
+    """Return `pod/web` or `deployment.apps/web`."""
     return f"{kind_of(raw).resource}/{(raw.get('metadata') or {}).get('name', '')}"

@@ -1,1 +1,1 @@
-"""Defaults, validation and what an update may change, kind by kind: the rules by which an API server keeps objects."""
+"""Rules of the API server for each kind: defaults, validation, and immutable fields."""

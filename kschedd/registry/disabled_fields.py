@@ -1,7 +1,7 @@
-"""Fields of features that are off by default: dropped from new objects, kept where the old object uses them.
+"""Fields behind disabled feature gates: dropped from new objects, kept if the old object uses them.
 
-Those of devices are off in 1.34 and on in 1.36; image volumes, restart rules of containers, hostname overrides and
-files of environment variables are on in 1.35, certificates as volumes in 1.37.
+Device fields are disabled in 1.34 and enabled in 1.36. Image volumes, restart rules of containers, hostname overrides
+and environment files are enabled in 1.35, certificates in projected volumes in 1.37.
 
 Source: Kubernetes v1.34 to v1.37, pkg/api/pod/util.go (dropDisabledFields), pkg/registry/resource/*/strategy.go; the
 defaults of the feature gates in pkg/features/kube_features.go.
@@ -18,7 +18,7 @@ _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 NO_FEATURES: Final[frozenset[str]] = frozenset()
 
-# What pods use that is on by a rule of a newer version.
+# Field of a pod -> feature that enables it.
 _OF_POD: Final = {
     "image": "fields_of_1_35",
     "restartPolicyRules": "fields_of_1_35",
@@ -30,10 +30,10 @@ _OF_POD: Final = {
 
 
 def drop_disabled(spec: Raw, old: Old | None = None, features: frozenset[str] = NO_FEATURES) -> Raw:
-    """A pod's spec without ImageVolume, ContainerRestartRules, ContainerStopSignals, HostnameOverride, EnvFiles and
-    GenericWorkload.
+    """Return a pod's spec without the fields of disabled features.
 
-    `features`: the rules that hold; by those of `_OF_POD` the fields are kept.
+    These are ImageVolume, ContainerRestartRules, ContainerStopSignals, HostnameOverride, EnvFiles and GenericWorkload.
+    `features` are the enabled features, which keep their fields by `_OF_POD`.
     """
     used = _used(old or {}) | {field for field, rule in _OF_POD.items() if rule in features}
     wanted = _used(spec) - used
@@ -66,7 +66,7 @@ _PROJECTIONS: Final = ("clusterTrustBundle", "podCertificate")
 
 
 def _used(spec: Old) -> set[str]:
-    """The disabled features that a pod uses."""
+    """Return the gated fields that a pod uses."""
     used = {field for field in ("hostnameOverride", "schedulingGroup") if spec.get(field) is not None}
     for volume in spec.get("volumes") or ():
         if "image" in volume:
@@ -125,7 +125,7 @@ def _without_file_key(variable: Raw) -> Raw:
     return {**variable, "valueFrom": {name: value for name, value in source.items() if name != "fileKeyRef"}}
 
 
-# The fields of each feature, by its name.
+# Feature -> its fields.
 _OF_CLASS: Final = {"extended_resources": ("extendedResourceName",)}
 _OF_SLICE: Final = {"partitionable_devices": ("sharedCounters", "perDeviceNodeSelection")}
 _OF_DEVICE: Final = {
@@ -140,17 +140,17 @@ _Fields = Mapping[str, tuple[str, ...]]
 
 
 def _off(fields: _Fields, features: frozenset[str], used: Collection[str]) -> list[str]:
-    """The fields among these whose feature is off, and that are not in use already."""
+    """Return the fields whose feature is disabled and that are not in use already."""
     return [
         field for feature, of_it in fields.items() if feature not in features for field in of_it if field not in used
     ]
 
 
 def drop_disabled_device_fields(new: Raw, old: Old | None, features: frozenset[str] = NO_FEATURES) -> None:
-    """Drop fields from an object of resource.k8s.io. Modifies `new`, which is already a copy.
+    """Drop fields of disabled features from an object of resource.k8s.io. Modifies `new`, which is already a copy.
 
-    `features`: those of partitionable_devices, device_taints, binding_conditions, consumable_capacity and
-    extended_resources that are on.
+    `features` are the enabled ones of partitionable_devices, device_taints, binding_conditions, consumable_capacity and
+    extended_resources.
     """
     spec = new.get("spec") or {}
     before = (old or {}).get("spec") or {}
@@ -214,7 +214,10 @@ _OF_RESULT: Final = ("shareID", "consumedCapacity")
 
 
 def drop_disabled_claim_status(new: Raw, old: Old, features: frozenset[str] = NO_FEATURES) -> None:
-    """Drop shares of devices from a ResourceClaim's status, where none are given out. Modifies `new`, a copy."""
+    """Drop device shares from a ResourceClaim's status if the feature is disabled and unused.
+
+    Modifies `new`, a copy.
+    """
     if "consumable_capacity" in features or _has_shares(old):
         return
     status = new.get("status") or {}
@@ -231,13 +234,13 @@ def drop_disabled_claim_status(new: Raw, old: Old, features: frozenset[str] = NO
 
 
 def _results(status: Old) -> Iterator[Raw]:
-    """The devices that a claim has, and those that something is said of."""
+    """Yield the allocated devices of a claim, and the devices that have a status."""
     yield from ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
     yield from status.get("devices") or ()
 
 
 def _has_shares(claim: Old) -> bool:
-    """Whether a claim uses a share of a device, or asks for one."""
+    """Return whether a claim has, or requests, a share of a device."""
     spec = claim.get("spec") or {}
     return (
         any("distinctAttribute" in each for each in (spec.get("devices") or {}).get("constraints") or ())
@@ -247,6 +250,6 @@ def _has_shares(claim: Old) -> bool:
 
 
 def drop_terminating_replicas(new: Raw, old: Old, features: frozenset[str]) -> None:
-    """DeploymentReplicaSetTerminatingReplicas is off. Modifies `new`, which is already a copy."""
+    """Drop the field of DeploymentReplicaSetTerminatingReplicas, which is disabled. Modifies `new`, already a copy."""
     if "terminatingReplicas" in new["status"] and "terminatingReplicas" not in (old.get("status") or {}):
         new["status"] = _without(new["status"], ("terminatingReplicas",))

@@ -1,8 +1,9 @@
-"""Parts of objects as upstream's messages show them: Go structures of its internal types, as JSON.
+"""Parts of objects as upstream prints them in messages: Go structs of its internal types, as JSON.
 
-Internal types have no names for JSON: fields have their Go names, in Go's order, and all of them are shown. Most have
-the fields of the versioned type in the same order, so that the schema tells; the tables have those that differ. The
-types of metadata (ObjectMeta, LabelSelector) are the same inside and outside, with names for JSON.
+Internal types have no JSON names: fields have their Go names, in Go's order, and all of them are printed. Most internal
+types have the fields of the versioned type in the same order, so that the schema can be used. The tables below list the
+types that differ. The metadata types (ObjectMeta, LabelSelector) are used both internally and externally, and have JSON
+names.
 
 Source: Kubernetes v1.34, pkg/apis/core/types.go, pkg/apis/batch/types.go, pkg/apis/resource/types.go.
 """
@@ -65,7 +66,7 @@ _LEAVES: Final[Mapping[str, Any]] = {"''": "", "0": 0, "null": None}
 _META: Final = ("name", "generateName", "namespace", "labels", "annotations")
 
 
-# Type -> its fields in the order of the internal type; those that only one of the two has are left out, or moved.
+# Type -> its fields in the order of the internal type. Fields that only one of the two types has are left out or moved.
 _ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     name: tuple(fields.split())
     for name, fields in {
@@ -91,7 +92,7 @@ _ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         ),
     }.items()
 }
-# Host namespaces stand in the security context inside; outside, in the pod's spec.
+# These fields are in the security context of the internal type, and in the pod's spec of the versioned type.
 _HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 _GO_NAMES: Final[Mapping[str, str]] = {
     **{name.lower(): name for name in "OS TTY IP UID NFS ISCSI RBD FC CSI GRPC IQN".split()},
@@ -111,7 +112,7 @@ _GO_NAMES: Final[Mapping[str, str]] = {
 }
 _RBD_NAMES: Final = {"monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser"}
 _ZERO: Final[Mapping[Schema, Any]] = {STR: "", INT: 0, INT32: 0, NUMBER: 0, BOOL: False, INT_OR_STR: 0, QUANTITY: "0"}
-# Type -> fields that are values inside, but pointers outside.
+# Type -> fields that are values in the internal type and pointers in the versioned type.
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "RollingUpdateStatefulSetStrategy": ("partition",),
     "RollingUpdateDaemonSet": ("maxUnavailable", "maxSurge"),
@@ -128,7 +129,7 @@ _VOLUME_SOURCES: Final = (
 
 
 def go_struct(name: str, raw: Mapping[str, Any] | None) -> dict[str, Any]:
-    """An object of this Go type: of one of the tables, or of the schema."""
+    """Return an object in the form of this Go type, which is in one of the tables or in the schema."""
     raw = raw or {}
     if name in _STRUCTS:
         return {field: _value(kind, raw.get(_key(field))) for field, kind in _STRUCTS[name].items()}
@@ -136,14 +137,14 @@ def go_struct(name: str, raw: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def go_template(spec: Mapping[str, Any], type_of_spec: str) -> dict[str, Any]:
-    """A template, of pods or claims: its metadata is embedded, and has names for JSON."""
+    """Return a pod or claim template in Go form; its metadata is embedded and has JSON names."""
     meta = spec.get("metadata") or {}
     shown = {field: sorted_keys(meta[field]) for field in _META if meta.get(field)}
     return {**shown, "Spec": go_struct(type_of_spec, spec.get("spec"))}
 
 
 def go_selector(selector: Mapping[str, Any]) -> dict[str, Any]:
-    """A label selector: what is empty is left out, but for keys and operators; labels are in order."""
+    """Return a label selector in Go form: empty parts other than keys and operators are left out, labels are sorted."""
     shown = {
         "matchLabels": dict(sorted((selector.get("matchLabels") or {}).items())),
         "matchExpressions": [
@@ -156,12 +157,12 @@ def go_selector(selector: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def go_diff(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """What differs between two objects of this Go type, line by line; ends with a line feed."""
+    """Return the line-by-line differences between two objects of this Go type, ending with a line feed."""
     return _diff(go_struct(name, old), go_struct(name, new))
 
 
 def go_source_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """What differs between the sources of two PersistentVolumes' specs."""
+    """Return the differences between the volume sources of two PersistentVolumes' specs."""
     before, after = (go_struct("PersistentVolumeSpec", spec) for spec in (old, new))
     return _diff(*({name: spec[name] for name in _VOLUME_SOURCES} for spec in (before, after)))
 
@@ -175,7 +176,7 @@ def _internal(raw: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
     name = fields.short_name
     renamed = {**_GO_NAMES, **_RBD_NAMES} if name == "RBDVolumeSource" else _GO_NAMES
     found: dict[str, Any] = {}
-    for field in _ORDER.get(name) or [each for each in fields if each not in fields.rules]:  # as of 1.34
+    for field in _ORDER.get(name) or [each for each in fields if each not in fields.rules]:  # the order of 1.34
         if field == "metadata":
             meta = in_go_order(dict(raw.get(field) or {}), fields[field])
             found.update({each: value for each, value in meta.items() if value})

@@ -1,6 +1,6 @@
-"""Semantic equality of (parts of) objects by their schema: upstream's equality.Semantic of the Go values they are.
+"""Semantic equality of (parts of) objects by their schema: upstream's equality.Semantic of the corresponding Go values.
 
-A pointer to nothing differs from one to an empty value; of all else, what is empty or zero equals what is left out.
+A nil pointer differs from a pointer to an empty value. Apart from that, an empty or zero value equals an absent one.
 Quantities are compared by their amounts; times, which are decoded (`kschedd.api.schemas.codec`), by their text.
 """
 
@@ -15,7 +15,7 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 def same(one: Any, other: Any, schema: Schema) -> bool:
-    """Whether two values of a type are equal; for a struct, as if there were no pointer to it."""
+    """Return whether two values of a type are equal; a struct is compared as a value, not as a pointer."""
     if one == other:
         return isinstance(one, bool) == isinstance(other, bool)
     sort = type(schema)
@@ -34,7 +34,7 @@ def same(one: Any, other: Any, schema: Schema) -> bool:
 
 
 def same_in(one: Mapping[str, Any], other: Mapping[str, Any], field: str, fields: Fields) -> bool:
-    """Whether two values of a type are equal in a field."""
+    """Return whether a field of two values is equal."""
     before, after, schema = one.get(field), other.get(field), fields.get(field)
     if schema is None:
         return bool(before == after)
@@ -45,7 +45,10 @@ def same_in(one: Mapping[str, Any], other: Mapping[str, Any], field: str, fields
 
 
 def canonical_amount(quantity: Any) -> Any:
-    """What equal quantities have in common, however they are written; what is no quantity is itself."""
+    """Return a value that is the same for equal quantities in different notations.
+
+    An invalid quantity is returned as is.
+    """
     try:
         return nanos(quantity)
     except QuantityError:

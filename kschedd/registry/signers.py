@@ -1,4 +1,4 @@
-"""Names of signers of certificates, and of the bundles with which to trust them.
+"""Names of certificate signers, and of their trust bundles.
 
 Source: Kubernetes v1.37, pkg/apis/core/validation/names.go (ValidateSignerName, ValidateClusterTrustBundleName).
 """
@@ -42,7 +42,7 @@ def is_of_kubernetes(signer: str) -> bool:
 
 
 def validate_bundle_name(name: str, path: str, faults: list[FieldError]) -> None:
-    """Append the faults of a ClusterTrustBundle's name to `faults`: with a signer's before it, or without."""
+    """Append the faults of a ClusterTrustBundle's name to `faults`; the name may be prefixed by a signer's name."""
     own = name.rpartition(":")[2]
     faults += [invalid(path, name, f"not a valid clustertrustbundlename: {why}") for why in dns_subdomain(own)]
 

@@ -1,9 +1,9 @@
-"""Strategies: what the API server does to an object of each kind as it is created and updated, besides defaults.
+"""Strategies: changes that the API server makes to an object of each kind at creation and update, besides defaults.
 
-A strategy says whether the kind has a status subresource, what counts as a change of the desired state (which
-increments metadata.generation), and what is set or kept by the server whatever the request says. `prepare_create`,
-`prepare_update` and `prepare_status` apply it to an object that is decoded and has its defaults; validation comes
-after them. They return a new object; nothing is modified in place.
+A strategy defines whether the kind has a status subresource, which changes increment metadata.generation, and which
+fields the server sets or keeps whatever the request states. `prepare_create`, `prepare_update` and `prepare_status`
+apply it to an object that is decoded and has its defaults. Validation comes after them. They return a new object;
+nothing is modified in place.
 
 Source: Kubernetes v1.34, pkg/registry/*/strategy.go (PrepareForCreate, PrepareForUpdate), and the conversions of
 deprecated fields in pkg/apis/*/v1/conversion.go.
@@ -41,22 +41,22 @@ _SAID_OF_ALL: Final = frozenset(("apiVersion", "kind", "metadata"))
 
 @attrs.frozen
 class KindStrategy:
-    """The strategy of one kind. `counts` are the parts of which a change increments the generation."""
+    """The strategy of one kind. A change of the parts in `counts` increments the generation."""
 
-    status: bool = False  # a subresource: dropped at creation, and kept by a plain update
+    status: bool = False  # has a status subresource: dropped at creation, kept by a plain update
     created_with_status: bool = False
-    updated_with_status: bool = False  # by a plain update, too
+    updated_with_status: bool = False  # a plain update changes the status, too
     counts: tuple[str, ...] = ()
-    counts_empty: bool = False  # of these, an empty list or map that was absent is a change
-    born: bool = False  # with generation 1
-    unconditional: bool = True  # an update need not name a resourceVersion
-    status_keeps: tuple[str, ...] = ()  # what of the metadata an update of the status does not change
-    on_create: Callable[[Raw, str], None] | None = None  # with the present time
+    counts_empty: bool = False  # setting an absent part to an empty list or map counts as a change
+    born: bool = False  # new objects have generation 1
+    unconditional: bool = True  # an update need not state a resourceVersion
+    status_keeps: tuple[str, ...] = ()  # metadata fields that a status update does not change
+    on_create: Callable[[Raw, str], None] | None = None  # with the current time
     on_update: Callable[[Raw, Old], None] | None = None
     on_status: Callable[[Raw, Old, str], None] | None = None
-    on_write: Callable[[Raw, str], None] | None = None  # created or updated, with the present time
-    # Its fields of features that may be off are dropped by these (`disabled_fields`), or get their defaults where they
-    # are on: with the object before, if any.
+    on_write: Callable[[Raw, str], None] | None = None  # at creation and update, with the current time
+    # These drop fields of disabled features (`disabled_fields`), or set defaults of enabled ones. They get the old
+    # object, if there is one.
     drop: Callable[[Raw, Old | None, frozenset[str]], None] | None = None
     drop_status: Callable[[Raw, Old, frozenset[str]], None] | None = None
 
@@ -66,7 +66,7 @@ def strategy_of(kind: str) -> KindStrategy:
 
 
 def prepare_create(kind: str, raw: Raw, at: str, features: frozenset[str] = NO_FEATURES) -> Raw:
-    """The object as it is created; `at` is the present time. `features`: the rules that hold."""
+    """Return the object to create; `at` is the current time, `features` are the enabled features."""
     strategy = strategy_of(kind)
     new = dict(raw)
     if strategy.status and not strategy.created_with_status:
@@ -83,9 +83,9 @@ def prepare_create(kind: str, raw: Raw, at: str, features: frozenset[str] = NO_F
 
 
 def prepare_update(kind: str, raw: Raw, old: Old, at: str, features: frozenset[str] = NO_FEATURES) -> Raw:
-    """The updated object with what a plain update does not change, and its generation.
+    """Return the updated object with the fields that a plain update does not change, and its generation.
 
-    `at` is the present time; `features`: the rules that hold.
+    `at` is the current time; `features` are the enabled features.
     """
     strategy = strategy_of(kind)
     new = dict(raw)
@@ -113,7 +113,7 @@ def _same(kind: str, one: Raw, other: Old, part: str) -> bool:
 
 
 def prepare_finalize(raw: Raw, old: Old) -> Raw:
-    """The namespace with the request's finalizers and metadata; its status is kept."""
+    """Return the namespace with the request's finalizers and metadata; its status is kept."""
     new = dict(raw)
     _keep(new, old, "status")
     return new
@@ -122,9 +122,9 @@ def prepare_finalize(raw: Raw, old: Old) -> Raw:
 def prepare_status(
     kind: str, raw: Raw, old: Old, at: str, features: frozenset[str] = NO_FEATURES, subresource: str = "status"
 ) -> Raw:
-    """The object with the request's status (and metadata, as far as the kind allows); all else is kept.
+    """Return the object with the request's status (and metadata, as far as the kind allows); all else is kept.
 
-    `at` is the present time; `features`: the rules that hold.
+    `at` is the current time; `features` are the enabled features.
     """
     strategy = strategy_of(kind)
     new = {**old, "status": raw.get("status") or {}, "metadata": raw["metadata"]}
@@ -146,7 +146,7 @@ _COUNTED_METADATA: Final = {"Deployment": "annotations", "EndpointSlice": "label
 
 
 def next_generation(meta: Old) -> int:
-    """The incremented generation, capped at int64's maximum."""
+    """Return the incremented generation, capped at int64's maximum."""
     return min((meta.get("generation") or 0) + 1, _LAST_GENERATION)
 
 
@@ -165,7 +165,7 @@ def _annotations(raw: Old) -> Any:
 
 
 def _pod_status(new: Raw, old: Old, at: str) -> None:
-    """The QoS class is decided at creation, generations are observed once: nobody need repeat them."""
+    """Keep the QoS class and observed generations if the request omits them."""
     before = old.get("status") or {}
     if not new["status"].get("qosClass") and "qosClass" in before:
         new["status"] = {**new["status"], "qosClass": before["qosClass"]}
@@ -181,7 +181,7 @@ def _pod_status(new: Raw, old: Old, at: str) -> None:
 
 
 def _observed(condition: Any, generations: dict[Any, list[int]]) -> Any:
-    """A condition, with the generation that one of its type had, unless it states another."""
+    """Return a condition with the observed generation of the old one of its type, unless it states another."""
     if not isinstance(condition, Mapping):
         return condition
     known = generations.get(condition.get("type"))
@@ -212,9 +212,9 @@ def _create_node(new: Raw, at: str) -> None:
 
 
 def _update_node(new: Raw, old: Old) -> None:
-    """Configuration that kubelets read of their Node is no more; podCIDR is podCIDRs[0] under an older name.
+    """Drop the obsolete kubelet configuration of a Node, and make podCIDR and podCIDRs[0] equal.
 
-    The older name counts where they differ.
+    podCIDR takes precedence if they differ.
     """
     spec = new.get("spec") or {}
     if "configSource" in spec and "configSource" not in (old.get("spec") or {}):
@@ -256,10 +256,10 @@ def _create_claim(new: Raw, at: str) -> None:
 
 
 def _claim_sources(new: Raw, old: Old) -> None:
-    """dataSourceRef and the older dataSource, which alone may name claims and snapshots only, say the same."""
+    """Make dataSource and dataSourceRef equal; dataSource supports claims and snapshots only."""
     spec, before = dict(new["spec"]), old.get("spec") or {}
     if (spec.get("dataSourceRef") or {}).get("namespace") and "dataSourceRef" not in before:
-        del spec["dataSourceRef"]  # CrossNamespaceVolumeDataSource is off
+        del spec["dataSourceRef"]  # CrossNamespaceVolumeDataSource is disabled
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is not None and reference is None:
         if _claim_or_snapshot(source) or "dataSource" in before or "dataSourceRef" in before:
@@ -279,20 +279,20 @@ def _claim_or_snapshot(source: Raw) -> bool:
 
 
 def _service_account(new: Raw, *_: Any) -> None:
-    """Keep the names of its secrets alone."""
+    """Keep only the names of a service account's secrets."""
     if secrets := new.get("secrets"):
         new["secrets"] = [{"name": each["name"]} if each.get("name") else {} for each in secrets]
 
 
 def _lease(new: Raw, *_: Any) -> None:
-    """CoordinatedLeaderElection is off."""
+    """Drop the fields of CoordinatedLeaderElection, which is disabled."""
     spec = new.get("spec") or {}
     if "strategy" in spec or "preferredHolder" in spec:
         new["spec"] = {name: value for name, value in spec.items() if name not in ("strategy", "preferredHolder")}
 
 
 def _csi_driver_by_features(new: Raw, old: Old | None, features: frozenset[str]) -> None:
-    """Drop the field of MutableCSINodeAllocatableCount (on in 1.35), and default that of VolumeLimitScaling (1.37)."""
+    """Drop the field of MutableCSINodeAllocatableCount (enabled in 1.35); default that of VolumeLimitScaling (1.37)."""
     spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
     field = "nodeAllocatableUpdatePeriodSeconds"
     if field in spec and field not in before and "fields_of_1_35" not in features:
@@ -303,7 +303,7 @@ def _csi_driver_by_features(new: Raw, old: Old | None, features: frozenset[str])
 
 
 def _claim_status(new: Raw, old: Old, at: str) -> None:
-    """What drivers say of devices goes with them."""
+    """Drop the status of devices that are no longer allocated."""
     status = new["status"]
     gone = allocated_devices(old.get("status") or {}) - allocated_devices(status)
     if gone and (devices := status.get("devices")):
@@ -328,7 +328,7 @@ def _drop_from_template(new: Raw, old: Old | None, features: frozenset[str]) -> 
 
 
 def _drop_max_unavailable(new: Raw, old: Old) -> None:
-    """MaxUnavailableStatefulSet is off."""
+    """Drop the field of MaxUnavailableStatefulSet, which is disabled."""
     before = (((old.get("spec") or {}).get("updateStrategy")) or {}).get("rollingUpdate") or {}
     strategy = (new.get("spec") or {}).get("updateStrategy") or {}
     rolling = strategy.get("rollingUpdate") or {}
@@ -358,7 +358,7 @@ def _update_daemon_set(new: Raw, old: Old) -> None:
 
 
 def _daemon_set_status(new: Raw, old: Old, at: str) -> None:
-    """Keep the generation of the template, which is no annotation inside."""
+    """Keep the template generation, which is a field, not an annotation, in the internal type."""
     if generation := (_annotations(old) or {}).get(TEMPLATE_GENERATION):
         _annotate(new, TEMPLATE_GENERATION, generation)
 
@@ -391,12 +391,12 @@ def _create_api_service(new: Raw, at: str) -> None:
 
 
 def _update_signing_request(new: Raw, old: Old) -> None:
-    """A request for a certificate does not change, but by its subresources."""
+    """Keep the spec of a CertificateSigningRequest; only its subresources change it."""
     _keep(new, old, "spec")
 
 
 def _approve(new: Raw, old: Old, at: str) -> None:
-    """An approval changes the conditions alone."""
+    """Keep all of the status but the conditions, which an approval changes."""
     conditions = new["status"].get("conditions")
     new["status"] = {**(old.get("status") or {})}
     new["status"].pop("conditions", None)
@@ -405,7 +405,7 @@ def _approve(new: Raw, old: Old, at: str) -> None:
 
 
 def _sign(new: Raw, old: Old, at: str) -> None:
-    """A signer does not change the conditions by which the request was approved or denied."""
+    """Keep the conditions Approved and Denied, which a signer may not change."""
     status, before = new["status"], (old.get("status") or {}).get("conditions") or []
     conditions = list(status.get("conditions") or [])
     for kind in ("Approved", "Denied"):
@@ -419,7 +419,7 @@ def _sign(new: Raw, old: Old, at: str) -> None:
 
 
 def _dated(conditions: list[Any], old: Old, at: str) -> list[Any]:
-    """The conditions with their times; one that does not change keeps the time of its transition."""
+    """Return the conditions with transition times; an unchanged condition keeps its time."""
     known = {
         (each.get("type"), each.get("status")): each["lastTransitionTime"]
         for each in reversed((old.get("status") or {}).get("conditions") or [])
@@ -438,7 +438,7 @@ def _dated(conditions: list[Any], old: Old, at: str) -> list[Any]:
 
 _DESCRIBED: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 _PLAIN: Final = KindStrategy()
-_CUSTOM: Final = KindStrategy(born=True)  # what is not built in, of which any part but the metadata counts
+_CUSTOM: Final = KindStrategy(born=True)  # custom resources: a change of any part but the metadata counts
 _WITH_STATUS: Final = KindStrategy(status=True)
 _WORKLOAD: Final = KindStrategy(status=True, counts=("spec",), born=True, drop=_drop_from_template)
 _CONDITIONAL: Final = KindStrategy(unconditional=False)

@@ -1,9 +1,9 @@
-"""Validation: all faults of an object, worded as by the API server.
+"""Validation: all errors in an object, with the API server's messages.
 
-Source: Kubernetes v1.34, pkg/apis/*/validation.  `validate` takes an object with its defaults (`defaults`) and
-reports every fault of every field that kschedd reads; types are checked first, and only an object with the right
-types is validated further.  `default_and_validate` applies defaults and validates.  Updates are validated by the store
-(`validation_update`).  Objects of unknown kinds need only a name.
+Source: Kubernetes v1.34, pkg/apis/*/validation. `validate` takes an object with its defaults (`defaults`) and reports
+every error in every field that kschedd reads. Types are checked first; only an object with the right types is validated
+further. `default_and_validate` sets defaults and validates. The store validates updates (`validation_update`). Objects
+of unknown kinds need only a name.
 """
 
 from collections.abc import Callable, Mapping
@@ -138,14 +138,14 @@ _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-n
 
 @attrs.frozen
 class Validated:
-    """An object as it would be stored, or the faults for which it is refused."""
+    """An object as it would be stored, or the faults that make it invalid."""
 
     raw: Raw
     faults: tuple[FieldError, ...] = ()
 
 
 def default_and_validate(raw: Raw) -> Validated:
-    """The object with its defaults, and all its faults."""
+    """Return the object with its defaults, and all its faults."""
     if faults := check_schema(raw):
         return Validated(raw, tuple(faults))
     done = default_typed(decoded_object(raw))
@@ -153,25 +153,25 @@ def default_and_validate(raw: Raw) -> Validated:
 
 
 def validate(raw: Raw) -> Faults:
-    """All faults of an object that has its defaults."""
+    """Return all faults of an object that has its defaults."""
     return check_schema(raw) or validate_typed(decoded_object(raw))
 
 
 def defaulted_pod_spec(spec: object) -> tuple[Raw, Faults]:
-    """A pod's spec with its defaults, or the faults for which it cannot be decoded."""
+    """Return a pod's spec with its defaults, or the faults that prevent decoding."""
     if faults := check_pod_spec_schema(spec):
         return {}, faults
     return default_pod_spec(decoded(spec, type_named("PodSpec"))), []
 
 
 def default_and_validate_pod_spec(spec: object) -> tuple[Raw, Faults]:
-    """A pod's spec with its defaults, and its faults; the result is valid for every pod with that spec."""
+    """Return a pod's spec with its defaults, and its faults; the result is valid for every pod with that spec."""
     done, faults = defaulted_pod_spec(spec)
     return done, faults or validate_pod_spec(done)
 
 
 def default_and_validate_node_affinity(affinity: object, path: str) -> tuple[Raw, Faults]:
-    """A pod's node affinity, and its faults, which do not depend on the rest of the pod."""
+    """Return a pod's node affinity, and its faults, which do not depend on the rest of the pod."""
     faults = check_node_affinity_schema(affinity, path)
     clean: Raw = {}
     if not faults:
@@ -181,7 +181,7 @@ def default_and_validate_node_affinity(affinity: object, path: str) -> tuple[Raw
 
 
 def default_and_validate_pod_status(status: object, path: str = "status") -> tuple[Raw, Faults]:
-    """A pod's status with its defaults, and its faults."""
+    """Return a pod's status with its defaults, and its faults."""
     if faults := check_pod_status_schema(status, path):
         return {}, faults
     done = default_pod_status(decoded(status, type_named("PodStatus")))
@@ -189,7 +189,7 @@ def default_and_validate_pod_status(status: object, path: str = "status") -> tup
 
 
 def default_and_validate_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:
-    """An object's metadata with a namespace if the kind is namespaced, and its faults."""
+    """Return an object's metadata with a namespace if the kind is namespaced, and its faults."""
     if faults := check_meta_schema(meta):
         return (meta if isinstance(meta, dict) else {}), faults
     done = default_meta(decoded(meta, type_named("meta.ObjectMeta")), namespaced=kind.namespaced)
@@ -197,7 +197,7 @@ def default_and_validate_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:
 
 
 def validate_status(kind: str, status: Raw) -> Faults:
-    """The faults of a built-in kind's status that matches the schema."""
+    """Return the faults of a built-in kind's status that matches the schema."""
     faults: Faults = []
     if kind == "Pod":
         faults = validate_pod_status(status)
@@ -207,7 +207,7 @@ def validate_status(kind: str, status: Raw) -> Faults:
 
 
 def validate_typed(raw: Raw) -> Faults:
-    """`validate` for an object that is decoded."""
+    """Return all faults of a decoded object that has its defaults."""
     kind = kind_of(raw)
     own = _kind_faults(raw, kind)
     if own and kind.name in WITHOUT_META:
@@ -216,7 +216,10 @@ def validate_typed(raw: Raw) -> Faults:
 
 
 def validate_updated(raw: Raw, changes: Faults, old: Mapping[str, Any] = _NOTHING) -> Faults:
-    """`validate_typed` for an updated object, with the faults of the changes of its metadata; `old` as it was."""
+    """Return all faults of an updated object.
+
+    `changes` are the faults in the changes of its metadata; `old` is the previous object.
+    """
     kind = kind_of(raw)
     any_name = kind.known and not looks_at_meta(kind.name)
     meta = validate_meta(raw.get("metadata") or {}, kind, any_name=any_name)
@@ -288,7 +291,7 @@ def _namespace(namespace: Raw, faults: Faults) -> None:
 
 
 def _finalized_namespace(namespace: Raw, faults: Faults) -> None:
-    """Only what finalizes a Namespace changes its finalizers: there each has its own path."""
+    """Validate finalizers with one path each; used only by the finalize subresource, which alone can change them."""
     for index, finalizer in enumerate((namespace.get("spec") or {}).get("finalizers") or ()):
         _finalizer(finalizer, f"spec.finalizers[{index}]", faults)
 
@@ -333,7 +336,7 @@ def _runtime_class(item: Raw, faults: Faults) -> None:
     validate_tolerations(tolerations, "scheduling.tolerations.tolerations", faults)
     seen: set[tuple[str, ...]] = set()
     for index, toleration in enumerate(tolerations):
-        tolerated = tuple(toleration.get(field) or "" for field in _TOLERATION)  # for whatever time
+        tolerated = tuple(toleration.get(field) or "" for field in _TOLERATION)  # regardless of its time
         if tolerated in seen:
             shown = {name[0].upper() + name[1:]: toleration.get(name) or "" for name in _TOLERATION}
             shown["TolerationSeconds"] = toleration.get("tolerationSeconds")
@@ -355,7 +358,7 @@ def _lease(lease: Raw, faults: Faults) -> None:
 
 
 def _nothing(item: Raw, faults: Faults) -> None:
-    """Append nothing: all that an update may change is checked with the change."""
+    """Append nothing: all mutable fields are checked with the change."""
 
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {

@@ -1,9 +1,9 @@
-"""Events: what one of the core group must be, and what more is asked of those of events.k8s.io.
+"""Validation of Events: rules of the core group, and the stricter rules of events.k8s.io.
 
-An Event that states `eventTime` is a new one, whichever group it was written in: it says who reports what was done and
-why. Values are not shown in its faults.
+An Event with `eventTime` is of the new form, whichever group it was written in: it states the reporter, the action and
+the reason. Its faults do not include values.
 
-An update in the core group may change anything; one in events.k8s.io only the metadata and the series.
+An update in the core group may change everything, one in events.k8s.io only the metadata and the series.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/events.go (ValidateEventCreate, ValidateEventUpdate,
 legacyValidateEvent).
@@ -42,14 +42,14 @@ _EMPTY: Final = {"count": 0, "firstTimestamp": None, "lastTimestamp": None, "eve
 
 
 def validate_event(event: Raw, faults: Faults) -> None:
-    """The faults of an Event as it was written: in the core group, or in events.k8s.io."""
+    """Append the faults of a new Event, by the rules of the group in which it was written."""
     validate_updated_event(event, faults)
     if event.get("apiVersion") != "v1":
         _validate_strictly(event, faults)
 
 
 def validate_updated_event(event: Raw, faults: Faults) -> None:
-    """What holds of the Events of both groups, of new ones and of changed ones."""
+    """Append the faults by the rules that apply to both groups, for new and changed Events."""
     core = event.get("apiVersion") == "v1"
     about = event.get("involvedObject" if core else "regarding") or {}
     namespace = (event.get("metadata") or {}).get("namespace") or ""
@@ -63,7 +63,7 @@ def validate_updated_event(event: Raw, faults: Faults) -> None:
 
 
 def validate_event_changes(old: Raw, new: Raw, faults: Faults) -> None:
-    """What an Event of events.k8s.io may not change; `old` may be of either group."""
+    """Append faults for immutable fields of an Event of events.k8s.io; `old` may be of either group."""
     if new.get("apiVersion") == "v1":
         return
     if old.get("series") != new.get("series"):
@@ -76,7 +76,7 @@ def validate_event_changes(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _internal(event: Raw, field: str) -> Any:
-    """The value of a field of the core group, as upstream has it internally."""
+    """Return the value of a core group field, in upstream's internal form."""
     value = event.get(field if event.get("apiVersion") == "v1" else _CORE.get(field, field))
     if field in _STRUCTS and (value is not None or field not in _EMPTY):
         return go_struct(_STRUCTS[field], value)

@@ -22,14 +22,14 @@ from kschedd.api.selecting.names import (
 from kschedd.api.text.ip_addresses import address_faults
 
 _MOST_ANNOTATED: Final = 256 * 1024
-_EXTENSIONS: Final = "apiextensions.k8s.io"  # its objects' finalizers need not be standard ones
+_EXTENSIONS: Final = "apiextensions.k8s.io"  # its objects may have non-standard finalizers
 STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _LABEL_NAMED: Final = frozenset(("Namespace", "StatefulSet"))
 _DNS1035_NAMED: Final = frozenset(("Service",))
-#: Their own rules say nothing of metadata: that of any kind is validated when nothing else is wrong.
+# Kinds without own rules for metadata: the general rules are checked only if nothing else is wrong.
 WITHOUT_META: Final = frozenset(("PodDisruptionBudget", "Event"))
-#: Of these only what holds for the metadata of any kind is validated.
+# Kinds to which only the general rules for metadata apply.
 _PLAIN: Final = WITHOUT_META | {"Lease", "RuntimeClass"}
 _PATH_NAMED: Final = frozenset(
     "Role ClusterRole RoleBinding ClusterRoleBinding PodDisruptionBudget Event CertificateSigningRequest "
@@ -38,7 +38,7 @@ _PATH_NAMED: Final = frozenset(
 
 
 def name_faults(kind: str, name: str) -> Faults:
-    """The faults of `name` for an object of `kind`."""
+    """Return the faults of `name` for an object of `kind`."""
     if kind in _LABEL_NAMED:
         return dns_label(name)
     if kind in _DNS1035_NAMED:
@@ -51,9 +51,9 @@ def name_faults(kind: str, name: str) -> Faults:
 
 
 def validate_custom_kind(kind: Any, api_version: Any) -> list[FieldError]:
-    """The faults of the kind and apiVersion of an object whose kind is not built in.
+    """Return the faults of the kind and apiVersion of an object whose kind is not built in.
 
-    Only what a CustomResourceDefinition could define is valid: a group, and well-formed names.
+    Only values that a CustomResourceDefinition could define are valid: a group, and well-formed names.
     Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation (ValidateCustomResourceDefinitionNames).
     """
     group, slash, version = str(api_version or "").partition("/")
@@ -69,7 +69,7 @@ def validate_custom_kind(kind: Any, api_version: Any) -> list[FieldError]:
 def validate_meta(
     meta: dict[str, Any], kind: Kind, path: str = "metadata", *, any_name: bool = False
 ) -> list[FieldError]:
-    """Faults of an object's metadata. `any_name`: it may be what objects of the kind cannot be called today."""
+    """Return the faults of an object's metadata. `any_name`: do not check the name by the rules for new objects."""
     faults: list[FieldError] = []
     name = meta.get("name")
     if generate := meta.get("generateName"):

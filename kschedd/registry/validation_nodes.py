@@ -1,4 +1,4 @@
-"""Validation of Nodes: taints, the ranges of their pods' addresses, and what older annotations say.
+"""Validation of Nodes: taints, pod address ranges, and legacy annotations.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateNode, ValidateNodeSpecificAnnotations),
 pkg/apis/core/helper (GetTaintsFromNodeAnnotations); v1.37, apis/core/v1/zz_generated.validations.go.
@@ -38,7 +38,7 @@ def validate_node(node: Raw, faults: Faults) -> None:
 
 
 def validate_node_annotations(annotations: Mapping[str, str], faults: Faults) -> None:
-    """The annotations that once were fields."""
+    """Validate the annotations that preceded fields."""
     path = "metadata.annotations"
     taints, wrong = annotated_list(annotations.get(_TAINTS) or "null", "Taint")
     if wrong:
@@ -60,7 +60,7 @@ def validate_preemption_policy(spec: Mapping[str, Any], faults: Faults) -> None:
 
 
 def _validate_pod_ranges(ranges: list[str], faults: Faults) -> None:
-    """The ranges of the addresses of a node's pods: at most one of each family."""
+    """Validate the pod address ranges of a node: at most one per family."""
     path = "spec.podCIDRs"
     families = [cidr_family(text) for text in ranges]
     for index, (text, family) in enumerate(zip(ranges, families, strict=True)):
@@ -78,7 +78,7 @@ def _validate_pod_ranges(ranges: list[str], faults: Faults) -> None:
 
 
 def _validate_avoided_pods(annotations: Mapping[str, str], faults: Faults) -> None:
-    """The annotation by which a node asked to be avoided by the pods of a controller."""
+    """Validate the annotation with which a node asks to be avoided by a controller's pods."""
     text = annotations.get(_AVOID)
     if not text:
         return
@@ -88,7 +88,7 @@ def _validate_avoided_pods(annotations: Mapping[str, str], faults: Faults) -> No
         return
     try:
         avoided = json_value(text)
-    except ValueError as refusal:  # more than Python reads
+    except ValueError as refusal:  # an integer too long for Python's parser
         faults.append(invalid(path, _AVOID, str(refusal)))
         return
     if wrong := _mistyped(avoided):
@@ -104,7 +104,7 @@ def _validate_avoided_pods(annotations: Mapping[str, str], faults: Faults) -> No
             faults.append(invalid(f"{here}.PodController.Controller", controller.get("controller"), why))
 
 
-# What is within what, each with its Go type.
+# Path, and the Go type of its value.
 _AVOIDED: Final = (
     ("preferAvoidPods", "[]v1.PreferAvoidPodsEntry"),
     ("preferAvoidPods", "v1.PreferAvoidPodsEntry"),
@@ -114,7 +114,7 @@ _AVOIDED: Final = (
 
 
 def _mistyped(avoided: Any) -> str:
-    """What is first found to be of another type, in Go's words; of an object's fields those that are looked at."""
+    """Return Go's message for the first value of a wrong type; only the fields that are read are checked."""
     if avoided is not None and not isinstance(avoided, dict):
         return f"json: cannot unmarshal {json_kind(avoided)} into Go value of type v1.AvoidPods"
     found: list[Any] = [avoided or {}]

@@ -1,7 +1,7 @@
-"""Validation of resource lists: which resource names and quantities are allowed where.
+"""Validation of resource lists: allowed resource names and quantities.
 
-Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateResourceRequirements and what it
-calls) and pkg/apis/core/helper/helpers.go.
+Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateResourceRequirements and what it calls) and
+pkg/apis/core/helper/helpers.go.
 Takes resource lists that match the schema, with quantities that can be parsed.
 """
 
@@ -46,18 +46,18 @@ def is_huge_page(name: str) -> bool:
 
 
 def is_native(name: str) -> bool:
-    """Whether it is a resource in the kubernetes.io namespace, or without a prefix."""
+    """Return whether the resource is in the kubernetes.io namespace, or has no prefix."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def may_overcommit(name: str) -> bool:
-    """Whether its request may be less than its limit."""
+    """Return whether its request may be lower than its limit."""
     return is_native(name) and not is_huge_page(name)
 
 
 @lru_cache(1 << 10)
 def resource_name_faults(name: str) -> tuple[str, ...]:
-    """The faults of a resource name in any resource list."""
+    """Return the faults of a resource name in any resource list."""
     if wrong := qualified_name(name):
         return wrong
     if "/" not in name and name not in _STANDARD and not is_huge_page(name):
@@ -67,7 +67,7 @@ def resource_name_faults(name: str) -> tuple[str, ...]:
 
 @lru_cache(1 << 10)
 def container_resource_faults(name: str) -> tuple[str, ...]:
-    """The faults of a resource name in a container's requests or limits."""
+    """Return the faults of a resource name in a container's requests or limits."""
     wrong = resource_name_faults(name)
     if "/" not in name:
         if name not in _FOR_CONTAINERS and not is_huge_page(name):
@@ -86,20 +86,21 @@ def is_standard_for_quota(name: str) -> bool:
 
 
 def is_whole(name: str) -> bool:
-    """Whether the resource is counted in whole units only."""
+    """Return whether the resource is counted in whole units only."""
     return name in _COUNTED or is_extended(name)
 
 
 def validate_amount(name: str, quantity: Any, path: str, faults: Faults) -> None:
-    """One entry of a ResourceList: not negative, and an integer where the resource has whole units only."""
+    """Validate one entry of a ResourceList: not negative, and an integer if the resource has whole units only."""
     if nanos(quantity) < 0:
         faults.append(invalid(path, quantity, NOT_NEGATIVE))
-    if is_whole(name) and milli_value(quantity) % 1000:  # of one beyond 64 bits upstream's thousandths are no integer
+    # Upstream's thousandths overflow beyond 64 bits: not an integer.
+    if is_whole(name) and milli_value(quantity) % 1000:
         faults.append(invalid(path, quantity, "must be an integer"))
 
 
 def validate_resource_list(resources: Raw, path: str, faults: Faults) -> None:
-    """The amounts of a node's capacity: its names may be any."""
+    """Validate the amounts of a node's capacity; any names are allowed."""
     for name, quantity in resources.items():
         validate_amount(name, quantity, f"{path}.{name}", faults)
 
@@ -118,7 +119,10 @@ def validate_requirements(
     claims: frozenset[str] = frozenset(),
     rule: NameRule = _container_name,
 ) -> None:
-    """requests, limits and claims; `claims` are the names of the pod's resource claims, `rule` that for names."""
+    """Validate requests, limits and claims.
+
+    `claims` are the names of the pod's resource claims; `rule` validates the resource names.
+    """
     limits = resources.get("limits") or {}
     requests = resources.get("requests") or {}
     for name, quantity in limits.items():
@@ -154,7 +158,7 @@ def _validate_asked(name: str, quantity: Any, path: str, rule: NameRule, faults:
 
 @lru_cache(1 << 8)
 def _page_size(name: str) -> int:
-    """In bytes; 0 if the name does not say a size that pages can have."""
+    """Return the page size in bytes; 0 if the name does not contain a possible page size."""
     try:
         size = nanos(name.removeprefix("hugepages-"))
     except QuantityError:
@@ -169,7 +173,7 @@ def _whole_pages(name: str, amount: int) -> bool:
 
 def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozenset[str]) -> None:
     seen: set[str] = set()
-    parted: set[str] = set()  # claims of which one request is stated
+    parted: set[str] = set()  # claims of which a single request is named
     for index, claim in enumerate(resources.get("claims") or ()):
         name, request = claim.get("name") or "", claim.get("request") or ""
         here = f"{path}.claims[{index}]"
@@ -179,7 +183,7 @@ def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozense
         key = f"{name}/{request}" if request else name
         faults += [invalid(f"{here}.request", request, why) for why in dns_label(request) if request]
         if name in seen or (not request and name in parted):
-            faults.append(duplicate(here, name))  # all of the claim, and part of it
+            faults.append(duplicate(here, name))  # the whole claim, and a request of it
         elif key in seen:
             faults.append(duplicate(here, key))
         seen.add(key)
@@ -202,7 +206,7 @@ def _pod_level_name(name: str, path: str) -> Faults:
 
 
 def validate_pod_requirements(resources: Raw, together: dict[str, int], path: str, faults: Faults) -> None:
-    """Pod-level requests and limits; `together` are the aggregate container requests in nanos."""
+    """Validate pod-level requests and limits; `together` are the aggregate container requests in nanos."""
     if resources.get("claims"):
         faults.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
     validate_requirements(resources, path, faults, rule=_pod_level_name)
@@ -214,7 +218,7 @@ def validate_pod_requirements(resources: Raw, together: dict[str, int], path: st
 
 
 def validate_limits_of_pod(spec: Raw, limits: Raw, path: str, faults: Faults) -> None:
-    """No container may have a higher limit than the pod as a whole."""
+    """Check that no container has a higher limit than its pod."""
     for index, container in enumerate(spec.get("containers") or ()):
         for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
             if name in limits and nanos(limit) > nanos(limits[name]):

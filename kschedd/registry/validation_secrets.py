@@ -1,4 +1,4 @@
-"""Validation of Secrets: what each type of them holds.
+"""Validation of Secrets: required contents of each type.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateSecret).
 Takes objects that match the schema and have their defaults; appends to `faults`.
@@ -24,7 +24,7 @@ _DOCKER: Final[Mapping[str, str]] = {
 _LOGIN: Final = ("username", "password")
 _HIDDEN: Final = "<secret contents redacted>"
 _SHAPES: Final[Mapping[str, str]] = {"{": "", "n": "", "[": "array", '"': "string", "t": "bool", "f": "bool"}
-"""What JSON is by how it begins; "" where it may stand for a map, as null does."""
+"""The type of a JSON value by its first character; "" if it may be decoded into a map, as null may."""
 
 
 def validate_secret(item: Raw, faults: Faults) -> None:
@@ -50,7 +50,7 @@ def validate_secret(item: Raw, faults: Faults) -> None:
 
 
 def _validate_docker(data: Raw, key: str, faults: Faults) -> None:
-    """How to log in to registries: a map, as JSON."""
+    """Validate registry credentials: a map, as JSON."""
     if key not in data:
         faults.append(required(f"data[{key}]"))
         return

@@ -19,7 +19,7 @@ Faults = list[FieldError]
 
 LABEL_OPERATORS: Final = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_MANY: Final = 200  # labels of a selector: to parse each takes 10 us
+_MANY: Final = 200  # labels of a selector; parsing each takes 10 us
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -27,8 +27,8 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 def validate_label_selector(selector: Raw | None, path: str, faults: Faults) -> None:
     """Append the faults of a metav1.LabelSelector to `faults`.
 
-    One with many terms is parsed as well, for the cache: large objects are validated in a thread, and whoever reads the
-    stored object does so on the event loop.
+    A selector with many terms is also parsed, which fills the parser's cache: large objects are validated in a thread,
+    but the stored object is read on the event loop.
     """
     if not selector:
         return
@@ -66,7 +66,7 @@ def _validate_expression(
 
 
 def validate_node_selector_term(term: Raw, path: str, faults: Faults, *, any_value: bool = False) -> None:
-    """A term; in one that is only preferred `any_value` may be compared with, also what no label can have."""
+    """Validate a term; `any_value`: a preferred term may use values that are not valid label values."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         here = f"{path}.matchExpressions[{index}]"
         _validate_expression(expression, here, NODE_OPERATORS, faults, any_value=any_value)
@@ -88,7 +88,7 @@ def validate_node_selector_term(term: Raw, path: str, faults: Faults, *, any_val
 
 
 def validate_node_selector(selector: Raw, path: str, faults: Faults) -> None:
-    """A NodeSelector: of a pod's required node affinity, a PersistentVolume or a ResourceSlice."""
+    """Validate a NodeSelector of a pod's required node affinity, a PersistentVolume or a ResourceSlice."""
     terms = selector.get("nodeSelectorTerms")
     if not terms:
         faults.append(required(f"{path}.nodeSelectorTerms", "must have at least one node selector term"))
@@ -158,7 +158,7 @@ def _validate_label_keys(keys: Sequence[str], selector: Raw | None, path: str, f
 
 
 def _validate_merged(keys: Sequence[str], selector: Raw | None, path: str, faults: Faults) -> None:
-    """matchLabelKeys, which were merged into the selector: it may not have had them before."""
+    """Validate matchLabelKeys that were merged into the selector, which may not have contained them before."""
     if selector is None or not keys:
         return
     places = {key: index for index, key in enumerate(keys)}
@@ -176,7 +176,7 @@ _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 
 
 def validate_spread(constraints: Sequence[Raw], path: str, faults: Faults) -> None:
-    """topologySpreadConstraints."""
+    """Validate topologySpreadConstraints."""
     sorts = [(each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) for each in constraints]
     last = {each: index for index, each in enumerate(sorts)}
     for index, constraint in enumerate(constraints):
@@ -257,12 +257,12 @@ def validate_taints(taints: Sequence[Raw], path: str, faults: Faults) -> None:
 
 
 def label_selector_problems(selector: Raw | None, path: str) -> Faults:
-    """The faults of a label selector that matches the schema."""
+    """Return the faults of a label selector that matches the schema."""
     return _collected(validate_label_selector, selector, path)
 
 
 def node_selector_problems(selector: Raw, path: str) -> Faults:
-    """The faults of a node selector that matches the schema."""
+    """Return the faults of a node selector that matches the schema."""
     return _collected(validate_node_selector, selector, path)
 
 

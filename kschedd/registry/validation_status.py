@@ -1,9 +1,8 @@
-"""Validation of statuses: counts, conditions, addresses, allocations, and what of them may change.
+"""Validation of statuses: counts, conditions, addresses, allocations, and immutable parts.
 
 Source: Kubernetes v1.34, the Validate*StatusUpdate functions of pkg/apis/*/validation, apimachinery meta/v1/validation
 (ValidateConditions).
-Takes statuses that match the schema; appends to `faults`. The rules for a pod's status by itself are in
-`validation_pod`.
+Takes statuses that match the schema; appends to `faults`. The rules for a pod's status are in `validation_pod`.
 """
 
 import re
@@ -19,7 +18,7 @@ from kschedd.registry.validation_resources import NOT_NEGATIVE, is_native, valid
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
 
-# Kind -> its counts, those that may not be greater than all replicas, that may not be greater than those ready.
+# Kind -> its counts, those that may not exceed all replicas, and those that may not exceed the ready ones.
 _COUNTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]] = {
     kind: (tuple(counts.split()), tuple(below.split()), tuple(ready.split()))
     for kind, (counts, below, ready) in {
@@ -58,7 +57,7 @@ _COUNTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, .
 
 
 def validate_status_alone(kind: str, status: Raw, faults: Faults) -> None:
-    """The faults of a status by itself."""
+    """Append the faults of a status that do not depend on the previous object."""
     counts, below, ready = _COUNTS.get(kind, ((), (), ()))
     for field in counts:
         if (status.get(field) or 0) < 0:
@@ -93,7 +92,7 @@ def _node(status: Raw, faults: Faults) -> None:
 
 
 def _declared_features(names: Sequence[str], path: str, faults: Faults) -> None:
-    """Append the faults of the features that a node declares (since 1.36): sorted names, each there once."""
+    """Append the faults of the features that a node declares (since 1.36): sorted and unique names."""
     for index, name in enumerate(names):
         if len(name) > _LONGEST_FEATURE:
             why = f'invalid feature name "{name}": must be no more than {_LONGEST_FEATURE} characters'
@@ -108,7 +107,7 @@ def _declared_features(names: Sequence[str], path: str, faults: Faults) -> None:
 
 
 def node_addresses(status: Raw, faults: Faults) -> None:
-    """Of an update only: an address may be there once."""
+    """Append a fault for each duplicate address; checked for updates only."""
     seen: set[tuple[str, str]] = set()
     for index, address in enumerate(status.get("addresses") or ()):
         key = (address.get("type") or "", address.get("address") or "")
@@ -152,7 +151,7 @@ def _basic(amount: Any, path: str, faults: Faults) -> None:
 
 
 def _claim_resource(name: str, path: str) -> Faults:
-    """The faults of what a claim has: storage, or something of a domain that is not Kubernetes' own."""
+    """Return the faults of a claim's resource name: storage, or a name in a domain other than Kubernetes' own."""
     if wrong := qualified_name(name):
         return [invalid(path, name, why) for why in wrong]
     return [unsupported(path, name, ("storage",))] if is_native(name) and name != "storage" else []
@@ -174,7 +173,7 @@ def _attachment(status: Raw, faults: Faults) -> None:
     for field in ("attachError", "detachError"):
         error = status.get(field) or {}
         if len((error.get("message") or "").encode()) > _LONGEST_ERROR:
-            faults.append(FieldError(f"status.{field}.message", None, too_long))  # upstream names the other limit
+            faults.append(FieldError(f"status.{field}.message", None, too_long))  # upstream prints the other limit
         if (code := error.get("errorCode") or 0) < 0:
             faults.append(invalid(f"status.{field}.errorCode", code, between(0, 2**31 - 1)))
 
@@ -182,11 +181,11 @@ def _attachment(status: Raw, faults: Faults) -> None:
 _REASON: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _REASON_RE: Final = re.compile(_REASON, re.ASCII)
 _STATES: Final = ("False", "True", "Unknown")
-_LONGEST: Final = {"reason": 1024, "message": 32 * 1024}  # in bytes
+_LONGEST: Final = {"reason": 1024, "message": 32 * 1024}  # bytes
 
 
 def validate_conditions(conditions: Sequence[Raw], path: str, faults: Faults) -> None:
-    """A list of metav1.Condition."""
+    """Validate a list of metav1.Condition."""
     seen = set()
     for index, condition in enumerate(conditions):
         here, kind = f"{path}[{index}]", condition.get("type") or ""
@@ -225,11 +224,11 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "VolumeAttachment": _attachment,
 }
 
-# --- what may change -----------------------------------------------------------------------------------------------
+# --- changes ----------------------------------------------------------------------------------------------------------
 
 
 def validate_pod_claims(old: Raw, new: Raw, faults: Faults) -> None:
-    """The claims of a pod's status are those of its spec."""
+    """Check that the claims in a pod's status are those of its spec."""
     names = {claim.get("name") for claim in (old.get("spec") or {}).get("resourceClaims") or ()}
     seen = set()
     for index, status in enumerate((new.get("status") or {}).get("resourceClaimStatuses") or ()):

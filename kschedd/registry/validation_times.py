@@ -1,5 +1,6 @@
-"""How often the rules of updating look at each part of an object: upstream tells a fault as often as it finds it.
+"""Number of times that update validation checks each part of an object.
 
+Upstream reports an error as often as it finds it.
 Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, apiserver/pkg/registry/rest/update.go.
 """
 
@@ -19,11 +20,11 @@ Faults = list[FieldError]
 
 @attrs.frozen
 class _Times:
-    """How often a kind's rules of updating look, besides what is done for all kinds."""
+    """Number of checks by a kind's own update rules, in addition to the checks for all kinds."""
 
-    meta: int = 0  # at the whole metadata
-    changes: int = 1  # at the changes of the metadata
-    spec: int = 1  # at all else
+    meta: int = 0  # of the whole metadata
+    changes: int = 1  # of the changes of the metadata
+    spec: int = 1  # of everything else
 
 
 _UPDATED: Final[Mapping[str, _Times]] = {
@@ -55,23 +56,23 @@ _CHECKED_AGAIN: Final = ("metadata.labels", "metadata.annotations", "metadata.ow
 
 
 def times_validated(kind: str) -> int:
-    """How often the rules of updating look at the spec of an object of this kind: each fault is told as often."""
+    """Return how often update validation checks (and reports) the spec of an object of this kind."""
     return _UPDATED.get(kind, _Times()).spec
 
 
 def looks_at_meta(kind: str) -> bool:
-    """Whether the kind's own rules of updating look at the whole metadata: they know what it may be called."""
+    """Return whether the kind's own update rules validate the whole metadata, including the name."""
     return _UPDATED.get(kind, _Times()).meta > 0
 
 
 def updated_faults(kind: str, meta: Faults, changes: Faults, spec: Faults) -> Faults:
-    """The faults of an updated object as often as upstream finds them.
+    """Return the faults of an updated object, each repeated as often as upstream reports it.
 
-    First the metadata, and its changes, are looked at for all kinds, then by the kind's own rules, which look at some
-    parts more than once. Labels, annotations and owners are looked at with the changes, too.
+    The rules for all kinds check the metadata and its changes first. Then the kind's own rules run, which check some
+    parts more than once. Labels, annotations and owners are also checked with the changes.
     """
     again = [fault for fault in meta if fault.path.startswith(_CHECKED_AGAIN)]
-    own = [fault for fault in meta if fault.why.endswith(NOT_STANDARD)]  # of the kind's own rules only
+    own = [fault for fault in meta if fault.why.endswith(NOT_STANDARD)]  # found by the kind's own rules only
     of_all_kinds = [fault for fault in meta if not fault.why.endswith(NOT_STANDARD)]
     times = _UPDATED.get(kind, _Times())
     once = [fault for fault in spec if fault.path.startswith(_CHECKED_ONCE)]
@@ -84,9 +85,9 @@ _WITHOUT_RULES: Final = ("CronJob", "PodDisruptionBudget")
 
 
 def status_meta_faults(kind: Kind, meta: Raw, changes: Faults) -> Faults:
-    """The faults of the metadata of an update of the status, as often as upstream finds them.
+    """Return the metadata faults of a status update, each repeated as often as upstream reports it.
 
-    It is looked at for all kinds, and its changes once more by the rules of most.
+    The rules for all kinds check the metadata; the own rules of most kinds check its changes again.
     """
     found = validate_meta(meta, kind, any_name=kind.known)
     own = [fault for fault in found if fault.why.endswith(NOT_STANDARD)]

@@ -1,9 +1,9 @@
-"""Validation of updates: which fields of an object are immutable.
+"""Validation of updates: immutable fields of an object.
 
-Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, pkg/registry/*/strategy.go.
-Takes the object before and after, both with their defaults; faults of the new object by itself are reported by
-`validation`. The paths are upstream's even where the field's real path differs (`volumeMode`, `spec.attachedRequired`).
-The rules for pods are in `pods.update`, those of volumes and workloads in `storage.updates` and `workloads.updates`.
+Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, pkg/registry/*/strategy.go. Takes the
+object before and after, both with their defaults. `validation` reports the faults of the new object by itself. The
+paths are upstream's even if the field's real path differs (`volumeMode`, `spec.attachedRequired`). The rules for pods
+are in `pods.update`, those for volumes and workloads in `storage.updates` and `workloads.updates`.
 """
 
 from collections.abc import Callable, Mapping
@@ -67,7 +67,7 @@ _IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 
 
 def validate_update(old: Raw, new: Raw) -> Faults:
-    """The faults of updating `old` to `new`: changes to immutable fields."""
+    """Return the faults of updating `old` to `new`: changes to immutable fields."""
     kind = kind_of(old)
     if not kind.known:
         return []
@@ -85,7 +85,7 @@ def validate_update(old: Raw, new: Raw) -> Faults:
 
 
 def _kept(old: Raw, new: Raw, path: str, fields: Fields) -> tuple[bool, Any]:
-    """Whether a field is as it was, and its value; of a text that is no pointer, no value is an empty one."""
+    """Return whether a field is unchanged, and its value; for a text without a pointer, absent equals empty."""
     name, _, rest = path.partition(".")
     inner = fields[name]
     if rest:
@@ -96,7 +96,7 @@ def _kept(old: Raw, new: Raw, path: str, fields: Fields) -> tuple[bool, Any]:
 
 
 def _shown(kind: str, value: Any) -> Any:
-    """A value as it is printed: a selector without what it does not say, its labels in order."""
+    """Return a value as upstream prints it: a selector without empty parts, with sorted labels."""
     if kind == "ResourceClaim":
         return go_struct("ResourceClaimSpec", value)
     if kind == "ResourceClaimTemplate":
@@ -107,7 +107,7 @@ def _shown(kind: str, value: Any) -> Any:
 
 
 def validate_status_update(old: Raw, new: Raw, subresource: str = "status") -> Faults:
-    """`validate_update` for the status subresource, or another that changes the status alone."""
+    """Return the faults of an update by the status subresource, or by another one that changes only the status."""
     faults: Faults = []
     if subresource == "approval":
         validate_approval(old, new, faults)
@@ -166,7 +166,7 @@ def _namespace_status(namespace: Raw, faults: Faults) -> None:
 
 
 def validate_meta_update(old: Raw, given: Raw) -> Faults:
-    """The faults of changes of metadata: of the uid, of finalizers, and of what only a deletion may set."""
+    """Return the faults of metadata changes: of the uid, the finalizers, and fields that only a deletion may set."""
     faults: Faults = []
     if given.get("uid") and given["uid"] != old.get("uid"):
         faults.append(invalid("metadata.uid", given["uid"], FIELD_IS_IMMUTABLE))
@@ -184,7 +184,7 @@ def validate_meta_update(old: Raw, given: Raw) -> Faults:
 
 
 def validate_version(kind: str, meta: Raw) -> Faults:
-    """The faults of an update's resourceVersion."""
+    """Return the faults of an update's resourceVersion."""
     if not strategy_of(kind).unconditional and meta.get("resourceVersion") in (None, "", "0"):
         return [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
     return []
@@ -196,7 +196,7 @@ def _priority_class(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _node(old: Raw, new: Raw, faults: Faults) -> None:
-    """What somebody assigned to a node stays."""
+    """Append faults for changes of a node's assigned fields, such as its pod address ranges."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     then, now = before.get("podCIDRs") or [], after.get("podCIDRs") or []
     changed = 1 if len(then) != len(now) else sum(one != other for one, other in zip(then, now, strict=True))
@@ -219,7 +219,7 @@ def _service(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _config_map(old: Raw, new: Raw, faults: Faults) -> None:
-    """What is said to be immutable, and that it is."""
+    """Append faults for changes of an immutable ConfigMap, including the field `immutable`."""
     if not old.get("immutable"):
         return
     why = "field is immutable when `immutable` is set"
@@ -237,12 +237,12 @@ def _secret(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _definition(old: Raw, new: Raw, faults: Faults) -> None:
-    """The resource's name is for good; its kind and scope are once the kind is served, as there may be objects."""
+    """Append faults for a changed name, and for a changed kind or scope once the kind is served."""
     served = is_true(old.get("status") or {}, "Established")
     stored = (new.get("status") or {}).get("storedVersions") or ()
     before, after = ({version.get("name") for version in at(each, "spec.versions") or ()} for each in (old, new))
     for index, version in enumerate(stored):
-        if version in before - after:  # upstream: whatever it was, so that an odd status ends all updates
+        if version in before - after:  # upstream checks this for any old status, so an odd status blocks all updates
             why = (
                 f"missing from spec.versions; {version} was previously a storage version, and must remain in "
                 f"spec.versions until a storage migration ensures no data remains persisted in {version} and removes "

@@ -1,4 +1,4 @@
-"""report.page: a page about what the cluster did lately, to be passed on."""
+"""The method report.page: an HTML page about the recent history of the cluster."""
 
 from typing import Any
 
@@ -31,10 +31,10 @@ class ReportMethods(Methods):
 
     @method(
         "report.page",
-        (Param("redact", "boolean", False, False, doc="made-up names in place of those of the cluster"),),
+        (Param("redact", "boolean", False, False, doc="replace the cluster's names by invented ones"),),
         reads=True,
-        doc="A report of what is kept: utilisation and pending pods over time, how nodes were filtered, zones, "
-        "the slowest attempts. Made in a thread, on a fork.",
+        doc="Returns a report of the recorded history: utilization and pending pods over time, filter results by "
+        "node, zones, the slowest attempts. Computed in a thread, on a fork.",
         answer=PageAnswer,
         large=True,
     )

@@ -5,9 +5,8 @@
         for change in daemon.subscribe("watch", kind="Pod"):
             ...
 
-One call at a time, on a blocking socket. Not thread-safe: each thread needs its own client.
-
-Does not import Trio, so it starts faster than loading Trio would take.
+One call at a time, on a blocking socket. Not thread-safe: each thread needs its own client. Does not import Trio, so
+that it starts quickly.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _CHUNK = 256 * 1024
 
 
 class BlockingSubscription:
-    """A stream of the daemon: iterate over it; `close` cancels it. `result` is the result of the opening call.
+    """A stream of the daemon to iterate over; `close` cancels it. `result` is the result of the opening call.
 
     Iteration waits without a time limit for the next item, stops when the daemon ends the stream, and raises
     RpcError if the stream ended with a code other than `done` or `cancelled`.
@@ -86,7 +85,7 @@ class BlockingSubscription:
         return self._items.popleft()
 
     def close(self) -> None:
-        """Cancels the stream; items not yet read are discarded."""
+        """Cancel the stream; items not yet read are discarded."""
         self._items.clear()
         if not self._ended:
             self._end(None)
@@ -123,7 +122,7 @@ class BlockingClient:
         self._msgids = msgids()
         self._responses: dict[int, RpcResponse] = {}
         self._subscriptions: dict[int, BlockingSubscription] = {}
-        # A subscription's first items may come in the same chunk as the response that opens it.
+        # A subscription's first items may arrive in the same chunk as the response that opens it.
         self._early: deque[Event] = deque()
         self._opening = False
         self._lost: Exception | None = None
@@ -133,7 +132,7 @@ class BlockingClient:
 
     def _authenticate(self, endpoint: TcpEndpoint) -> None:
         if not endpoint.token:
-            return  # the certificate has done it
+            return  # authenticated by the certificate
         try:
             self.call(AUTHENTICATE, token=endpoint.token)
         except ConnectionLostError:
@@ -151,13 +150,13 @@ class BlockingClient:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection: the daemon cancels its running calls and streams."""
+        """Close the connection: the daemon cancels its running calls and streams."""
         if self._lost is None:
             self._lost = ConnectionLostError(self.path, "this client is closed")
         self._socket.close()
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """Calls a method with its parameters by position or by name, and returns its result.
+        """Call a method with its parameters by position or by name; return its result.
 
         A single map as the only parameter is best given by name: see `service.params`. Raises RpcError with
         the daemon's error (`timeout` if there was no response in time: the daemon may still complete the
@@ -171,13 +170,13 @@ class BlockingClient:
         return result
 
     def notify(self, method: str, /, *args: Any, **named: Any) -> None:
-        """Sends a notification: the method is called without a response, so its errors are not reported."""
+        """Send a notification: the method is called without a response, so its errors are not reported."""
         self._transmit(encode_notification(method, wire_params(args, named)), self._deadline())
 
     def subscribe(self, method: str, /, *args: Any, buffer: int = 100_000, **named: Any) -> BlockingSubscription:
-        """Calls a method that opens a stream, and returns the stream to iterate over.
+        """Call a method that opens a stream; return the stream to iterate over.
 
-        `buffer` is how many items may be buffered during other calls before the stream ends with `too_slow`.
+        `buffer` is the number of items that may be buffered during other calls before the stream ends with `too_slow`.
         """
         self._opening = True
         try:
@@ -219,8 +218,8 @@ class BlockingClient:
             self._socket.settimeout(_left(deadline))
             self._socket.sendall(message)
         except TimeoutError:
-            # A message may have been sent in part: the connection is unusable.
-            self._lose(ConnectionLostError(self.path, "it does not read what is sent to it"))
+            # The message may be partly sent: the connection is unusable.
+            self._lose(ConnectionLostError(self.path, "it does not read its input"))
         except OSError as error:
             # The daemon may have sent the reason before it closed.
             while self._lost is None:
@@ -231,7 +230,7 @@ class BlockingClient:
             raise self._lost from None
 
     def _await_readable(self) -> None:
-        """Waits until the socket is readable. Raises BrokenPipeError if the output pipe has no reader."""
+        """Wait until the socket is readable. Raises BrokenPipeError if the output pipe has no reader."""
         if self._output is None or self._lost is not None:
             return
         if self._decrypted() > 0:
@@ -243,12 +242,12 @@ class BlockingClient:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def _decrypted(self) -> int:
-        """Bytes that TLS has taken off the socket already, of which polling knows nothing."""
+        """Return the number of bytes already decrypted by TLS, which polling does not report."""
         pending = getattr(self._socket, "pending", None)
         return 0 if pending is None else int(pending())
 
     def _read_more(self, deadline: float | None) -> None:
-        """Waits for the next bytes and processes their messages. Raises TimeoutError past the deadline."""
+        """Wait for the next bytes and process their messages. Raises TimeoutError past the deadline."""
         if self._lost is not None:
             raise self._lost
         self._socket.settimeout(_left(deadline))
@@ -280,7 +279,7 @@ class BlockingClient:
                 elif self._opening:
                     self._early.append(event)
             case ProtocolFault(why=why, fatal=True):
-                self._lose(ConnectionLostError(self.path, f"it sent something that is no MessagePack-RPC: {why}"))
+                self._lose(ConnectionLostError(self.path, f"it sent invalid MessagePack-RPC: {why}"))
             case _:
                 pass  # an unknown notification, from a newer daemon
 

@@ -9,8 +9,9 @@
 A program without Trio imports `kschedd.rpc.blocking` and starts faster.
 
 `Client` is two tasks around a `Connection`: one sends the messages that callers put in a bounded channel, one reads.
-When a subscription's buffer is full the reader blocks, which blocks the daemon too; but only for a limited time, since
-the blocked data may contain the response that the subscriber waits for. Then the subscription ends with `too_slow`.
+When a subscription's buffer is full the reader blocks, which blocks the daemon too. It blocks only for a limited time,
+because the blocked data may contain the response that the subscriber waits for. Then the subscription ends with
+`too_slow`.
 """
 
 from __future__ import annotations
@@ -62,10 +63,10 @@ _RETRY_S = 0.02
 
 
 class Subscription:
-    """A stream of the daemon: iterate over it. `result` is what the opening call returned.
+    """A stream of the daemon to iterate over. `result` is the result of the opening call.
 
     Iteration stops when the daemon ends the stream, and raises RpcError if the stream ended with a code other than
-    `done` or `cancelled` (`too_slow`: this client did not keep up), ConnectionLostError if the connection was lost.
+    `done` or `cancelled` (`too_slow`: this client read too slowly), ConnectionLostError if the connection was lost.
     """
 
     def __init__(self, stream: int, result: Any, buffer: int, patience_s: float) -> None:
@@ -87,7 +88,7 @@ class Subscription:
             raise StopAsyncIteration from None
 
     async def _take(self, item: Any) -> bool:
-        """Deliver an item to the subscriber; False if the subscription is closed."""
+        """Deliver an item to the subscriber; return False if the subscription is closed."""
         try:
             self._send.send_nowait(item)
             return True
@@ -100,7 +101,7 @@ class Subscription:
                 await self._send.send(item)
                 return True
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return False  # the block of the subscription or of the client ended during the wait
+            return False  # the subscription or the client was closed during the wait
         self._end(RpcError("too_slow", "items came faster than they were read; resume after the last one read"))
         return False
 
@@ -111,7 +112,7 @@ class Subscription:
 
 @attrs.define(eq=False)
 class _Waiting:
-    """A call whose response is outstanding."""
+    """A call with an outstanding response."""
 
     subscribes: tuple[int, float] | None  # buffer and `patience_s` of the subscription it opens; None: it opens none
     done: trio.Event = attrs.field(factory=trio.Event)
@@ -120,7 +121,7 @@ class _Waiting:
 
 
 class Client:
-    """A connection to the daemon, usable by many tasks at once. Made by `Client.connect`."""
+    """A connection to the daemon, usable by many tasks at once, from `Client.connect`."""
 
     def __init__(self, stream: trio.abc.Stream, path: str) -> None:
         self.path = path
@@ -136,7 +137,7 @@ class Client:
     @classmethod
     @asynccontextmanager
     async def connect(cls, path: str | os.PathLike[str] | None = None) -> AsyncIterator[Self]:
-        """A client of the daemon at `path` (see `endpoints`; default: `default_socket_path()`), closed with the block.
+        """Connect to the daemon at `path` (see `endpoints`; default: `default_socket_path()`), until the block ends.
 
         Raises NoDaemonError if no daemon answers, SocketPathError if the path cannot be used.
         """
@@ -153,7 +154,7 @@ class Client:
     @classmethod
     @asynccontextmanager
     async def over(cls, stream: trio.abc.Stream, path: str) -> AsyncIterator[Self]:
-        """A client over a stream that is already open; `path` is its name in errors."""
+        """Create a client over a stream that is already open; `path` is its name in errors."""
         failure: BaseException | None = None
         async with stream:
             async with trio.open_nursery() as nursery:
@@ -171,7 +172,7 @@ class Client:
             raise failure
 
     async def call(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """Calls a method with its parameters by position or by name, and returns its result.
+        """Call a method with its parameters by position or by name; return its result.
 
         A single map as the only parameter is best given by name: see `service.params`. Raises RpcError with
         the daemon's error, ConnectionLostError if the connection ends first. Cancelling discards the
@@ -185,7 +186,7 @@ class Client:
         return result
 
     async def notify(self, method: str, /, *args: Any, **named: Any) -> None:
-        """Sends a notification: the method is called without a response, so its errors are not reported."""
+        """Send a notification: the method is called without a response, so its errors are not reported."""
         self._check()
         await self._put(encode_notification(method, wire_params(args, named)))
 
@@ -193,9 +194,9 @@ class Client:
     async def subscribe(
         self, method: str, /, *args: Any, buffer: int = 10_000, patience_s: float = 1.0, **named: Any
     ) -> AsyncIterator[Subscription]:
-        """Calls a method that opens a stream, which is open within the block and cancelled at its end.
+        """Call a method that opens a stream, which is open within the block and cancelled at its end.
 
-        `buffer` is how many items may wait to be read. When it is full, everything else on this connection
+        `buffer` is the number of items that may wait to be read. When it is full, everything else on this connection
         waits up to `patience_s` for the next item to be read; then the subscription ends with `too_slow`.
         """
         subscription: Subscription = await self._ask(method, wire_params(args, named), (buffer, patience_s))
@@ -215,10 +216,10 @@ class Client:
         try:
             await self._put(message)
             await waiting.done.wait()
-        except trio.Cancelled:  # a stream that the call opens has no reader
+        except trio.Cancelled:  # a stream opened by the call has no reader
             if subscribes is not None and not waiting.done.is_set():
                 self._abandoned.add(msgid)
-            elif isinstance(waiting.result, Subscription):  # the response came between cancellation and here
+            elif isinstance(waiting.result, Subscription):  # the response arrived between cancellation and here
                 self._subscriptions.pop(waiting.result.id, None)
                 self._forget_stream(waiting.result.id)
             raise
@@ -243,7 +244,7 @@ class Client:
         try:
             await pump(self._outbox, self._stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the reader sees the error too, after the daemon's last messages
+            pass  # the reader gets the error too, after the daemon's last messages
 
     async def _read(self) -> None:
         while self._lost is None:
@@ -265,7 +266,7 @@ class Client:
             case Notification("stream.item", [int(stream), int(), item]):
                 subscription = self._subscriptions.get(stream)
                 if subscription is not None and not await subscription._take(item):
-                    # If its block ended during the wait, the block has already cancelled the stream.
+                    # If its block ended during the wait, it has already cancelled the stream.
                     if self._subscriptions.pop(stream, None) is not None:
                         self._forget_stream(stream)
             case Notification("stream.end", [int(stream), reason]):
@@ -273,7 +274,7 @@ class Client:
                 if subscription is not None:
                     subscription._end(ended_by(reason))
             case ProtocolFault(why=why, fatal=True):
-                self._lose(ConnectionLostError(self.path, f"it sent something that is no MessagePack-RPC: {why}"))
+                self._lose(ConnectionLostError(self.path, f"it sent invalid MessagePack-RPC: {why}"))
             case _:
                 pass  # an unknown notification, from a newer daemon
 
@@ -290,7 +291,8 @@ class Client:
         elif waiting.subscribes is None:
             waiting.result = result
         else:
-            # Here and not in the caller: the stream's first items may be in the same chunk as the response.
+            # Done here and not in the caller, because the stream's first items may be in the same chunk as the
+            # response.
             stream = stream_id(result)
             if stream is None:
                 waiting.failure = no_stream()
@@ -318,7 +320,10 @@ class Client:
 
 
 async def _open_unix(path: Path) -> trio.SocketStream:
-    """Where more connections wait than the kernel takes it says so at once, and Trio would not notice."""
+    """Open a connection with retries while the daemon's backlog is full, which the kernel reports at once.
+
+    Trio does not handle that error.
+    """
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         opened.setblocking(False)
@@ -336,7 +341,7 @@ async def _open_unix(path: Path) -> trio.SocketStream:
 
 
 async def _open(endpoint: Path | TcpEndpoint) -> trio.abc.Stream:
-    """Raises NoDaemonError, SocketPathError."""
+    """Open a connection. Raises NoDaemonError, SocketPathError."""
     try:
         if isinstance(endpoint, Path):
             return await _open_unix(endpoint)
@@ -369,8 +374,8 @@ async def pump(
 ) -> None:
     """Send all messages of the outbox, until the last sender closes.
 
-    A sender blocks while the channel is full, so a slow reader exerts backpressure. All waiting messages are sent as
-    one piece: a thousand small ones cost a few system calls. Raises TooSlowError if the peer reads nothing for
+    A sender blocks while the channel is full, so a slow reader exerts backpressure. All waiting messages are sent
+    together: a thousand small ones cost a few system calls. Raises TooSlowError if the peer reads nothing for
     `stall_s`, BrokenResourceError if it has disconnected.
     """
     async with outbox:

@@ -8,22 +8,24 @@ from kschedd.rpc.encoding import encode_request
 from kschedd.rpc.errors import read_wire_error
 from kschedd.service.errors import RpcError
 
-_DEEPEST: Final = 64  # the daemon takes nothing that nests deeper
+_DEEPEST: Final = 64  # the daemon rejects deeper nesting
 
 
 def wire_params(args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-    """The params array of a call. Raises TypeError for positional and named parameters together: the protocol has no
-    such form."""
+    """Return the params array of a call.
+
+    Raises TypeError for positional and named parameters together, because the protocol has no such form.
+    """
     if args and named:
         raise TypeError("parameters go all by position or all by name")
     return [named] if named else list(args)
 
 
 def request_bytes(msgid: int, method: str, params: list[Any]) -> bytes:
-    """A request as bytes.
+    """Return a request as bytes.
 
-    Raises RpcError for input that the wire cannot carry (a number beyond 64 bits, text that is no UTF-8), TypeError
-    for a value that is no data at all.
+    Raises RpcError for input that the protocol cannot represent (a number beyond 64 bits, text that is not UTF-8),
+    TypeError for a value that is not data.
     """
     try:
         return encode_request(msgid, method, params)
@@ -45,7 +47,7 @@ def _beyond_64_bits(value: Any, level: int) -> int | None:
 
 
 def stream_id(result: Any) -> int | None:
-    """The id of the stream that a call opened, from its result."""
+    """Return the id of the stream that a call opened, from its result; None if it opened none."""
     stream = result.get("stream") if isinstance(result, dict) else None
     return stream if type(stream) is int else None
 
@@ -55,6 +57,6 @@ def no_stream() -> RpcError:
 
 
 def ended_by(reason: Any) -> RpcError | None:
-    """The error in a `stream.end`; None for a normal end."""
+    """Return the error in a `stream.end`; None for a normal end."""
     error = read_wire_error(reason)
     return None if error.code in ("done", "cancelled") else error

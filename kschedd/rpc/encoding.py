@@ -1,6 +1,6 @@
-"""Messages of MessagePack-RPC out, as bytes: what `kschedd.rpc.protocol` reads, written.
+"""Encoding of MessagePack-RPC messages, the counterpart of `kschedd.rpc.protocol`.
 
-No I/O. Raises what MessagePack raises of values that have no form in it, unless a function says otherwise.
+No I/O. Raises MessagePack's exceptions for values without an encoding, unless a function states otherwise.
 """
 
 import threading
@@ -24,17 +24,17 @@ def encode_request(msgid: int, method: str, params: list[Any] | tuple[Any, ...])
 
 
 def encode_notification(method: str, params: list[Any] | tuple[Any, ...]) -> bytes:
-    """Raises ValueError, TypeError or OverflowError if a parameter has no MessagePack form."""
+    """Encode a notification. Raises ValueError, TypeError or OverflowError if a parameter has no MessagePack form."""
     return _pack((NOTIFICATION, method, params))
 
 
 def encode_response(msgid: int, result: Any) -> bytes:
-    """Raises ValueError, TypeError or OverflowError if the result has no MessagePack form."""
+    """Encode a response. Raises ValueError, TypeError or OverflowError if the result has no MessagePack form."""
     return _pack((RESPONSE, msgid, None, result))
 
 
 def encode_pieces(msgid: int, head: Mapping[str, Any], name: str, values: Iterable[Any], count: int) -> Iterator[bytes]:
-    """The response whose result is the map `head` with the array of `count` values as `name`, in pieces."""
+    """Yield, in pieces, the response whose result is the map `head` with the array of `count` values as `name`."""
     packer = msgpack.Packer(use_bin_type=True, default=_plain, autoreset=False)
     packer.pack_array_header(4)
     for value in (RESPONSE, msgid, None):
@@ -54,7 +54,7 @@ def encode_pieces(msgid: int, head: Mapping[str, Any], name: str, values: Iterab
 
 
 def encode_error(msgid: int, code: str, message: str, data: Any = None) -> bytes:
-    """An error response; data that has no MessagePack form is left out rather than refused."""
+    """Encode an error response; data without a MessagePack form is left out."""
     error: dict[str, Any] = {"code": code, "message": message.encode("utf-8", "replace").decode()}
     if data is not None:
         try:
@@ -70,17 +70,17 @@ def _pack(message: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return the form of an answer's class, or of a scalar of a numpy column, that MessagePack has."""
+    """Return the MessagePack form of an answer's class, or of a scalar of a numpy column."""
     if attrs.has(type(value)):
         return fields_of(value)
-    # numpy itself is not imported, since clients do not need it.
+    # numpy itself is not imported, because clients do not need it.
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
         return value.item()
     raise TypeError(f"{type(value).__qualname__} has no MessagePack form")
 
 
 class _Packers(threading.local):
-    """One packer per thread: each has a 256 KiB buffer, and sharing one between threads would mix messages."""
+    """A packer per thread: each has a 256 KiB buffer, and sharing one between threads would mix messages."""
 
     def __init__(self) -> None:
         self.packer = msgpack.Packer(use_bin_type=True, default=_plain)

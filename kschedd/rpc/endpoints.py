@@ -1,10 +1,10 @@
-"""Where a client finds its daemon: the path of a Unix socket, or `tcp://HOST:PORT` with what lets it in.
+"""Endpoints of a daemon: the path of a Unix socket, or `tcp://HOST:PORT` with credentials.
 
     tcp://HOST:PORT?ca-file=FILE&token-file=FILE&cert-file=FILE&key-file=FILE&server-name=NAME
 
-Each of these that is missing is taken from $KSCHEDD_CA_FILE, $KSCHEDD_TOKEN_FILE and so on; the token itself may also
-be in $KSCHEDD_TOKEN. It is never part of the address, since everybody on a machine sees command lines. TLS is used
-unless the host is this machine's own and no CA is named: only there does a daemon listen without.
+Missing options are read from $KSCHEDD_CA_FILE, $KSCHEDD_TOKEN_FILE and so on; the token itself may also be in
+$KSCHEDD_TOKEN. It is never part of the address, because command lines are visible to all users of a machine. TLS is
+used unless the host is loopback and no CA is given: a daemon listens without TLS only there.
 
 Does not import Trio; reads the files of tokens.  Raises: SocketPathError.
 """
@@ -40,7 +40,7 @@ _OPTIONS: Final = {
 
 @attrs.frozen
 class TcpEndpoint:
-    """A daemon on the network. `token`: "" where the certificate says who the client is."""
+    """A daemon on the network. `token`: "" if the certificate identifies the client."""
 
     address: Address
     token: str = attrs.field(default="", repr=False)
@@ -58,7 +58,7 @@ class TcpEndpoint:
 
 
 def endpoint_of(given: str | os.PathLike[str] | None) -> Path | TcpEndpoint:
-    """The endpoint that is named, or the default one. Raises SocketPathError."""
+    """Return the given endpoint, or the default one. Raises SocketPathError."""
     text = os.environ.get(VARIABLE) if given is None else os.fspath(given)
     if text is None or not text.startswith(SCHEME):
         return path_to_connect(given)
@@ -83,7 +83,7 @@ def endpoint_of(given: str | os.PathLike[str] | None) -> Path | TcpEndpoint:
 
 
 def _token(file: Path | None) -> str:
-    """Raises AccessError."""
+    """Return the token. Raises AccessError."""
     from kschedd.access.tokens import is_token, read_secret
 
     token = os.environ.get(_TOKEN, "") if file is None else read_secret(file, "").strip()
@@ -93,7 +93,7 @@ def _token(file: Path | None) -> str:
 
 
 def tls_context(endpoint: TcpEndpoint) -> ssl.SSLContext:
-    """Raises SocketPathError."""
+    """Return the TLS context. Raises SocketPathError."""
     from kschedd.access.tls import client_context
 
     try:
@@ -103,7 +103,7 @@ def tls_context(endpoint: TcpEndpoint) -> ssl.SSLContext:
 
 
 def connect(endpoint: Path | TcpEndpoint) -> socket.socket:
-    """A blocking connection. Raises NoDaemonError, SocketPathError."""
+    """Open a blocking connection. Raises NoDaemonError, SocketPathError."""
     opened: socket.socket | None = None
     try:
         if isinstance(endpoint, Path):
@@ -123,7 +123,7 @@ def connect(endpoint: Path | TcpEndpoint) -> socket.socket:
 
 
 def connection_error(endpoint: Path | TcpEndpoint, error: Exception) -> Exception:
-    """Why there is no connection, in our words."""
+    """Return kschedd's exception for a failed connection."""
     if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
         return NoDaemonError(str(endpoint))
     if isinstance(error, OSError):
@@ -132,6 +132,6 @@ def connection_error(endpoint: Path | TcpEndpoint, error: Exception) -> Exceptio
 
 
 def lost_before_admission(endpoint: TcpEndpoint) -> SocketPathError:
-    """The connection ended where the daemon should have said whether it lets the client in."""
+    """Return the error for a connection that ended before the daemon answered the authentication."""
     hint = "" if endpoint.tls else "; if it has TLS, name its CA: ca-file, or $KSCHEDD_CA_FILE"
     return SocketPathError(str(endpoint), f"it closed the connection instead of answering{hint}")

@@ -65,7 +65,7 @@ class ConnectionLostError(KscheddError):
 
 
 def wire_error(error: KscheddError) -> tuple[str, str, Any]:
-    """Code, message and data (or None) that encode an error of this program."""
+    """Return code, message and data (or None) that encode an error of this program."""
     if isinstance(error, RpcError):
         return error.code, error.message, error.data
     data = _fields(error) if attrs.has(type(error)) else None
@@ -73,14 +73,14 @@ def wire_error(error: KscheddError) -> tuple[str, str, Any]:
 
 
 def read_wire_error(error: Any) -> RpcError:
-    """The error of a response. Any value is accepted: other servers may not follow our error format."""
+    """Return the error of a response. Any value is accepted: other servers may not follow our error format."""
     if isinstance(error, dict) and isinstance(error.get("code"), str):
         return RpcError(error["code"], str(error.get("message", "")), error.get("data"))
     return RpcError("internal", str(error), error)
 
 
 def _plain(value: Any) -> Any:
-    """A field's value in MessagePack types; a value of any other type becomes its text."""
+    """Return a field's value in MessagePack types; a value of any other type becomes its text."""
     match value:
         case None | bool() | float() | bytes():
             return value

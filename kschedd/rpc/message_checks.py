@@ -1,7 +1,7 @@
-"""What a message of an untrusted client must not be, beside being MessagePack: too long, too deep, too many containers.
+"""Limits on messages of untrusted clients: length, nesting, number of containers.
 
-Lengths are looked at as soon as they are announced, nesting and map keys once a message is unpacked; both without
-recursion and in slices, since the client chooses the depth and the number of values.
+Lengths are checked as soon as they are announced, nesting and map keys once a message is unpacked. Both checks run
+without recursion and in slices, because the client chooses the depth and the number of values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import attrs
 from kschedd.limits import MAX_REQUEST_BYTES
 
 _MIB = 1 << 20
-_ENVELOPE = 4096  # bytes of a message in addition to what the API server calls the body
+_ENVELOPE = 4096  # bytes of a message beyond the part that the API server calls the body
 
 
 @attrs.frozen
@@ -30,11 +30,11 @@ class Limits:
     # None: only the unpacker's own limit, about 1,000.
     depth: int | None = 64
     trusted: bool = False  # unpack messages as they arrive, before they are complete
-    told: int = MAX_REQUEST_BYTES  # the limit that the error for a too large message names
+    told: int = MAX_REQUEST_BYTES  # the limit stated in the error for a message that is too large
 
     @classmethod
     def of_requests(cls, max_bytes: int) -> Limits:
-        """The limits for requests of at most `max_bytes`."""
+        """Return the limits for requests of at most `max_bytes`."""
         whole = max_bytes + _ENVELOPE
         return cls(whole, whole, whole, max_bytes, max_bytes // 2, told=max_bytes)
 
@@ -48,7 +48,7 @@ FROM_DAEMON = Limits(1024 * _MIB, 256 * _MIB, 1024 * _MIB, 1 << 24, 1 << 24, Non
 #: Limit on arrays and maps in one message: freeing more would block the event loop.
 MOST_CONTAINERS: Final = 1 << 18
 _LOOKED_AT: Final = 20_000  # values checked, or freed, in one slice
-_CONTAINER: Final = 15  # as many values to look at as take as long as an array or a map without any
+_CONTAINER: Final = 15  # cost of an empty container, in scalar values
 
 # By first byte: the size of a fixed-size value, and the size of the length field of a string or other sized value.
 _FIXED = {0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9, 0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9}
@@ -58,7 +58,7 @@ _COUNTS = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
 
 
 def announced_too_long(head: bytes, limits: Limits) -> str:
-    """The fault of the last, incomplete value of an incomplete message, "" if there is none.
+    """Return the fault of the last, incomplete value of an incomplete message; "" if there is none.
 
     The unpacker checks the length of a string or of bytes only when all of it has arrived. An excessive length near
     the beginning of a message is rejected at once; further in, the limit on the whole message applies.
@@ -92,7 +92,7 @@ def announced_too_long(head: bytes, limits: Limits) -> str:
 def params_fault(
     params: list[Any], depth: int | None, seen: list[list[Any] | dict[str, Any]]
 ) -> Generator[None, None, str]:
-    """The fault of the params, "" if they are valid; every array and map is appended to `seen`, in order of depth.
+    """Return the fault of the params; "" if they are valid. Every array and map is appended to `seen`, by depth.
 
     Walks level by level, without recursion: untrusted clients choose the depth.
     """
@@ -134,7 +134,7 @@ def params_fault(
 
 
 def free_in_slices(seen: list[list[Any] | dict[str, Any]]) -> Iterator[None]:
-    """Frees the values of a rejected message in slices: the deepest arrays and maps first."""
+    """Free the values of a rejected message in slices: the deepest arrays and maps first."""
     freed = 0
     while seen:
         container = seen.pop()
@@ -149,7 +149,7 @@ def free_in_slices(seen: list[list[Any] | dict[str, Any]]) -> Iterator[None]:
 
 
 def value_text(value: Any) -> str:
-    """A short description of a value; never its full contents, and without recursion."""
+    """Return a short description of a value; never its full contents, and without recursion."""
     match value:
         case dict():
             return f"a map with {len(value)} entries"

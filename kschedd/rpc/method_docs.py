@@ -1,7 +1,7 @@
-"""Generates METHODS.md, the documentation of the socket: the protocol, and every method of the table.
+"""Generation of METHODS.md, the documentation of the socket: the protocol, and every method of the table.
 
-The page is generated from the table that the daemon uses, so it cannot diverge from it; a test compares the file
-beside the README with it.
+The page is generated from the daemon's own table, so it cannot diverge from it; a test compares the file beside the
+README with it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INTRODUCTION = """\
 
 The daemon speaks [MessagePack-RPC](https://github.com/msgpack-rpc/msgpack-rpc/blob/master/spec.md) over a
 Unix socket: `$KSCHEDD_SOCKET`, else `$XDG_RUNTIME_DIR/kschedd/kschedd.sock`, else
-`kschedd-UID/kschedd.sock` in the directory for temporary files. Any MessagePack-RPC client will do; in
+`kschedd-UID/kschedd.sock` in the directory for temporary files. Any MessagePack-RPC client works; in
 Python:
 
 ```python
@@ -32,90 +32,92 @@ with BlockingClient() as daemon:
     print(daemon.call("rpc.ping"))
 ```
 
-`kschedd.rpc.client.Client` is the same for Trio programs. `daemon.ask(CLASS, METHOD)` returns the answer as an instance
-of its class, from which the shape below is made (`kschedd.service.daemon.answers.InfoAnswer` for `daemon.info`, say).
+`kschedd.rpc.client.Client` is the same for Trio programs. `daemon.ask(CLASS, METHOD)` returns the result as an instance
+of its class, for example `kschedd.service.daemon.answers.InfoAnswer` for `daemon.info`. The tables of keys below are
+generated from these classes.
 
-With `kschedd run --listen tcp://HOST:PORT` it speaks the same on TCP: with TLS, or in plaintext on loopback only. There
-the first message has to be the request `[0, 1, "rpc.authenticate", [{"token": TOKEN}]]`, unless the client shows a
-certificate of `--client-ca`; the answer says who one is, and others may follow before it. The clients above take
-`tcp://HOST:PORT` for a path, as do `--socket` and `$KSCHEDD_SOCKET`; the token is in `$KSCHEDD_TOKEN_FILE` or
-`$KSCHEDD_TOKEN`, the CA in `$KSCHEDD_CA_FILE`. Users of the group `kschedd:read-only` may call what does not write.
+With `kschedd run --listen tcp://HOST:PORT` the daemon serves the same protocol on TCP: with TLS, or in plaintext on
+loopback only. On TCP the first message must be the request `[0, 1, "rpc.authenticate", [{"token": TOKEN}]]`, unless the
+client presents a certificate signed by `--client-ca`. Its response names the authenticated user; a client may send
+further requests before that response arrives. The clients above accept `tcp://HOST:PORT` in place of a path, as do
+`--socket` and `$KSCHEDD_SOCKET`. They read the token from `$KSCHEDD_TOKEN_FILE` or `$KSCHEDD_TOKEN`, and the CA from
+`$KSCHEDD_CA_FILE`. Users of the group `kschedd:read-only` may only call methods that do not write.
 
 ## Messages
 
-| message | bytes are the MessagePack of |
+| message | MessagePack encoding of |
 |---|---|
 | request | `[0, msgid, method, params]` |
-| response | `[1, msgid, error, result]`, one of the two last being nil |
-| notification | `[2, method, params]`, which is not answered |
+| response | `[1, msgid, error, result]`, where `error` or `result` is nil |
+| notification | `[2, method, params]`, which gets no response |
 
-Messages follow each other without anything in between. Requests run concurrently and are answered as they
-finish, not in the order they came: wait for an answer before you send what depends on it.
+Messages follow each other without a separator. Requests run concurrently, and each response is sent when its
+request finishes, not in the order of the requests: wait for a response before you send a request that depends on it.
 Count msgids from 1: an error that belongs to no request has msgid 0.
 
-`params` is an array. It holds the parameters by position, or one map and nothing else: the parameters by
-name. Where the first parameter may itself be a map, a single map means names if every key is the name of a
-parameter. Nil for an optional parameter means that it is not given. Map keys are strings; extension types
-are refused.
+`params` is an array. It holds either the parameters by position, or a single map of the parameters by name. For a
+method whose first parameter can itself be a map, a single map is taken as named parameters if every key is the name
+of a parameter. Nil for an optional parameter means that it is not given. Map keys are strings; extension types
+are rejected.
 
-What a client has asked for is cancelled when it closes its socket; one that closes only its sending side
-(`nc -N`, `shutdown(SHUT_WR)`) still gets its answers.
+A client's pending requests are cancelled when it closes its socket. A client that closes only its sending side
+(`nc -N`, `shutdown(SHUT_WR)`) still gets its responses.
 
 ## Limits
 
-Nobody is to be held up by what another one asks. Where a limit is reached, the answer has the code in the last
-column; where there is none, whoever asks for more waits.
+Limits keep the requests of one client from delaying other clients. A request that exceeds a limit fails with the
+code in the last column; if that column is empty, the request waits.
 
-| what | limit | code |
+| limited | limit | code |
 |---|---|---|
-| bytes of one request | 3145728, as kube-apiserver; `kschedd run --max-request-body-bytes` | `too_large`, and the end |
+| bytes of one request | 3145728, as kube-apiserver; `kschedd run --max-request-body-bytes` | `too_large`, then closed |
 | bytes of one object as it is stored | 1572864, as etcd; `kschedd run --max-object-bytes` | `too_large` |
 | arrays and maps in one request | 262144, 64 deep | `protocol_error` |
-| requests of one client that run at once | 64; it is not read from meanwhile | |
-| requests for lists | 4 at once, one of each client, those over HTTP among them | |
-| manifests read, and large objects tried out | 2 at once, one of each client, in turns, those over HTTP among them | |
-| bytes that wait for one client | 8 MiB and the answer after that; nothing more is worked out for it meanwhile | |
-| bytes that wait for all clients | 256 MiB; the client for whom most of it waits is dropped | `too_slow` |
-| bytes of incomplete requests of all clients | 128 MiB; the client with most of them is dropped | `too_slow` |
-| time in which a client takes nothing of what is sent | 30 s, then it is dropped | |
+| concurrent requests of one client | 64; until one finishes, no more are read from it | |
+| concurrent list requests | 4, and one per client; HTTP clients are included | |
+| concurrent reads of manifests, dry runs of large objects | 2, one per client in turn, including HTTP clients | |
+| unsent bytes of one client | 8 MiB plus one response; until they are sent, no further response is computed | |
+| unsent bytes of all clients | 256 MiB; the client with most of them is disconnected | `too_slow` |
+| bytes of incomplete requests of all clients | 128 MiB; the client with most of them is disconnected | `too_slow` |
+| time in which a client reads none of the bytes sent to it | 30 s, then it is disconnected | |
 | streams of one client | 64 | `too_many` |
-| events that a stream may be behind | 200000 | `too_slow` |
-| clients | 1024, and 16 more for short visits without streams | `too_many` |
+| events that a stream can lag behind | 200000 | `too_slow` |
+| clients | 1024, and 16 more for short connections without streams | `too_many` |
 | clients of one process | 256 | `too_many` |
-| clients on TCP | 512, so that the Unix socket always has places | `too_many` |
-| connections by TCP that are not authenticated | 64; then the oldest of the address that has most is closed | |
-| time to say so, the TLS handshake included | 10 s, then it is closed | |
-| bytes of the message that says so | 16384 | `unauthenticated` |
-| faults told of one text of manifests | 1000, then the rest is not read | |
+| clients on TCP | 512, so that the Unix socket always accepts clients | `too_many` |
+| unauthenticated TCP connections | 64; beyond that, the oldest connection of the address with the most is closed | |
+| time to authenticate, including the TLS handshake | 10 s, then the connection is closed | |
+| bytes of the `rpc.authenticate` request | 16384 | `unauthenticated` |
+| errors reported for one text of manifests | 1000; the rest of the text is not read | |
 
-When 1024 are connected, a client that has no stream and no request, and has sent nothing for a second, gives its
-place to a new one: the one that has been idle longest is told `idle`, and its connection ends.
+When 1024 clients are connected and another one connects, the client that has been idle longest gets the error `idle`
+and is disconnected. A client is idle if it has no stream and no pending request, and has sent nothing for a second.
 
-`daemon.limits` has most of these as they are in force, with how far each is used, and `kschedd run --limit NAME=N` sets
-one. `kschedd apply` sends a longer text in several requests; what is `--atomic`
-has to be one.
+`daemon.limits` lists most of these limits as they are in force, each with its current use; `kschedd run --limit NAME=N`
+sets one. `kschedd apply` splits a longer text into several requests, except with `--atomic`, which needs a single one.
 
 ## Errors
 
-An error is a map `{code, message, data?}`. Programs go by the code; the message may change.
+An error is a map `{code, message, data?}`. Programs should compare the code; the wording of the message may change.
 
 """
 
 _STREAMS = """
-Bytes that are no MessagePack-RPC are answered with one `protocol_error`, and that connection is closed.
+If a client sends bytes that are not MessagePack-RPC, the daemon responds with one `protocol_error` and closes the
+connection.
 
 ## Streams
 
-A method that opens a stream returns a map with its id as `stream`. From then on come the notifications
+A method that opens a stream returns a map with its id as `stream`. The daemon then sends the items as notifications
 `["stream.item", [id, seq, item]]`, with `seq` counting from 0, and at the end one
-`["stream.end", [id, {code, message, data?}]]`, where the code is `done`, `cancelled`, or an error's.
-`stream.cancel` ends it from this side. Streams end with the connection; to go on after that, call the method
+`["stream.end", [id, {code, message, data?}]]`, where the code is `done`, `cancelled`, or that of an error.
+A client ends a stream with `stream.cancel`. Streams end with the connection; to resume one, call the method
 again with the token that its items carry.
 """
 
 
 def methods_page(table: Mapping[str, Method]) -> str:
-    """The whole page as Markdown."""
+    """Return the whole page as Markdown."""
     codes = "| code | meaning |\n|---|---|\n" + "".join(f"| `{code}` | {text} |\n" for code, text in CODES.items())
     index = "".join(f"- [`{name}`](#{_anchor(name)})\n" for name in table)
     known: dict[str, str] = {}
@@ -124,12 +126,12 @@ def methods_page(table: Mapping[str, Method]) -> str:
 
 
 def _section(method: Method, known: dict[str, str]) -> str:
-    """Return the method's section. `known`: tables of keys, each with the method whose section has it."""
+    """Return the method's section. `known`: tables of keys, each with the method whose section contains it."""
     parts = [f"\n### `{method.name}`\n\n{method.doc}\n"]
     if not method.reads:
-        only = ", but for forks that they have made" if method.own_forks else ""
-        elsewhere = ", also in a fork of theirs" if method.outside else ""
-        parts.append(f"\nIt writes: read-only users are refused{only}{elsewhere}.\n")
+        only = ", except in forks that they created" if method.own_forks else ""
+        elsewhere = ", not even in their own forks" if method.outside else ""
+        parts.append(f"\nThis method writes: read-only users may not call it{only}{elsewhere}.\n")
     if method.params:
         rows = "".join(_row(param) for param in method.params)
         parts.append(f"\n| parameter | type | default | meaning |\n|---|---|---|---|\n{rows}")
@@ -145,13 +147,13 @@ def _section(method: Method, known: dict[str, str]) -> str:
 
 
 def _meanings(answer: Any, method: str, known: dict[str, str]) -> str:
-    """Return the keys of an answer that have a meaning of their own, as a table; "" if there are none."""
+    """Return the documented keys of an answer as a table; "" if there are none."""
     rows = "" if answer is None else "".join(f"| `{path}` | {_cell(text)} |\n" for path, text in meanings(answer))
     if not rows:
         return ""
     elsewhere = known.setdefault(rows, method)
     if elsewhere != method:
-        return f"\nThe keys are those of [`{elsewhere}`](#{_anchor(elsewhere)}).\n"
+        return f"\nThe keys are the same as those of [`{elsewhere}`](#{_anchor(elsewhere)}).\n"
     return f"\n| key | meaning |\n|---|---|\n{rows}"
 
 

@@ -22,7 +22,7 @@ VARIABLE = "KSCHEDD_SOCKET"
 
 
 def default_socket_path() -> Path:
-    """The socket path of daemon and clients if none is given. Does not access the disk. Raises SocketPathError."""
+    """Return the default socket path of daemon and clients. Does not access the disk. Raises SocketPathError."""
     if given := os.environ.get(VARIABLE):
         if given.startswith(SCHEME):
             raise SocketPathError(given, f"${VARIABLE} is an address for clients; a daemon listens there with --listen")
@@ -33,12 +33,12 @@ def default_socket_path() -> Path:
 
 
 def is_own_directory(path: Path) -> bool:
-    """Whether the socket is in a directory that kschedd names and creates, to which the strict checks apply."""
+    """Return whether kschedd names and creates the socket's directory, to which the strict checks apply."""
     return not os.environ.get(VARIABLE) and path == default_socket_path()
 
 
 def prepare_path(given: str | os.PathLike[str]) -> Path:
-    """The absolute path to listen on, in a directory that exists.
+    """Return the absolute path to listen on, in a directory that exists.
 
     Creates the directory with mode 0700 if it does not exist; checks it if kschedd chose it (`is_own_directory`).
 
@@ -61,7 +61,7 @@ def prepare_path(given: str | os.PathLike[str]) -> Path:
 
 
 def check_directory(path: Path) -> None:
-    """Raises SocketPathError unless the directory, if it exists, is a real one that only this user can write to."""
+    """Raise SocketPathError unless the directory, if it exists, is a real one that only this user can write to."""
     directory = path.parent
     try:
         found = directory.lstat()
@@ -84,7 +84,7 @@ def check_directory(path: Path) -> None:
 
 
 def check_length(path: Path) -> None:
-    """Raises SocketPathError if the path exceeds the system's limit for a socket."""
+    """Raise SocketPathError if the path exceeds the system's limit for a socket."""
     longest = 107
     size = len(os.fsencode(path))
     if size > longest:
@@ -92,7 +92,7 @@ def check_length(path: Path) -> None:
 
 
 def path_to_connect(path: str | os.PathLike[str] | None) -> Path:
-    """The path to connect to; its directory is checked if kschedd chose it. Raises SocketPathError."""
+    """Return the path to connect to; its directory is checked if kschedd chose it. Raises SocketPathError."""
     chosen = default_socket_path() if path is None else Path(path)
     check_length(chosen)
     if is_own_directory(chosen):

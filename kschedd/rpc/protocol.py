@@ -6,11 +6,11 @@ A message is a MessagePack array (the public specification, github.com/msgpack-r
     response      [1, msgid, error, result]
     notification  [2, method, params]
 
-`Connection` is one side's view of one byte stream. There are two kinds of fault. If the bytes are not
-MessagePack, exceed a limit, or are not an array of that form, the start of the next message is unknown, and
-the peer may not speak RPC at all: the fault is fatal and the connection reads no more. If only one message is
-invalid (its parameters are not an array, it nests too deep, a request has a string that is no UTF-8 or a map key that
-is none), the fault names its msgid if it has one, and the following messages are read as usual.
+`Connection` is one side's view of one byte stream. There are two kinds of fault. If the bytes are not MessagePack,
+exceed a limit, or are not an array of that form, the start of the next message is unknown, and the peer may not use RPC
+at all: the fault is fatal and the connection reads no more. If only one message is invalid (its parameters are not an
+array, it nests too deep, a request has a string that is not UTF-8 or an invalid map key), the fault has its msgid if
+there is one, and the following messages are read as usual.
 
 For any input, `receive` returns events and raises nothing. Extension types and map keys that are not
 strings do not occur in this protocol and are faults too.
@@ -60,7 +60,7 @@ class RpcRequest:
     msgid: int
     method: str
     params: list[Any]
-    size: int = attrs.field(default=0, eq=False)  # in bytes if the message is large, else 0
+    size: int = attrs.field(default=0, eq=False)  # size in bytes if the message is large, else 0
 
 
 @attrs.frozen
@@ -111,11 +111,11 @@ class Connection:
 
     @property
     def unfinished(self) -> int:
-        """Bytes that have come of a message that is not complete."""
+        """The number of received bytes of an incomplete message."""
         return 0 if self.closed else self._received - self._message_start
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[Event]:
-        """The messages and faults that these bytes complete, in order. Never raises."""
+        """Return the messages and faults that these bytes complete, in order. Never raises."""
         events: list[Event] = []
         for found in self.receive_frames(data):
             if isinstance(found, Frame):
@@ -127,7 +127,7 @@ class Connection:
         return events
 
     def receive_frames(self, data: bytes | bytearray | memoryview) -> list[Event | Frame]:
-        """As `receive`, but large messages are returned packed: the caller unpacks them and passes events to `note`."""
+        """Return what `receive` returns, but with large messages packed: the caller unpacks them and calls `note`."""
         found: list[Event | Frame] = []
         for start in range(0, len(data), _FEED):
             if self.closed:
@@ -144,7 +144,7 @@ class Connection:
         self.closed = self.closed or (type(event) is ProtocolFault and event.fatal)
 
     def receive_eof(self) -> list[Event]:
-        """The stream has ended: returns a fault if it ended within a message."""
+        """Process the end of the stream; return a fault if it ended within a message."""
         events: list[Event] = []
         unfinished = self._received - self._message_start
         if unfinished and not self.closed:
@@ -220,8 +220,10 @@ class Connection:
 
 
 def first_message(data: bytes, limits: Limits) -> tuple[Event, bytes] | None:
-    """The first message of a stream that has begun with these bytes, and what follows it; None as long as it is not
-    complete."""
+    """Return the first message of a stream that began with these bytes, and the bytes after it.
+
+    Returns None while the message is incomplete.
+    """
     framing = _unpacker(limits)
     try:
         framing.feed(data[: limits.message + 1])
@@ -237,7 +239,7 @@ def first_message(data: bytes, limits: Limits) -> tuple[Event, bytes] | None:
 
 
 def unpack_in_slices(frame: Frame, limits: Limits) -> Generator[None, None, Event]:
-    """Unpacks a large message, slice by slice; yields where other tasks may run."""
+    """Unpack a large message slice by slice; yield where other tasks may run."""
     unpacker = _unpacker(limits)
     message: Any = None
     try:
@@ -297,7 +299,7 @@ def _unpacked(frame: bytes, limits: Limits) -> Event:
 
 
 def _fault_within(frame: bytes, error: Exception) -> ProtocolFault:
-    """Of a message whose end is known, so that a request's fault is its own."""
+    """Return the fault of a message whose end is known, so that it has the request's msgid."""
     msgid = _msgid_of(frame[:_HEAD])
     return ProtocolFault(_no_messagepack(error), msgid, msgid is None)
 
@@ -322,7 +324,7 @@ def _too_large(limits: Limits, msgid: int | None, why: str = "") -> ProtocolFaul
 
 
 def _msgid_of(head: bytes) -> int | None:
-    """The msgid at the beginning of an incomplete request."""
+    """Return the msgid at the beginning of an incomplete request; None if it cannot be read."""
     match _beginning(head):
         case [int(kind), int(msgid)] if kind == REQUEST and _is_msgid(kind, msgid):
             return msgid
@@ -340,7 +342,7 @@ def _beginning(head: bytes) -> list[Any]:
 
 
 def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
-    """The event of an unpacked message; unless `whole`, its parameters are not checked yet, or need no check."""
+    """Return the event of an unpacked message; unless `whole`, its parameters are not checked yet, or need no check."""
     match message:
         case [int(kind), int(msgid), method, params] if kind == REQUEST and _is_msgid(kind, msgid):
             if why := _fault_of(method, params, limits.depth, whole):
@@ -362,7 +364,7 @@ def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
 
 
 def _fault_of(method: Any, params: Any, depth: int | None, whole: bool) -> str:
-    """The fault of a request or notification, "" if it is valid."""
+    """Return the fault of a request or notification; "" if it is valid."""
     if type(method) is not str:
         return f"the method must be a string, not {value_text(method)}"
     if type(params) is not list:
@@ -373,13 +375,13 @@ def _fault_of(method: Any, params: Any, depth: int | None, whole: bool) -> str:
 
 
 def msgids() -> Iterator[int]:
-    """Message ids for one connection: 1 up to the largest, then again from 1."""
+    """Yield message ids for one connection: 1 up to the largest, then again from 1."""
     while True:
         yield from range(1, MAX_MSGID + 1)
 
 
 def _is_msgid(kind: int, msgid: int) -> bool:
-    # True and False are ints to Python and are not to MessagePack.
+    # True and False are ints in Python but not in MessagePack.
     return 0 <= msgid <= MAX_MSGID and type(msgid) is int and type(kind) is int
 
 

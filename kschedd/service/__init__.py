@@ -1,1 +1,1 @@
-"""The requests that the daemon serves, whoever makes them and however they are encoded."""
+"""The requests that the daemon serves, independent of caller and encoding."""

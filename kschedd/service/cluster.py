@@ -1,7 +1,8 @@
-"""What the methods work over: a cluster, seen from outside.
+"""The cluster interface that the methods use.
 
-The daemon's actors are one (`actors.cluster.LiveCluster`: every question goes to the actor that owns what it is about),
-a cluster in virtual time another (`clusters.virtual.VirtualCluster`: everything is at hand). The methods know neither.
+The daemon's actors implement it (`actors.cluster.LiveCluster`: every query goes to the owning actor), and so does a
+cluster in virtual time (`clusters.virtual.VirtualCluster`, which holds all state directly). The methods depend on
+neither.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class OwnerRef(Protocol[S_co]):
-    """A way to ask the owner of something a question: a function that is run over it, between two of its own steps."""
+    """A reference to the owner of a state: it runs a function over the state between two of its own steps."""
 
     async def query(self, question: Callable[[S_co], T], *, long: bool = False) -> T: ...
 
@@ -46,14 +47,14 @@ class Queue(Protocol):
 
 
 class Objects(Protocol):
-    """What the methods use of `ClusterApi`."""
+    """The part of `ClusterApi` that the methods use."""
 
     async def do(self, request: Callable[[ClusterWriter], T]) -> T: ...
 
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T: ...
 
     async def condition(self) -> KscheddError | None:
-        """Why nothing can be written now; None where it can."""
+        """Return why nothing can be written now; None if writes are possible."""
 
     async def create(self, raw: Mapping[str, Any]) -> Object: ...
 
@@ -62,33 +63,36 @@ class Objects(Protocol):
 
 class ClusterClock(Protocol):
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the time in seconds since the epoch."""
 
     def now_ns(self) -> int: ...
 
     @property
     def speed(self) -> float:
-        """Seconds of the cluster in one real second; 0: virtual."""
+        """The seconds of the cluster per real second; 0: virtual time."""
 
     @property
     def is_virtual(self) -> bool: ...
 
     def next_deadline(self) -> float | None:
-        """The next time that something waits for."""
+        """Return the earliest time that a task waits for; None if there is none."""
 
 
 class ClusterTime(Protocol):
     async def set_speed(self, speed: float) -> None: ...
 
     async def advance(self, until_s: float | None, told: Callable[[], Awaitable[None]]) -> Moved:
-        """See `kschedd.actors.time_control`."""
+        """Advance the time; see `kschedd.actors.time_control`."""
 
     async def until_idle(self) -> None:
-        """Wait until nobody has anything left to do at this time."""
+        """Wait until no task has anything left to do at the current time."""
 
 
 class ClusterBackend(Protocol):
-    """See the module. `journal` is the journal's file, if there is one; `epoch` names the history of the store."""
+    """A cluster; see the module.
+
+    `journal` is the journal's file, if there is one; `epoch` identifies the history of the store.
+    """
 
     @property
     def store(self) -> Objects: ...
@@ -101,7 +105,7 @@ class ClusterBackend(Protocol):
 
     @property
     def log(self) -> OwnerRef[Log]:
-        """What happened: attempts, moves in the queue, bindings and preemptions."""
+        """The log of attempts, moves in the queue, bindings and preemptions."""
 
     @property
     def clock(self) -> ClusterClock: ...
@@ -111,7 +115,7 @@ class ClusterBackend(Protocol):
 
     @property
     def stops(self) -> Bulletin:
-        """Numbers of the debugger's changes."""
+        """The numbers of the debugger's changes."""
 
     @property
     def seed(self) -> int: ...
@@ -123,28 +127,28 @@ class ClusterBackend(Protocol):
     def epoch(self) -> str: ...
 
     def recording(self) -> RecordingState | None:
-        """How the recording of this run is doing; None if it is not recorded."""
+        """Return the state of this run's recording; None if it is not recorded."""
 
     def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
-        """What was counted of the scheduler's writes, as far as it is shown with these feature gates."""
+        """Return the metrics of the scheduler's writes that are shown with these feature gates."""
 
     async def start_recording(self, file: Path, wait_s: float) -> RecordingState:
         """Record this run into a new file from now on. Raises RecordingError."""
 
     async def end_recording(self) -> RecordingState:
-        """Raises RecordingError."""
+        """End the recording of this run. Raises RecordingError."""
 
     async def snapshot(self) -> ClusterSnapshot:
-        """What a fork of the cluster goes on from."""
+        """Return the state from which a fork of the cluster continues."""
 
     async def faults(self) -> list[ObjectFault]:
-        """The objects that cannot be handled now."""
+        """Return the objects that cannot be handled now."""
 
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         """Run a function over the controllers and the objects, between two turns of any controller."""
 
     async def run_controllers(self) -> None:
-        """Wait until the controllers have handled what was written up to now, and what they wrote about it."""
+        """Wait until the controllers have handled all writes so far and the resulting writes."""
 
     async def ask_in_turn(
         self,
@@ -152,4 +156,4 @@ class ClusterBackend(Protocol):
         of_scheduler: Callable[[SchedulingDriver], Any],
         of_log: Callable[[Log], Any],
     ) -> tuple[Any, Any, Any]:
-        """Three questions, each asked after the one before is answered: no answer is older than the one before it."""
+        """Query three owners in turn, so that no answer is older than the one before."""

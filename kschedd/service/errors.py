@@ -1,4 +1,4 @@
-"""Refusals of requests, each with its stable code.
+"""Errors of requests, each with a stable code.
 
 The code is for programs and never changes; the message is for people and may change.
 
@@ -15,32 +15,31 @@ from kschedd.errors import KscheddError
 
 #: Every code that this package uses, with its meaning. Errors of other packages define theirs in `rpc_code`.
 CODES: dict[str, str] = {
-    "already_exists": "an object of that name is there already",
+    "already_exists": "an object with this name already exists",
     "bad_params": "parameters are missing, unknown, or of the wrong type; `data.faults` lists each",
-    "bad_request": "the request contradicts itself: the object in it is not the one it was made for",
-    "cancelled": "the client took back what it had asked for",
-    "conflict": "the object changed in between, or its state does not allow this; read it again and retry",
-    "done": "a stream came to its natural end",
-    "forbidden": "this client may not do that",
-    "gone": "the events after that resource version are no longer kept: list again, then watch from there",
-    "idle": "all places were taken and nothing came from this client for some time: connect again",
-    "internal": "a bug in the daemon: it is logged there with a traceback, and the daemon goes on",
-    "invalid": "the input was understood and is wrong",
+    "bad_request": "the request contradicts itself: its object is not the one it addresses",
+    "cancelled": "the client cancelled the request",
+    "conflict": "the object has changed, or its state does not allow this; read it again and retry",
+    "done": "a stream ended normally",
+    "forbidden": "this client does not have permission",
+    "gone": "the events after that resource version are no longer retained: list again, then watch from there",
+    "idle": "all slots were in use and this client was idle: connect again",
+    "internal": "a bug in the daemon; it is logged with a traceback, and the daemon continues",
+    "invalid": "the input is well-formed but invalid",
     "journal": "the journal cannot be read or written",
-    "no_match": "there is no such kind in that version; that of a custom resource needs its definition first",
-    "not_found": "there is no such object",
-    "plugin": "an out-of-tree plugin raised, or returned what it must not; `data.plugin` and `data.method` say which",
-    "protocol_error": "what came is no MessagePack-RPC message; where the next one cannot be made out, the "
-    "connection is closed",
-    "shutting_down": "the daemon is ending",
-    "timeout": "it took longer than was allowed",
-    "too_large": "the request, or an object in it, is larger than is taken",
+    "no_match": "no such kind in that version; a custom resource needs its definition first",
+    "not_found": "no such object",
+    "plugin": "an out-of-tree plugin raised or returned an invalid value; see `data.plugin` and `data.method`",
+    "protocol_error": "not a MessagePack-RPC message; the connection is closed if the next message cannot be located",
+    "shutting_down": "the daemon is shutting down",
+    "timeout": "the time limit was exceeded",
+    "too_large": "the request, or an object in it, exceeds the size limit",
     "too_many": "a limit on streams or clients is reached",
-    "too_many_requests": "a disruption budget does not allow the eviction now: try again later; `data` has the "
-    "budget's name as `budget`, what it lacks as `why`, the seconds to wait as `retry_after_s` (0: none said)",
-    "too_slow": "items came faster than they were read, or answers: resume from the last one read",
-    "unauthenticated": "nobody knows who asks: the first message has to be `rpc.authenticate` with a valid token",
-    "unknown_method": "there is no such method; `data.did_you_mean` has near names",
+    "too_many_requests": "a disruption budget does not allow the eviction now: retry later; `data` has the budget's "
+    "name as `budget`, the reason as `why`, the seconds to wait as `retry_after_s` (0: unspecified)",
+    "too_slow": "the client reads items or answers too slowly: resume from the last one read",
+    "unauthenticated": "not authenticated: the first message must be `rpc.authenticate` with a valid token",
+    "unknown_method": "no such method; `data.did_you_mean` has similar names",
 }
 
 
@@ -75,18 +74,18 @@ class UnknownMethodError(KscheddError, rpc_code="unknown_method"):
 
 @attrs.define(eq=False)
 class ReadOnlyError(KscheddError, rpc_code="forbidden"):
-    """A method that changes something, called by a user who may only read."""
+    """A call of a modifying method by a user with read-only access."""
 
     method: str
     user: str
 
     def __str__(self) -> str:
-        return f"{self.method} changes something, and {self.user} may only read here: another token is needed"
+        return f"{self.method} changes state, but {self.user} has read-only access: use another token"
 
 
 @attrs.frozen
 class ParamFault:
-    """One fault in the parameters of a call."""
+    """A fault in the parameters of a call."""
 
     param: str
     got: str

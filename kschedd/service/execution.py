@@ -1,7 +1,7 @@
-"""Where a client's requests are executed: on the store, or off the event loop on a fork of it if they are large.
+"""Execution of a client's requests: on the store, or off the event loop on a fork of it if they are large.
 
 A write is large if its message or the object it changes is large. It then runs on a fork, in a thread of the worker
-pool; the store adopts the changes (`kschedd.store.trial`), or the request is retried if a concurrent write may have
+pool. The store adopts the changes (`kschedd.store.trial`), or the request is retried if a concurrent write may have
 changed its outcome. An exception on the fork is raised to the caller: it is correct for the store's state at the time
 of the fork.
 """
@@ -30,22 +30,22 @@ from kschedd.values import in_parts
 
 T = TypeVar("T")
 
-_COPIES: Final = 1  # of a JSON patch that is applied at once; each may double the object
+_COPIES: Final = 1  # copies in a JSON patch that is applied at once; each may double the object
 _TRIES: Final = 8
-_AT_ONCE: Final = 100  # objects of a collection that are written in one request to the store
+_AT_ONCE: Final = 100  # objects of a collection written in one request to the store
 
 
 @runtime_checkable
 class ShowsObjects(Protocol):
-    """A result that shows objects."""
+    """A result that contains objects."""
 
     def adopted(self, here: Callable[[Object], Object]) -> Any:
-        """Return the same result with each object as `here` has it."""
+        """Return the same result with each object replaced by `here(object)`."""
 
 
 @attrs.frozen(eq=False)
 class Executor:
-    """Executes the requests of one client. `what` names the request in messages; `large`: its message is large."""
+    """The executor of one client's requests. `what` names the request in messages; `large`: its message is large."""
 
     cluster: ClusterBackend
     workers: Workers
@@ -64,12 +64,12 @@ class Executor:
         return UserInfo(self.user.name, self.user.groups)
 
     def requested(self, store: ClusterWriter, request: Request) -> Response:
-        """Serve a request in the client's name, within a function that is executed on the store."""
+        """Serve a request as this client, within a function that is executed on the store."""
         return serve(store, attrs.evolve(request, user=self.user_info))
 
     async def serve(self, request: Request) -> Response:
-        """Serve a request in the client's name."""
-        if request.body is None or request.subresource == "binding":  # which cost little, however large the object is
+        """Serve a request as this client."""
+        if request.body is None or request.subresource == "binding":  # these cost little, however large the object is
             return await self.cluster.store.do(lambda store: self.requested(store, request))
         given = request.body.value if isinstance(request.body, PatchBody) else request.body
         return await self.change(
@@ -82,13 +82,13 @@ class Executor:
         make: Callable[[ClusterReader, Object], Request],
         given: Any = None,
     ) -> Response:
-        """Serve the request that `make` makes of the object that `find` finds; `given`: the value in the message."""
+        """Serve the request that `make` creates for the object that `find` finds; `given`: the value in the message."""
         return await self.change(lambda store: self.requested(store, make(store, find(store))), find, given)
 
     async def serve_each(self, request: Request, objects: Sequence[Object]) -> list[Response]:
-        """Serve a request for each of these objects, part by part; other requests are served in between.
+        """Serve a request for each of these objects in parts, with other requests in between.
 
-        Objects that have gone since are left out, unless the request names one.
+        Objects deleted meanwhile are skipped, unless the request names one.
         """
         served: list[Response] = []
         for some in in_parts(objects, _AT_ONCE):
@@ -114,8 +114,9 @@ class Executor:
     ) -> T:
         """Run `request` on the store, or on a fork if it may take long.
 
-        It may if the message, the value `given` in it, or the object it is `about`, is large. The value is looked at as
-        well as the message: aliases of YAML and copies of a JSON patch make many values of few bytes.
+        It may take long if the message, the value `given` in it, or the object it is `about`, is large. The value is
+        checked as well as the message, because aliases of YAML and copies of a JSON patch make many values of few
+        bytes.
         """
         if not (self.large or is_large(given) or copies(given) > _COPIES):
 
@@ -130,7 +131,7 @@ class Executor:
         return await self.aside(lambda store, _: request(store))
 
     async def aside(self, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
-        """Run the request on a fork and adopt its changes; the result shows the adopted objects."""
+        """Run the request on a fork and adopt its changes; the result contains the adopted objects."""
         store = self.cluster.store
         for _ in range(_TRIES):
             fork = await store.do_in_steps(lambda store: store.forking())
@@ -169,5 +170,5 @@ def _shown(result: T, adopted: Mapping[Key, Object]) -> T:
 
 
 def _object_of(store: ClusterWriter, request: Request) -> Object | None:
-    """Return the object that a request changes, if it is there."""
+    """Return the object that a request changes, if it exists."""
     return store.find(request.kind, request.namespace, request.name) if request.name else None

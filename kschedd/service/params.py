@@ -1,11 +1,11 @@
 """Parameters of a method: their declaration, and the validation of a call's parameters against it.
 
-A call gives its parameters by position, `["Pod", "default"]`, or by name, as the usual extension of
-MessagePack-RPC: an array that contains only one map, `[{"kind": "Pod"}]`. The forms are ambiguous only if a
-method's first parameter may itself be a map; then a single map means names if every key is the name of a
-parameter, and is the first parameter otherwise.
+A call passes its parameters by position, `["Pod", "default"]`, or by name, with the usual extension of MessagePack-RPC:
+an array that contains only one map, `[{"kind": "Pod"}]`. The forms are ambiguous only if a method's first parameter may
+itself be a map; then a single map means names if every key is the name of a parameter, and is the first parameter
+otherwise.
 
-Null for an optional parameter means that it is not given.
+Null for an optional parameter means that it is absent.
 
 No I/O. Checking a call costs a few microseconds.
 """
@@ -35,7 +35,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 def _check_of(type_name: str) -> Callable[[Any], bool]:
-    """The type check for `type_name`. Raises ValueError for an unknown type."""
+    """Return the type check for `type_name`. Raises ValueError for an unknown type."""
     checks = [_check_of_one(part.strip()) for part in type_name.split("|")]
     if len(checks) == 1:
         return checks[0]
@@ -54,7 +54,7 @@ def _check_of_one(name: str) -> Callable[[Any], bool]:
 
 @attrs.frozen
 class Param:
-    """One parameter of a method.
+    """A parameter of a method.
 
     `type` is `string`, `integer`, `number`, `boolean`, `bytes`, `map`, `array`, `null` or `any`; `string[]`
     is an array of strings, `string|map` a union. `choices`, if any, are the only values allowed (of an array:
@@ -112,7 +112,7 @@ class Param:
 
 
 def bind(method: str, declared: Sequence[Param], given: list[Any]) -> dict[str, Any]:
-    """A value for every declared parameter. Raises BadParamsError with all faults."""
+    """Return a value for every declared parameter. Raises BadParamsError with all faults."""
     faults: list[ParamFault] = []
     if _is_named(declared, given):
         values: dict[str, Any] = given[0]
@@ -149,14 +149,14 @@ def bind(method: str, declared: Sequence[Param], given: list[Any]) -> dict[str, 
 
 
 def similar_names(name: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Known names similar to a misspelt one, best first."""
+    """Return known names similar to a misspelled one, best first."""
     folded = {candidate.casefold(): candidate for candidate in names}
     matches = difflib.get_close_matches(name.casefold()[:80], folded, n=3, cutoff=0.6)
     return tuple(folded[match] for match in matches)
 
 
 def outline(value: Any, param: Param | None = None) -> str:
-    """A short description of a value: its type and, if it is short, its text."""
+    """Return a short description of a value: its type and, if it is short, its text."""
     match value:
         case None:
             return "null"

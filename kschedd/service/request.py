@@ -1,7 +1,7 @@
 """Requests over objects, and their responses: values that HTTP, the socket, forks and scenarios share.
 
-A codec makes a `Request` of a client's message and encodes the response. Everything between the two is
-`kschedd.service.operations`: `reading` and `watching` serve get, list and watch, `serving` serves writes.
+A codec creates a `Request` from a client's message and encodes the response. `kschedd.service.operations` does
+everything in between: `reading` and `watching` serve get, list and watch, `serving` serves writes.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -29,7 +29,7 @@ NOT_OLDER: Final = "NotOlderThan"
 
 @attrs.frozen
 class Continue:
-    """The place where a list continues: after this namespace and name, as it was at this version.
+    """The position where a list continues: after this namespace and name, at this version.
 
     A negative version is the latest one.
     """
@@ -40,7 +40,7 @@ class Continue:
 
 @attrs.frozen(eq=False)
 class ReadOptions:
-    """ListOptions. `fields` selects by the fields of the version of the kind that the store keeps."""
+    """The ListOptions. `fields` selects by the fields of the stored version of the kind."""
 
     labels: LabelSelector | None = None
     fields: FieldSelector | None = None
@@ -51,8 +51,8 @@ class ReadOptions:
     timeout_s: int | None = None
     bookmarks: bool = False
     initial_events: bool | None = None
-    patient: bool = False  # of a watch: wait for a version that is still to come
-    without: Collection[str] = ()  # of a watch: names of kinds that are left out
+    patient: bool = False  # for a watch: wait for a version that does not exist yet
+    without: Collection[str] = ()  # for a watch: names of kinds to leave out
     selected_in: Kind | None = None  # the kind whose field labels `fields` may use; None: not checked
 
     @property
@@ -62,7 +62,7 @@ class ReadOptions:
 
     @property
     def exact(self) -> bool:
-        """Return whether the list must be of `version`: the client requires it, or a limit implies it."""
+        """True if the list must be of `version`: the client requires it, or a limit implies it."""
         if self.match:
             return self.match == EXACT
         return bool(self.version and self.limit)
@@ -70,14 +70,14 @@ class ReadOptions:
 
 @attrs.frozen
 class WriteOptions:
-    """CreateOptions, UpdateOptions and PatchOptions. `manager` owns the written fields ("": nobody does)."""
+    """The CreateOptions, UpdateOptions and PatchOptions. `manager` owns the written fields ("": none)."""
 
     dry_run: bool = False
     manager: str = ""
     validation: FieldValidation = "Strict"
-    force: bool = False  # of an apply: take over fields of other managers
+    force: bool = False  # for an apply: take over fields of other managers
     by_field: bool = False  # report values of a wrong type by field, not as the decoder's one message
-    server_side: bool = True  # of an apply: by who manages which field, not as kubectl did
+    server_side: bool = True  # for an apply: by field managers, not client-side
 
 
 @attrs.frozen
@@ -98,10 +98,9 @@ class PatchBody:
 
 @attrs.frozen(eq=False)
 class Request:
-    """One request. `kind` is the name under which the store keeps the objects.
+    """A request. `kind` is the name under which the store has the objects.
 
-    "" is the kind of the object in `body`, or all kinds of a watch. A list or a watch of namespace "" is of all.
-
+    "" is the kind of the object in `body`, or all kinds of a watch. The namespace "" of a list or a watch means all.
     `body` is an object (create, update), a `PatchBody`, a configuration (apply), a Binding, an Eviction or a Scale;
     `duplicates` are the paths of its fields that were sent twice.
     """
@@ -116,20 +115,20 @@ class Request:
     deletion: DeleteOptions = DeleteOptions()
     reading: ReadOptions = ReadOptions()
     user: UserInfo | None = None
-    api_version: str = ""  # that the client asks for; "": the one in the body
+    api_version: str = ""  # requested by the client; "": the one in the body
     duplicates: Sequence[str] = ()
 
 
 @attrs.frozen(eq=False)
 class Response:
-    """The response to a write: the object as it is now and as it was before, and warnings for the client."""
+    """The response to a write: the object after and before it, and warnings for the client."""
 
     object: Object
     before: Object | None = None
     action: Action = ""
-    gone: bool = False  # of a deletion: nothing is left to finish
+    gone: bool = False  # for a deletion: nothing is left to finish
     warnings: tuple[str, ...] = ()
 
     def adopted(self, here: Callable[[Object], Object]) -> "Response":
-        """Return the response with the object that `here` maps its object to."""
+        """Return the response with its object replaced by `here(object)`."""
         return attrs.evolve(self, object=here(self.object))

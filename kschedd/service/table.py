@@ -16,7 +16,7 @@ when the client cancels the stream or disconnects, and ends the stream by return
 a KscheddError (its code). To let a client resume, put a token in the items (a resourceVersion) and accept it
 as a parameter of the method.
 
-Talks to: the session (session.py) through the `ClientServices` it implements.
+Uses: the session (session.py) through the `ClientServices` it implements.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from kschedd.service.workers import Workers
 
 
 class Stream(Protocol):
-    """An open stream, as the function that fills it uses it."""
+    """An open stream, for the function that fills it."""
 
     @property
     def id(self) -> int: ...
 
     async def send(self, item: Any) -> None:
-        """Sends one item; blocks while the client reads slowly."""
+        """Send one item; block while the client reads slowly."""
 
     async def send_many(self, items: Sequence[Any]) -> None:
-        """Sends several items at once: cheaper than one by one."""
+        """Send several items at once: cheaper than one by one."""
 
 
 @attrs.frozen
@@ -56,28 +56,29 @@ class StreamAnswer:
 
 
 H = TypeVar("H", bound=Callable[..., Awaitable[Any]])
-_DECLARED: Final[dict[Any, tuple[dict[str, Any], str]]] = {}  # by handler: fields of its Method, and a handler's name
+# by handler: fields of its Method, and the name of the `small` handler
+_DECLARED: Final[dict[Any, tuple[dict[str, Any], str]]] = {}
 StreamProducer = Callable[[Stream], Awaitable[None]]
 
 
 @attrs.frozen(eq=False)
 class Large:
-    """A result that is encoded while it is sent: the map `head` with the immutable `values` under the key `name`."""
+    """A result encoded while it is sent: the map `head` with the immutable `values` under the key `name`."""
 
     head: Mapping[str, Any]
     name: str
     values: Sequence[Any]
-    shown: Callable[[Any], Any] | None = None  # maps a value to its encoded form; None: encoded as it is
+    shown: Callable[[Any], Any] | None = None  # maps a value to its encoded form; None: encoded directly
     each: int = 8  # bytes per value while queued: a reference, or the size of data made for this response
 
     @property
     def held(self) -> int:
-        """Bytes it counts for while it is queued."""
+        """The number of bytes it counts for while it is queued."""
         return 64 + self.each * len(self.values)
 
 
 class ClientServices(Protocol):
-    """The services that a client's session offers to the client's calls."""
+    """The services of a client's session for the client's calls."""
 
     @property
     def turns(self) -> Turns: ...
@@ -97,25 +98,25 @@ class ClientServices(Protocol):
     def cancel_stream(self, stream_id: int) -> bool: ...
 
     def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
-        """Have this done when the session ends, by whatever way; it replaces what has the same name."""
+        """Register a function to run when the session ends in any way; it replaces one with the same name."""
 
 
 @attrs.define(eq=False)
 class Call:
-    """One call of a method: its client and its parameters, validated and with defaults."""
+    """A call of a method: its client and its parameters, validated and with defaults."""
 
     method: str
     args: dict[str, Any]
     client: str  # for logs: "3 (pid 4711, uid 1000)", "4 (ann from 10.0.0.1)"
     services: ClientServices
     _open: Callable[[StreamProducer], int]
-    size: int = 0  # of the request in bytes if it is large, else 0
+    size: int = 0  # size of the request in bytes if it is large, else 0
 
     def __getitem__(self, param: str) -> Any:
         return self.args[param]
 
     def open_stream(self, feed: StreamProducer) -> int:
-        """The id of a new stream that `feed` fills. The answer must have this id as `stream`.
+        """Return the id of a new stream that `feed` fills. The answer must have this id as `stream`.
 
         Raises RpcError `too_many` at the client's limit of streams, `bad_params` in a notification.
         """
@@ -128,23 +129,24 @@ def _documented(_instance: Any, _attribute: Any, value: str) -> None:
 
 @attrs.frozen
 class Method:
-    """A method of the table. `doc`, `returns` and `items` (what a stream's items are) are Markdown.
+    """A method of the table. `doc`, `returns` and `items` (a stream's items) are Markdown.
 
-    `reads`: it changes nothing in the daemon, so users who are read-only may call it. All others are writes, which they
-    are refused and which the audit log has. Of those, `own_forks` are for them as well, in forks that they have made:
-    the handler sees to that. `outside`: it reads files of the daemon's machine, which they may not have it do there.
+    `reads`: it changes nothing in the daemon, so users with read-only access may call it. All others are writes: they
+    are rejected for such users, and recorded in the audit log. `own_forks`: a write allowed for these users in their
+    own forks; the handler checks that. `outside`: it reads files on the daemon's host, which such users may not
+    trigger.
     """
 
     name: str
     handler: Callable[[Call], Awaitable[Any]] = attrs.field(repr=False)
     params: tuple[Param, ...] = ()
     doc: str = attrs.field(default="", validator=_documented)
-    returns: str = ""  # of one with an `answer`, what its fields do not say
-    answer: Any = None  # its class, from which `returns` is made
+    returns: str = ""  # for a method with an `answer`: an addition to its fields
+    answer: Any = None  # its class, from which `returns` is derived
     items: str = ""
-    item: Any = None  # the class of a stream's items, from which `items` is made
-    large: bool = False  # its result grows with the cluster
-    # Of one that is `large`: the result where it is a small one all the same, which takes no turn among large ones.
+    item: Any = None  # the class of a stream's items, from which `items` is derived
+    large: bool = False  # its result grows with the size of the cluster
+    # For a `large` method: returns the result if it is small, without a turn among large ones.
     small: Callable[[Call], Awaitable[Any | None]] | None = attrs.field(default=None, repr=False)
     reads: bool = False
     own_forks: bool = False
@@ -160,7 +162,10 @@ class Method:
 
 
 def method(name: str, params: tuple[Param, ...] = (), *, small: str = "", **declared: Any) -> Callable[[H], H]:
-    """Declare a handler of a class of `Methods`; `declared` are fields of `Method`, `small` names a handler."""
+    """Return a decorator for a handler of a class of `Methods`.
+
+    `declared` are fields of `Method`; `small` names a handler.
+    """
 
     def declare(handler: H) -> H:
         _DECLARED[handler] = {"name": name, "params": params, **declared}, small
@@ -186,7 +191,7 @@ class Methods:
 
 
 def find_method(table: Mapping[str, Method], name: str) -> Method:
-    """The method of that name. Raises UnknownMethodError with similar names."""
+    """Return the method with that name. Raises UnknownMethodError with similar names."""
     method = table.get(name)
     if method is None:
         raise UnknownMethodError(name[:100], similar_names(name, table))
@@ -194,6 +199,6 @@ def find_method(table: Mapping[str, Method], name: str) -> Method:
 
 
 def check_may_call(caller: Caller, method: Method) -> None:
-    """Raises ReadOnlyError where the caller may only read and the method writes."""
+    """Check that the caller may call the method. Raises ReadOnlyError if it writes and the caller may only read."""
     if caller.user.read_only and not method.reads and not method.own_forks:
         raise ReadOnlyError(method.name, caller.user.name)

@@ -1,11 +1,11 @@
 """Fair scheduling between clients: limited slots, and time slices on the event loop.
 
-A `FairLimiter` has a fixed number of slots and a maximum per client. Of those who wait, the client goes first that has
-held slots for the least time of late; among equals they go round: the tenth request of a busy client comes after the
+A `FairLimiter` has a fixed number of slots and a maximum per client. Among waiting clients, the one that has held slots
+for the least time recently goes first; equal ones take turns. So the tenth request of a busy client comes after the
 first one of any other client, and small requests come before large ones, however many clients have these.
 
 `Turns` is a FairLimiter with one slot, for long work on the event loop: a generator that yields where it may be paused.
-It runs for a few milliseconds at a time, and the loop and the other clients run in between; so the loop is blocked for
+It runs for a few milliseconds at a time, and the loop and the other clients run in between. So the loop is blocked for
 one slice at most, whatever the number of clients with long work.
 
 Owns: the waiting tasks.  No I/O.  Ends: never; the tasks of a client that disconnects are cancelled and release their
@@ -26,7 +26,7 @@ from kschedd.values import run_steps
 T = TypeVar("T")
 
 SLICE_S = 0.003
-_MEMORY_S = 5.0  # what was before counts no more
+_MEMORY_S = 5.0  # earlier use no longer counts
 
 
 @attrs.define(eq=False)
@@ -35,15 +35,15 @@ class _Waiting:
 
 
 class FairLimiter:
-    """See the module. `share` is the maximum number of slots per client."""
+    """A limiter with fair slots; see the module. `share` is the maximum number of slots per client."""
 
     def __init__(self, slots: int, share: int | None = None, now: Callable[[], float] = time.perf_counter) -> None:
         self._now = now
         self._free = slots
         self._share = slots if share is None else share
         self._held: Counter[str] = Counter()
-        self._took_s: dict[str, float] = {}  # by client: for how long it has held slots since `_since`
-        self._begun: dict[str, deque[float]] = {}  # by client: since when it holds each of its slots
+        self._took_s: dict[str, float] = {}  # by client: time it has held slots since `_since`
+        self._begun: dict[str, deque[float]] = {}  # by client: begin of each of its slots
         self._since = 0.0
         self._waiting: OrderedDict[str, deque[_Waiting]] = OrderedDict()
 
@@ -115,7 +115,7 @@ class FairLimiter:
 
 
 class Turns:
-    """See the module. `slices` counts the slices run."""
+    """The turns of long work on the event loop; see the module. `slices` counts the slices run."""
 
     def __init__(self, slice_s: float = SLICE_S) -> None:
         self._limiter = FairLimiter(1)
@@ -123,7 +123,7 @@ class Turns:
         self.slices = 0
 
     async def drive(self, client: str, work: Generator[None, None, T]) -> T:
-        """Run the generator in this client's slices; returns its result."""
+        """Run the generator in this client's slices; return its result."""
         while True:
             async with self.turn(client):
                 pause = time.perf_counter() + self._slice_s
@@ -138,11 +138,11 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, client: str) -> AsyncIterator[None]:
-        """One slice for this client. The event loop runs one iteration between two slices."""
+        """Hold one slice for this client. The event loop runs one iteration between two slices."""
         async with self._limiter.slot(client):
             self.slices += 1
             yield
-            # A waiting task would run in the next iteration: let all other tasks run first.
+            # A waiting task would run in the next iteration, so all other tasks run first.
             await trio.lowlevel.cancel_shielded_checkpoint()
 
 

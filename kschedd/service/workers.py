@@ -23,12 +23,12 @@ THREADS = 2
 
 
 class GivenUpError(Exception):
-    """Ends abandoned work: its result has no receiver. Never reaches a caller."""
+    """The end of abandoned work: its result has no receiver. Never reaches a caller."""
 
 
 @attrs.define(eq=False)
 class GivenUp:
-    """Cancellation token of a piece of work; its thread checks the token regularly."""
+    """The cancellation token of a piece of work; its thread checks the token regularly."""
 
     is_so: bool = False
 
@@ -38,17 +38,17 @@ class GivenUp:
 
 
 class Workers(Protocol):
-    """Executes such work."""
+    """An executor of such work."""
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
-        """Return or raise what `work` does."""
+        """Run `work` and return its result or raise its exception."""
 
     async def run_apart(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
         """Run work that takes long and needs no CPU: it takes no client's slot, only a token of `limiter`."""
 
 
 class AtOnce:
-    """Runs work in the caller's thread, for callers that may block."""
+    """An executor that runs work in the caller's thread, for callers that may block."""
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
         return work(GivenUp())
@@ -60,10 +60,10 @@ class AtOnce:
 class WorkerPool:
     def __init__(self, threads: int = THREADS) -> None:
         self.slots = FairLimiter(threads, share=1)
-        self._threads = trio.CapacityLimiter(math.inf)  # the slots bound the number of threads
+        self._threads = trio.CapacityLimiter(math.inf)  # the slots limit the number of threads
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
-        """Run `work` in a thread once this client has a slot; returns or raises what `work` does."""
+        """Run `work` in a thread once this client has a slot; return its result or raise its exception."""
         await self.slots.acquire(client)
         given_up = GivenUp()
         slot = _Slot(self.slots, client)
@@ -77,7 +77,7 @@ class WorkerPool:
                 try:
                     loop.run_sync_soon(slot.release)
                 except trio.RunFinishedError:
-                    pass  # the daemon has ended since
+                    pass  # the daemon has ended meanwhile
 
         try:
             return await in_thread(work_and_release, abandon_on_cancel=True, limiter=self._threads)
@@ -105,9 +105,9 @@ class _Slot:
 
 @attrs.define(eq=False)
 class FairShares:
-    """What all clients share, over HTTP or the socket: time on the event loop, threads, and places for lists.
+    """The resources that all clients share, over HTTP or the socket: time on the event loop, threads, slots for lists.
 
-    `large` are the places for answers that grow with the cluster: four, one of each client.
+    `large` are the slots for answers that grow with the cluster: four, at most one per client.
     """
 
     turns: Turns = attrs.field(factory=Turns)

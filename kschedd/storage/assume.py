@@ -2,10 +2,9 @@
 
 `get` returns the assumed object, or else the one in the scheduler cache. An assumption ends when it is restored, when
 the object is deleted, or when a newer version arrives: the API server's version always wins. Volumes are also indexed
-by StorageClass.
-Shared by all instances of VolumeBinding, so that each sees what another has assumed. Reads the scheduler cache and
-changes nothing in it.
-Source: Kubernetes v1.34, scheduler/util/assumecache/assume_cache.go, volumebinding/assume_cache.go.
+by StorageClass. All instances of VolumeBinding share the caches, so that each sees the assumptions of the others. They
+read the scheduler cache and never change it. Source: Kubernetes v1.34, scheduler/util/assumecache/assume_cache.go,
+volumebinding/assume_cache.go.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +34,7 @@ class AssumeCache:
     _assumptions: dict[str, _Assumption] = attrs.field(factory=dict)
 
     def actual(self, key: str) -> Object | None:
-        """The scheduler cache's version, ignoring assumptions."""
+        """Return the scheduler cache's version, ignoring assumptions."""
         return self.objects().get(key)
 
     def get(self, key: str) -> Object | None:
@@ -52,12 +51,12 @@ class AssumeCache:
         return known
 
     def assume_as(self, other: "AssumeCache") -> None:
-        """Assume what `other` assumes, of a cluster that has the same objects."""
+        """Copy the assumptions of `other`, whose cluster has the same objects."""
         for key, kept in other._assumptions.items():
             self._assumptions[key] = _Assumption(kept.known, kept.assumed)
 
     def assumed_keys(self) -> list[str]:
-        """The keys with an assumption, which may differ from the scheduler cache's version."""
+        """Return the keys with an assumption, which may differ from the scheduler cache's version."""
         return list(self._assumptions)
 
     def assume(self, obj: Object) -> None:
@@ -80,7 +79,7 @@ class AssumeCache:
 class VolumeCache(AssumeCache):
     """PersistentVolumes; each version of one is parsed into a `Volume` once."""
 
-    version: Callable[[], int] = lambda: -1  # changes whenever any volume does; -1: unknown
+    version: Callable[[], int] = lambda: -1  # changes whenever any volume changes; -1: unknown
     _seen: int = -1
     _read: dict[str, Volume] = attrs.field(factory=dict)
     _by_class: dict[str, dict[str, Volume]] = attrs.field(factory=dict)
@@ -91,7 +90,7 @@ class VolumeCache(AssumeCache):
         return None if obj is None else self._volume(obj)
 
     def of_class(self, storage_class: str) -> list[Volume]:
-        """All volumes of a class in the scheduler cache's order, with assumptions applied."""
+        """Return all volumes of a class in the scheduler cache's order, with assumptions applied."""
         self._refresh()
         found = self._by_class.get(storage_class, {})
         changed = {key: latest for key in self.assumed_keys() if key in found and (latest := self.volume(key))}
@@ -137,7 +136,7 @@ class AssumedVolumes:
         self.volumes = VolumeCache(VOLUME, lambda: cluster.of_kind(VOLUME), version=lambda: versions.latest(VOLUME))
 
     def fork(self, cluster: SchedulerCache) -> "AssumedVolumes":
-        """The same assumptions over a fork of the cluster."""
+        """Return the same assumptions for a fork of the cluster."""
         forked = AssumedVolumes(cluster)
         forked.claims.assume_as(self.claims)
         forked.volumes.assume_as(self.volumes)

@@ -1,10 +1,10 @@
-"""Which CSI volumes of a pod must be attached to its node, and so count towards a driver's limit there.
+"""CSI volumes of a pod that must be attached to its node, and so count towards a driver's limit there.
 
-An in-tree volume counts for the CSI driver it migrates to, on nodes that have a CSINode; one of Portworx only where the
-node says so, except by the rule portworx_volumes_counted. A claim without a volume counts for its StorageClass' driver,
-as a volume of its own.
+An in-tree volume counts for the CSI driver that it migrates to, on nodes that have a CSINode. A Portworx volume counts
+only if the node's annotation states the migration, unless the feature portworx_volumes_counted is enabled. A claim
+without a volume counts for its StorageClass' driver, as a separate volume.
 Source: Kubernetes v1.34 and v1.36, nodevolumelimits/csi.go (filterAttachableVolumes, getCSIDriverInfo) and utils.go.
-Errors: none raised; a Fault is returned where upstream returns an error.
+Errors: none raised; a Fault is returned if upstream returns an error.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ class Fault:
 
 
 IsMigrated = Callable[[InTree, Object | None], bool]
-"""Whether volumes of the in-tree plugin count for its driver on the node with this CSINode."""
+"""Returns True if volumes of the in-tree plugin count for its driver on the node with this CSINode."""
 
 
 def migrated_on_csi_nodes(plugin: InTree, csi_node: Object | None) -> bool:
@@ -43,14 +43,14 @@ def migrated_on_csi_nodes(plugin: InTree, csi_node: Object | None) -> bool:
 
 
 def migrated_or_annotated(plugin: InTree, csi_node: Object | None) -> bool:
-    """As `migrated_on_csi_nodes`, but for Portworx the node has to say it."""
+    """Return whether the plugin is migrated on the node; Portworx also requires the CSINode's annotation."""
     if not migrated_on_csi_nodes(plugin, csi_node):
         return False
     return not plugin.by_annotation or plugin.plugin in migrated_plugins(csi_node)
 
 
 def has_attachable(pod: Pod) -> bool:
-    """Whether any volume of the pod may count towards a limit."""
+    """Return whether any volume of the pod may count towards a limit."""
     return any(
         volume.get("persistentVolumeClaim") is not None
         or volume.get("ephemeral") is not None
@@ -68,7 +68,7 @@ class Storage:
     classes: Mapping[str, Object]
 
     def attachables(self, pod: Pod, *, new: bool) -> list[Attachable | Fault]:
-        """In the order of the pod's volumes. Missing claims of a running pod (not `new`) are skipped."""
+        """Return the pod's volumes in order. Missing claims of a running pod (not `new`) are skipped."""
         found: list[Attachable | Fault] = []
         for volume in pod.signature.spec.volumes:
             source = volume.get("persistentVolumeClaim")
@@ -140,7 +140,7 @@ def _inline(volume: Mapping[str, object]) -> Attachable | Fault | None:
 
 
 def limits(csi_node: Object) -> dict[str, int]:
-    """Driver -> how many volumes can be attached to the node; drivers without a limit are left out."""
+    """Return the maximum number of attached volumes by driver; drivers without a limit are left out."""
     found = {}
     for driver in csi_node.spec.get("drivers") or ():
         count = (driver.get("allocatable") or {}).get("count")
@@ -150,7 +150,7 @@ def limits(csi_node: Object) -> dict[str, int]:
 
 
 def attachments_by_node(attachments: Mapping[str, Object]) -> dict[str, set[tuple[str, str]]]:
-    """Node -> (attacher, PersistentVolume) of its VolumeAttachments."""
+    """Return the (attacher, PersistentVolume) pairs of each node's VolumeAttachments."""
     found: dict[str, set[tuple[str, str]]] = {}
     for attachment in attachments.values():
         spec = attachment.spec

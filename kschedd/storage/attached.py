@@ -1,11 +1,11 @@
-"""Which volumes are attached to each node, and how many more of each driver could be.
+"""Volumes attached to each node, and the number of further volumes of each driver that could be attached.
 
-Attached are those of the node's pods, and those of its VolumeAttachments. Both is remembered by row of the cluster's
-table, and worked out anew where it may have changed: what is attached follows from the node's CSINode, its pods, their
-claims, these claims' volumes and classes, and the VolumeAttachments. A change of a claim, a volume, a CSINode or a
-VolumeAttachment concerns the rows that have it, one of a class concerns all.
+Attached volumes are those of the node's pods, and those of its VolumeAttachments. Both values are cached by row of the
+cluster's table, and recomputed if they may have changed. The attached volumes depend on the node's CSINode, its pods,
+their claims, these claims' volumes and classes, and the VolumeAttachments. A change of a claim, a volume, a CSINode or
+a VolumeAttachment affects the rows that use it; a change of a class affects all rows.
 Shapes: one value for each row of the cluster's table.
-Errors: none raised; a Fault is returned where upstream returns an error.
+Errors: none raised; a Fault is returned if upstream returns an error.
 """
 
 from collections import Counter
@@ -31,11 +31,11 @@ _NOTHING: Final[Attached] = frozenset()
 _NO_DRIVERS: Final[Mapping[str, int]] = {}
 _NO_PODS: Final[Mapping[Pod, Attached]] = {}
 _NO_ATTACHMENTS: Final[Set[tuple[str, str]]] = frozenset()
-_ANY: Final = 1 << 62  # volumes: more than there are
+_ANY: Final = 1 << 62  # more volumes than can exist
 
 
 def counted(wanted: Iterable[Attachable | Fault], csi_node: Object | None, is_migrated: IsMigrated) -> Attached | Fault:
-    """The volumes that count on the node; or the first fault that does."""
+    """Return the volumes that count on the node, or the first fault that does."""
     found = set()
     for each in wanted:
         if each.plugin is not None and not is_migrated(each.plugin, csi_node):
@@ -52,21 +52,21 @@ class Present:
 
     csi_node: Object
     stamp: int
-    of_pods: Mapping[Pod, Attached]  # by each pod with volumes
+    of_pods: Mapping[Pod, Attached]  # by pod with volumes
     by_pods: Attached
     per_driver: Mapping[str, int]  # including volumes attached for no pod on the node
 
 
 class _Left:
-    """How many more volumes of each driver can be attached. By row; `at` are stamps."""
+    """The number of further volumes of each driver that can be attached, by row; `at` has stamps."""
 
     def __init__(self, rows: int) -> None:
         self.at: Ints = np.full(rows, -1, dtype=np.int64)
-        self.faulty: Bools = np.zeros(rows, dtype=np.bool_)  # what is attached is not known for a fault
+        self.faulty: Bools = np.zeros(rows, dtype=np.bool_)  # a fault prevents computing the attached volumes
         self.of_driver: dict[str, Ints] = {}
 
     def put(self, row: int, at_most: Mapping[str, int], present: Present | Fault | None) -> None:
-        """`present` None: there is no limit."""
+        """Store the values of a row; `present` None: there is no limit."""
         self.faulty[row] = isinstance(present, Fault)
         per_driver = present.per_driver if isinstance(present, Present) else _NO_DRIVERS
         for driver in at_most:
@@ -78,7 +78,7 @@ class _Left:
 
 
 class _Readers:
-    """Which rows have pods that read an object: by its kind and key."""
+    """The rows with pods that depend on an object, by its kind and key."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], set[int]] = {}
@@ -87,7 +87,10 @@ class _Readers:
         self._rows.setdefault((kind, key), set()).add(row)
 
     def take(self, kind: str, keys: Iterable[str]) -> set[int]:
-        """The rows that read one of these objects; they are to say it again when they have read them again."""
+        """Remove and return the rows that depend on one of these objects.
+
+        They are added again when they are recomputed.
+        """
         return set().union(*(self._rows.pop((kind, key), ()) for key in keys))
 
     def clear(self) -> None:
@@ -99,8 +102,9 @@ class AttachedVolumes:
     _cluster: SchedulerCache
     _is_migrated: IsMigrated
     _logs: Mapping[str, ChangeLog[ObjectChange]] = attrs.field(init=False)
-    _stamp: int = -1  # up to which changes of objects are in `_objects_at`
-    _objects_at: Ints = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))  # by row, of what it depends on
+    _stamp: int = -1  # changes of objects up to this stamp are in `_objects_at`
+    # By row: stamp of the objects it depends on.
+    _objects_at: Ints = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))
     _readers: _Readers = attrs.field(factory=_Readers)
     _present: dict[int, Present] = attrs.field(factory=dict)  # by row
     _left: _Left = attrs.field(factory=lambda: _Left(0))
@@ -123,12 +127,12 @@ class AttachedVolumes:
             known = self._limits[csi_node.name] = (csi_node, limits(csi_node))
         return known[1]
 
-    # -- what is attached --------------------------------------------------------------------------------------------
+    # attached volumes
 
     def on(self, table: NodeTable, row: int, csi_node: Object) -> Present | Fault:
-        """The volumes attached to the node of this row of the cluster's table, or of a what-if copy.
+        """Return the volumes attached to the node of this row of the cluster's table, or of a what-if copy.
 
-        A node of a what-if copy has them as long as its pods with volumes are the same.
+        In a what-if copy the cached value of the cluster is used while the node's pods with volumes are the same.
         """
         self._catch_up()
         versions, own = self._cluster.versions, table is self._cluster.table
@@ -155,7 +159,7 @@ class AttachedVolumes:
         return found
 
     def _known(self, row: int, csi_node: Object) -> Present | None:
-        """What is remembered of the row, unless the objects that it follows from have changed."""
+        """Return the cached value of the row, unless the objects that it depends on have changed."""
         known = self._present.get(row)
         if known is None or known.csi_node is not csi_node or known.stamp < self._objects_at[row]:
             return None
@@ -176,7 +180,7 @@ class AttachedVolumes:
         return found
 
     def _handles(self, attachments: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """(attacher, handle) of those that are of CSI volumes."""
+        """Yield (attacher, handle) of the attachments of CSI volumes."""
         volumes = self._cluster.of_kind(_VOLUME)
         for attacher, name in attachments:
             volume = volumes.get(name)
@@ -184,10 +188,10 @@ class AttachedVolumes:
             if source is not None:
                 yield attacher, source.get("volumeHandle") or ""
 
-    # -- how many more there could be --------------------------------------------------------------------------------
+    # further volumes
 
     def room_for(self, wanted: Attached, rows: Rows) -> Bools:
-        """Which of these rows of the cluster's table have room for so many volumes of these drivers."""
+        """Return which of these rows of the cluster's table have room for this many volumes of these drivers."""
         self._catch_up()
         versions, left = self._cluster.versions, self._left
         changed_at = np.maximum(versions.row_pods_at[rows], self._objects_at[rows])
@@ -206,10 +210,10 @@ class AttachedVolumes:
         present = None if csi_node is None or not at_most else self.on(self._cluster.table, row, csi_node)
         self._left.put(row, at_most, present)
 
-    # -- what changed ------------------------------------------------------------------------------------------------
+    # changes
 
     def _note_read(self, row: int, pods: Iterable[Pod], attachments: Iterable[tuple[str, str]]) -> None:
-        """The row depends on the claims of these pods, their volumes, and the volumes of these attachments."""
+        """Record that the row depends on these pods' claims, their volumes, and the volumes of these attachments."""
         claims, readers = self._cluster.of_kind(_CLAIM), self._readers
         for pod in pods:
             for use in claims_used(pod):
@@ -221,7 +225,7 @@ class AttachedVolumes:
             readers.add(row, _VOLUME, volume)
 
     def _catch_up(self) -> None:
-        """Take in which rows have other objects now."""
+        """Update the stamps of rows whose objects have changed."""
         versions, stamp = self._cluster.versions, self._stamp
         if versions.parts_at <= stamp:
             return
@@ -237,7 +241,7 @@ class AttachedVolumes:
             self._objects_at[list(rows)] = versions.now
 
     def _rows_concerned(self, stamp: int) -> set[int] | None:
-        """The rows for which what changed after the stamp may matter; None: all."""
+        """Return the rows that may be affected by changes after the stamp; None: all."""
         versions, row_of = self._cluster.versions, self._cluster.table.row_of
         nodes = versions.nodes.since(stamp) if versions.changed(stamp, LABELS) else []
         changes = {kind: log.since(stamp) for kind, log in self._logs.items()}

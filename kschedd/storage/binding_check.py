@@ -1,7 +1,7 @@
-"""The binding check of PreBind: whether all of a pod's claims are bound, each to a volume usable from its node.
+"""The binding check of PreBind: all of a pod's claims must be bound, each to a volume usable from its node.
 
-Repeated while the volume controller and the provisioners work. It reads observed objects, never assumed ones, and an
-object counts only once the scheduler's own write to it has been observed.
+It is repeated while the volume controller and the provisioners work. It reads observed objects, never assumed ones, and
+an object counts only once the scheduler's own write to it has been observed.
 Source: Kubernetes v1.34, volumebinding/binder.go (checkBindings); v1.35, volumebinding/passive_assume_cache.go.
 """
 
@@ -20,7 +20,7 @@ Kinds = Mapping[str, Object]
 
 @attrs.frozen(eq=False)
 class WrittenObject:
-    """An object the scheduler wrote, and its version before the write."""
+    """An object that the scheduler wrote, and its version before the write."""
 
     key: str
     before: Object
@@ -28,7 +28,7 @@ class WrittenObject:
     changed: bool = True  # False: the write changed nothing, so no newer version will be observed
 
     def seen(self, now: Object) -> bool:
-        """Whether `now` may include the scheduler's write."""
+        """Return whether `now` may include the scheduler's write."""
         if not self.changed or now is self.before:
             return not self.changed
         return now.resource_version != self.before.resource_version or not now.resource_version
@@ -38,12 +38,15 @@ class WrittenObject:
 class BindingCheck:
     volumes: tuple[WrittenObject, ...]
     claims: tuple[WrittenObject, ...]  # claims to be provisioned
-    as_listed: bool  # the rule `absent_volumes_as_listed`
+    as_listed: bool  # the feature `absent_volumes_as_listed`
 
     def done(
         self, node: str, labels: Mapping[str, str], csi_node: Object | None, claims: Kinds, volumes: Kinds
     ) -> bool:
-        """True: all are bound. False: not yet. Raises StorageError if they cannot become bound for this node."""
+        """Return True if all claims are bound, False if not yet.
+
+        Raises StorageError if they cannot be bound for this node.
+        """
         for written in self.volumes:
             if not self._volume_done(written, node, labels, csi_node, claims, volumes):
                 return False

@@ -16,8 +16,11 @@ _FULL: Final = 100
 
 
 def usage(volumes: NodeVolumes, *, of_pools: bool) -> dict[str, tuple[int, int]]:
-    """StorageClass -> (requested, capacity): of the volumes to be bound, or if there are none and `of_pools`, of the
-    CSIStorageCapacity pools from which volumes are to be provisioned."""
+    """Return (requested, capacity) by StorageClass of the volumes to be bound.
+
+    If there are none and `of_pools` is set, the CSIStorageCapacity pools for the volumes to be provisioned count
+    instead.
+    """
     found: dict[str, tuple[int, int]] = {}
     if volumes.bindings or not of_pools:
         for binding in volumes.bindings:
@@ -38,7 +41,7 @@ def usage(volumes: NodeVolumes, *, of_pools: bool) -> dict[str, tuple[int, int]]
 
 
 def score(shape: Sequence[ShapePoint], classes: dict[str, tuple[int, int]]) -> int:
-    """The mean score over the classes, rounded half up; 0 without any."""
+    """Return the mean score over the classes, rounded half up; 0 if there are none."""
     if not classes:
         return 0
     total = sum(piecewise_linear(shape, _utilization(asked, there)) for asked, there in classes.values())

@@ -1,7 +1,7 @@
-"""PersistentVolumeClaims: which ones a pod uses, and the fields the scheduler and the volume controller read of them.
+"""PersistentVolumeClaims: the claims that a pod uses, and the fields that scheduler and volume controller read.
 
 Source: Kubernetes v1.34, component-helpers/storage/volume/helpers.go and pv_helpers.go, storage/ephemeral/ephemeral.go.
-Units: storage in nanos (billionths of a byte) where it is compared, in whole bytes where it is added up.
+Units: storage in nanos (billionths of a byte) for comparisons, in whole bytes for sums.
 Errors: QuantityError for a claim whose storage request cannot be parsed.
 """
 
@@ -38,7 +38,7 @@ class PodClaimRef:
 
 
 def claims_used(pod: Pod) -> Iterator[PodClaimRef]:
-    """The claims of a pod in the order of its volumes; a claim used twice is yielded twice."""
+    """Yield the claims of a pod in the order of its volumes; a claim used twice is yielded twice."""
     for volume in pod.signature.spec.volumes:
         source = volume.get("persistentVolumeClaim")
         if source is not None:
@@ -50,7 +50,7 @@ def claims_used(pod: Pod) -> Iterator[PodClaimRef]:
 
 
 def claims_named(pod: Pod) -> Iterator[str]:
-    """The names of the claims the pod refers to by name, without those of ephemeral volumes."""
+    """Yield the names of the claims that the pod refers to by name, without those of ephemeral volumes."""
     for volume in pod.signature.spec.volumes:
         source = volume.get("persistentVolumeClaim")
         if source is not None:
@@ -62,12 +62,12 @@ def uses(pod: Pod, claim: Object) -> bool:
 
 
 def ephemeral_claim(pod: Pod, volume: str) -> str:
-    """The name of the claim generated for an ephemeral volume of the pod."""
+    """Return the name of the claim generated for an ephemeral volume of the pod."""
     return f"{pod.name}-{volume}"
 
 
 def not_made_for(pod: Pod, claim: Object) -> str:
-    """Why the claim was not generated for an ephemeral volume of the pod; "" if it was."""
+    """Return why the claim was not generated for an ephemeral volume of the pod; "" if it was."""
     owner = claim.owner
     if claim.namespace == pod.namespace and owner is not None and owner.uid == pod.uid:
         return ""
@@ -79,24 +79,24 @@ def is_default_class(storage_class: Object) -> bool:
 
 
 def default_class(classes: Iterable[Object]) -> Object | None:
-    """The class of claims that name none: the newest that is marked as default, then the first by name."""
+    """Return the class of claims without a class: the newest that is marked as default, then the first by name."""
     marked = sorted((c for c in classes if is_default_class(c)), key=lambda c: c.name)
     return max(marked, key=lambda c: c.metadata.get("creationTimestamp") or "", default=None)
 
 
 def asks_for_no_class(claim: Object) -> bool:
-    """Whether a claim leaves its class open; one that names the class "" wants none."""
+    """Return whether a claim does not state a class; stating the class "" means that it wants none."""
     return claim.spec.get("storageClassName") is None and BETA_CLASS not in claim.annotations
 
 
 def class_of(claim: Object) -> str:
-    """The StorageClass of a claim, or of a volume; "" for none."""
+    """Return the StorageClass of a claim, or of a volume; "" for none."""
     by_annotation = claim.annotations.get(BETA_CLASS)
     return claim.spec.get("storageClassName") or "" if by_annotation is None else by_annotation
 
 
 def volume_of(claim: Object) -> str:
-    """The claim's volumeName; "" while it has none."""
+    """Return the claim's volumeName; "" while it has none."""
     name: str = claim.spec.get("volumeName") or ""
     return name
 
@@ -111,13 +111,13 @@ def _request(claim: Object) -> str | int | float | None:
 
 
 def requested(claim: Object) -> int:
-    """The claim's storage request in nanos; 0 if it has none."""
+    """Return the claim's storage request in nanos; 0 if it has none."""
     text = _request(claim)
     return 0 if text is None else nanos(text)
 
 
 def requested_bytes(claim: Object) -> int | None:
-    """The claim's storage request in whole bytes, rounded up; None if it has none."""
+    """Return the claim's storage request in whole bytes, rounded up; None if it has none."""
     text = _request(claim)
     return None if text is None else value(text)
 
@@ -130,5 +130,5 @@ _LISTED: Final = {
 
 
 def missing(kind: str, name: str) -> str:
-    """Upstream's not-found message of a lister for such an object."""
+    """Return upstream's not-found message of a lister for such an object."""
     return f'{_LISTED[kind]} "{name}" not found'

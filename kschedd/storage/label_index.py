@@ -22,7 +22,7 @@ class LabelIndex(Generic[T]):
 
     @classmethod
     def of(cls, items: Iterable[tuple[T, Requirement | None]]) -> "LabelIndex[T]":
-        """Each item comes with an In requirement that every node able to use it meets, or None."""
+        """Index items; each comes with an In requirement that every node able to use it meets, or None."""
         made = cls([], {})
         for rank, (item, demand) in enumerate(items):
             if demand is None:
@@ -44,7 +44,7 @@ class LabelIndex(Generic[T]):
 
 
 def required_node_label(selector: NodeSelector | None) -> Requirement | None:
-    """The In requirement with the fewest values that every node matching the selector meets; None if there is none."""
+    """Return the In requirement with the fewest values that every matching node meets; None if there is none."""
     if selector is None or len(selector.terms) != 1 or selector.terms[0].problems:
         return None
     return _narrowest(selector.terms[0].match_expressions)

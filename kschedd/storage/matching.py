@@ -1,7 +1,7 @@
-"""Which existing volume a claim is bound to: one pre-bound to it, else the smallest that matches.
+"""Selection of the existing volume for a claim: one pre-bound to it, else the smallest that matches.
 
-Checks that do not depend on the node run once for all nodes (`candidates`); per node only the volumes it may be able to
-use are checked, smallest first. Volumes of equal size keep the order of the list.
+Checks that do not depend on the node run once for all nodes (`candidates`). Per node only the volumes that it may be
+able to use are checked, smallest first. Volumes of equal size keep the order of the list.
 Source: Kubernetes v1.34, component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume).
 Errors: StorageError if the claim's selector or volumeAttributesClassName cannot be used.
 """
@@ -19,14 +19,14 @@ from kschedd.storage.volumes import AVAILABLE, StorageError, Volume
 
 @attrs.frozen(eq=False)
 class VolumeCandidates:
-    """The volumes one claim could be bound to."""
+    """The volumes that one claim could be bound to."""
 
     reserved: tuple[Volume, ...]  # pre-bound: their claimRef names this claim
     free: tuple[Volume, ...]  # available, smallest first
     _near: LabelIndex[Volume]
 
     def on(self, labels: Mapping[str, str], taken: Collection[str] = ()) -> Volume | None:
-        """The volume the claim is bound to on a node with these labels; volumes named in `taken` are excluded.
+        """Return the volume to which the claim is bound on a node with these labels, excluding those named in `taken`.
 
         If a pre-bound volume cannot be used from that node, no other volume is tried.
         """
@@ -40,7 +40,7 @@ class VolumeCandidates:
 
 
 def candidates(claim: Object, volumes: Iterable[Volume], *, attributes_classes: bool = True) -> VolumeCandidates:
-    """The volumes that match the claim. `attributes_classes`: the feature gate VolumeAttributesClass."""
+    """Return the volumes that match the claim. `attributes_classes`: the feature gate VolumeAttributesClass."""
     selector = _selector(claim)
     wanted_attributes = claim.spec.get("volumeAttributesClassName") or ""
     if wanted_attributes and not attributes_classes:

@@ -1,8 +1,8 @@
 """CSI migration: in-tree volumes translated to CSI (driver, volume handle, topology keys).
 
-Whether an in-tree plugin is migrated on a node is stated by an annotation of the node's CSINode.
-Source: Kubernetes v1.34, csi-translation-lib (translate.go, plugins/*.go), volumebinding/binder.go
-(tryTranslatePVToCSI), nodevolumelimits/utils.go (isCSIMigrationOn).
+An annotation of a node's CSINode lists the in-tree plugins that are migrated there. Source: Kubernetes v1.34,
+csi-translation-lib (translate.go, plugins/*.go), volumebinding/binder.go (tryTranslatePVToCSI),
+nodevolumelimits/utils.go (isCSIMigrationOn).
 Errors: StorageError for a source that cannot be translated.
 """
 
@@ -32,13 +32,13 @@ Labels = Mapping[str, str]
 class InTree:
     """An in-tree volume plugin that migrates to a CSI driver."""
 
-    source: str  # the field of a volume spec that holds its source
+    source: str  # the field of a volume spec with its source
     plugin: str
     driver: str
     handle: Callable[[Raw, Labels | None], str]  # (source, labels of the PersistentVolume or None if inline)
     topology_key: str = ""
-    migrated: bool = True  # whether the scheduler translates its volumes at all
-    by_annotation: bool = False  # whether NodeVolumeLimits, too, requires the CSINode annotation
+    migrated: bool = True  # the scheduler translates its volumes
+    by_annotation: bool = False  # NodeVolumeLimits requires the CSINode annotation as well
 
 
 def _ebs_handle(source: Raw, _: Labels | None) -> str:
@@ -125,7 +125,7 @@ BY_PLUGIN: Final = {each.plugin: each for each in IN_TREE}
 
 
 def in_tree(volume: Raw) -> InTree | None:
-    """The in-tree plugin of a pod's volume, or of a PersistentVolume's spec; None for every other volume source."""
+    """Return the in-tree plugin of a pod's volume, or of a PersistentVolume's spec; None for other volume sources."""
     for each in IN_TREE:
         if volume.get(each.source) is not None:
             return each
@@ -133,13 +133,13 @@ def in_tree(volume: Raw) -> InTree | None:
 
 
 def migrated_plugins(csi_node: Object | None) -> frozenset[str]:
-    """The in-tree plugins that are migrated to CSI on a node."""
+    """Return the in-tree plugins that are migrated to CSI on a node."""
     text = "" if csi_node is None else csi_node.annotations.get(MIGRATED_PLUGINS) or ""
     return frozenset(text.split(",")) if text else frozenset()
 
 
 def translated_affinity(volume: Object, migrated: InTree) -> Raw | None:
-    """The volume's nodeAffinity translated to CSI: with the driver's zone key, and the GA key for the region.
+    """Return the volume's nodeAffinity translated to CSI: with the driver's zone key, and the GA key for the region.
 
     Raises StorageError if the volume itself cannot be translated.
     """

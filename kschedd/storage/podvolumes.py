@@ -1,10 +1,10 @@
-"""A pod's claims, and per node: whether bound volumes are usable, what can be bound, and what can be provisioned.
+"""A pod's claims, and per node: usability of bound volumes, volumes to bind, and volumes to provision.
 
 `pod_claims` classifies the claims once for all nodes; `PodClaims.on` evaluates one node. A bound claim's volume must be
 usable from the node. A WaitForFirstConsumer claim is bound to an existing volume, smallest request first, or a volume
-is provisioned for it; a claim whose selected-node annotation is set fits on that node only.
+is provisioned for it. A claim with the selected-node annotation can be used on that node only.
 Source: Kubernetes v1.34, volumebinding/binder.go (GetPodVolumeClaims, FindPodVolumes).
-Errors: StorageError where upstream returns an error.
+Errors: StorageError if upstream returns an error.
 """
 
 from collections.abc import Mapping
@@ -39,16 +39,16 @@ NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent
 
 @attrs.frozen(eq=False)
 class StaticBinding:
-    """A claim and the existing volume it is to be bound to."""
+    """A claim and the existing volume to bind it to."""
 
     claim: Object
     volume: Object
-    changed: bool = True  # whether binding changes the volume; valid once assumed
+    changed: bool = True  # binding changes the volume; valid once assumed
 
 
 @attrs.frozen(eq=False)
 class Provision:
-    """A claim to be provisioned, and the CSIStorageCapacity that is large enough for it, if one was needed."""
+    """A claim to be provisioned, and a sufficient CSIStorageCapacity, if one was needed."""
 
     claim: Object
     capacity: Capacity | None = None
@@ -56,7 +56,7 @@ class Provision:
 
 @attrs.frozen(eq=False)
 class NodeVolumes:
-    """What must be bound and provisioned for the pod's claims on one node (upstream's PodVolumes)."""
+    """The bindings and provisions for the pod's claims on one node (upstream's PodVolumes)."""
 
     bindings: tuple[StaticBinding, ...] = ()
     provisions: tuple[Provision, ...] = ()
@@ -81,7 +81,7 @@ class _Used:
 
     @property
     def usable_everywhere(self) -> bool:
-        """Whether any node can use it, whichever plugins are migrated there."""
+        """True if any node can use it, whichever plugins are migrated there."""
         if self.volume.affinity is not None:
             return False
         return self.plugin is None or not self.plugin.migrated or self._as_migrated(self.plugin) is None
@@ -108,19 +108,22 @@ class _Unbound:
 @attrs.frozen(eq=False)
 class PodClaims:
     bound: tuple[_Used | None, ...]  # None: the volume does not exist
-    selected: tuple[tuple[_Unbound, str], ...]  # with the selected node, for which the volume is being provisioned
+    selected: tuple[tuple[_Unbound, str], ...]  # with the selected node, where the volume is being provisioned
     to_match: tuple[_Unbound, ...]  # smallest request first
     immediate: bool  # some claim with Immediate binding is not bound yet
 
     @property
     def usable_everywhere(self) -> bool:
-        """Whether all claims are bound, to volumes that any node can use: then `on` comes to nothing on each."""
+        """True if all claims are bound to volumes that any node can use.
+
+        `on` then returns an empty result everywhere.
+        """
         if self.selected or self.to_match:
             return False
         return all(used is not None and used.usable_everywhere for used in self.bound)
 
     def on(self, node: str, labels: Mapping[str, str], csi_node: Object | None) -> NodeVolumes | list[str]:
-        """What must be bound and provisioned on the node, or the reasons why it does not fit. Raises StorageError."""
+        """Return the bindings and provisions on the node, or the reasons why it is infeasible. Raises StorageError."""
         used = self._use_bound(labels, csi_node)
         reasons = [WRONG_NODE] if used == WRONG_NODE else []
         done = NodeVolumes()
@@ -183,7 +186,7 @@ class StorageListers:
 
 
 def pod_claims(pod: Pod, listers: StorageListers) -> PodClaims:
-    """Raises StorageError."""
+    """Classify a pod's claims. Raises StorageError."""
     bound: list[_Used | None] = []
     selected: list[tuple[_Unbound, str]] = []
     to_match: list[_Unbound] = []
@@ -220,7 +223,7 @@ def _candidates(claim: Object, listers: StorageListers) -> VolumeCandidates | St
 
 
 def all_bound(pod: Pod, claims: AssumeCache) -> bool:
-    """Whether all of the pod's claims are fully bound."""
+    """Return whether all of the pod's claims are fully bound."""
     for use in claims_used(pod):
         claim = claims.get(use.key)
         if claim is None or (use.ephemeral and not_made_for(pod, claim)) or not fully_bound(claim):

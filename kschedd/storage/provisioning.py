@@ -1,4 +1,4 @@
-"""Whether a volume can be provisioned for a claim on a node: StorageClass, allowed topologies, storage capacity.
+"""Provisioning of a volume for a claim on a node: StorageClass, allowed topologies, storage capacity.
 
 Source: Kubernetes v1.34, volumebinding/binder.go (checkVolumeProvisions, hasEnoughCapacity), apis/core/v1/helper
 (MatchTopologySelectorTerms).
@@ -34,7 +34,7 @@ Kinds = Mapping[str, Object]
 
 
 class CapacityOutcome(Enum):
-    """Whether a node can get the volume to be provisioned."""
+    """The possible outcomes for a volume to be provisioned on a node."""
 
     POSSIBLE = "possible"
     NOT_HERE = "not here"  # no provisioner, or the topology is not allowed
@@ -43,7 +43,7 @@ class CapacityOutcome(Enum):
 
 @attrs.frozen(eq=False)
 class Capacity:
-    """A CSIStorageCapacity that is large enough for the claim."""
+    """A CSIStorageCapacity that is sufficient for the claim."""
 
     obj: Object
     selector: LabelSelector
@@ -58,7 +58,7 @@ class Provisioning:
     capacities: LabelIndex[Capacity] | None = None  # None: the driver publishes none, so capacity is not checked
 
     def on(self, labels: Mapping[str, str]) -> tuple[CapacityOutcome, Capacity | None]:
-        """Whether a node with these labels can get the volume, and the capacity used. Raises StorageError."""
+        """Return whether a node with these labels can get the volume, and the capacity used. Raises StorageError."""
         if self.fault:
             raise StorageError(self.fault)
         if not self.possible:
@@ -74,7 +74,7 @@ class Provisioning:
 
 
 def provisioning(claim: Object, classes: Kinds, drivers: Kinds, capacities: Kinds) -> Provisioning:
-    """The claim's provisioning requirements; the mappings are by name (capacities by namespace/name)."""
+    """Return the claim's provisioning requirements; the mappings are by name (capacities by namespace/name)."""
     name = class_of(claim)
     if not name:
         return Provisioning(claim, f'no class for claim "{claim.key}"')
@@ -95,7 +95,10 @@ def provisioning(claim: Object, classes: Kinds, drivers: Kinds, capacities: Kind
 
 
 def allowed_topologies(raw: Iterable[Mapping[str, Any]] | None) -> tuple[LabelSelector, ...] | None:
-    """A StorageClass' allowedTopologies, one selector per term; None if it has none. Invalid terms match no node."""
+    """Return a StorageClass' allowedTopologies, one selector per term; None if it has none.
+
+    Invalid terms match no node.
+    """
     terms = list(raw or ())
     if not terms:
         return None
@@ -111,7 +114,7 @@ def allowed_topologies(raw: Iterable[Mapping[str, Any]] | None) -> tuple[LabelSe
 
 
 def limit(capacity: Object) -> int | None:
-    """The largest volume this CSIStorageCapacity allows, in bytes; None if it states none."""
+    """Return the largest volume that this CSIStorageCapacity allows, in bytes; None if it states none."""
     text = capacity.raw.get("maximumVolumeSize")
     if text is None:
         text = capacity.raw.get("capacity")
@@ -132,7 +135,7 @@ def _capacity(obj: Object, storage_class: str, size: int) -> Capacity | None:
 
 
 def waits_for_consumer(claim: Object, classes: Kinds) -> bool:
-    """Whether the claim's class has volumeBindingMode WaitForFirstConsumer. Raises StorageError."""
+    """Return whether the claim's class has volumeBindingMode WaitForFirstConsumer. Raises StorageError."""
     name = class_of(claim)
     storage_class = classes.get(name) if name else None
     if storage_class is None:

@@ -1,4 +1,4 @@
-"""The Binding subresource: how binding changes a pod, and when it is refused.
+"""The Binding subresource: how binding changes a pod, and when it is rejected.
 
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/storage.go (BindingREST, setPodNodeAndMetadata).
 Raises: Conflict and Invalid, with the API server's messages.
@@ -19,7 +19,10 @@ _NOTHING: Mapping[str, Any] = {}
 
 @lru_cache(256)
 def _newborn_bound(qos: str, at: str) -> Raw:
-    """The status of a pod bound before its status changed; shared by all such pods bound in the same second."""
+    """Return the status of a pod whose first status change is its binding.
+
+    All such pods bound within the same second share one status object.
+    """
     return {"phase": "Pending", "qosClass": qos, "conditions": [_scheduled(at)]}
 
 
@@ -49,7 +52,7 @@ def refuse_binding(pod: Pod, node_name: str, uid: str) -> None:
 
 
 def bound(pod: Pod, node_name: str, version: int, at: str) -> Pod:
-    """The bound pod: nodeName set, PodScheduled=True, nominatedNodeName cleared."""
+    """Return the bound pod: nodeName set, PodScheduled=True, nominatedNodeName cleared."""
     raw = pod.raw
     status = raw.get("status") or _NOTHING
     if len(status) == 2 and status.get("phase") == "Pending" and "qosClass" in status:

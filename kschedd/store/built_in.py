@@ -1,4 +1,4 @@
-"""What every cluster has from its beginning: four namespaces, and the priority classes of system pods.
+"""Objects that every new cluster contains: four namespaces, and the priority classes of system pods.
 
 Source: Kubernetes v1.34, pkg/controlplane/controller/systemnamespaces, pkg/registry/scheduling/rest.
 """
@@ -10,7 +10,7 @@ from kschedd.store.admission_plugins.podpriority import SYSTEM_CLASSES
 
 
 def built_in() -> list[dict[str, Any]]:
-    """The manifests."""
+    """Return the manifests of the built-in objects."""
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in BUILT_IN_NAMESPACES]
     return [*namespaces, *(_priority_class(name, value) for name, value in SYSTEM_CLASSES.items())]
 

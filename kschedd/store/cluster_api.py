@@ -1,22 +1,23 @@
-"""The API server as everybody sees it: the embedded store is one implementation, a real cluster can be another.
+"""Interfaces of the API server. The embedded store implements them, and so can a client of a real cluster.
 
-Three interfaces, each containing the one before:
+There are three interfaces. Each contains the previous one:
 
-    ClusterReader   what there is now: objects are values, and so is a listing
-    ClusterWriter   and the verbs of the API; what a function is given that runs within one request
-    ClusterApi      the same from afar: every request is awaited, and a watch tells of what was written
+    ClusterReader   the current objects; objects and listings are immutable values
+    ClusterWriter   also the verbs of the API; passed to functions that run within one request
+    ClusterApi      the same as asynchronous requests, and watches of the writes
 
-Rules that hold whoever implements them (`tests/store/test_cluster_api.py` is run against each of them):
+Rules for every implementation (`tests/store/test_cluster_api.py` is run against each of them):
 
-* Every write has a higher resourceVersion than all before it; one that changes nothing is none.
-* A write that names a resourceVersion or a uid which is not the object's is refused and does nothing: with Conflict,
-  or with Invalid where a patch would give the object another uid.
-* A watch tells of every write after its version, in their order, once; where they are no longer kept it raises Gone.
-* The answers of a batch are in the order of its writes; a refused one keeps none of the others from being done.
-* `do` runs its function over the cluster with no other request in between where the implementation is embedded. A
-  remote one can promise each write on its own only: a rule that depends on more names a resourceVersion.
+* Every write has a higher resourceVersion than all earlier writes. A write that changes nothing is a no-op.
+* A write with a precondition (resourceVersion or uid) that does not hold fails and changes nothing. It raises Conflict,
+  or Invalid if a patch would change the object's uid.
+* A watch yields every write after its version, in order, exactly once. It raises Gone if these writes have been
+  compacted.
+* The results of a batch are in the order of its writes. A failed write does not prevent the others.
+* An embedded implementation runs the function passed to `do` with no other request in between. A remote implementation
+  guarantees atomicity of single writes only. Code that depends on more sets a resourceVersion.
 
-Scheduling, binding, controllers and the methods of the socket know nothing else of the store.
+Scheduling, binding, controllers and the methods of the socket depend on these interfaces only.
 """
 
 import builtins
@@ -45,18 +46,18 @@ from kschedd.values import in_parts, run_steps
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Applied = Literal["created", "configured", "unchanged"]
-_PART: Final = 1_000  # objects made events of between two pauses: about 1 ms
+_PART: Final = 1_000  # objects converted into events between two pauses: about 1 ms
 
 
 class ClusterReader(Protocol):
-    """The objects as they are now. Reading changes nothing."""
+    """The current objects. Reading changes nothing."""
 
     @property
     def version(self) -> int:
         """The resourceVersion of the last write."""
 
     max_object_bytes: int
-    """How large an object may be."""
+    """Maximum size of an object in bytes."""
 
     @property
     def history_used(self) -> tuple[int, int]: ...
@@ -66,14 +67,14 @@ class ClusterReader(Protocol):
     def node_affinities_used(self) -> tuple[int, int]: ...
 
     def shown_after(self, version: int) -> Sequence[WatchEvent]:
-        """What was written after that version and may be shown, oldest first. Raises Gone if it is no longer kept."""
+        """Return the writes after that version that watches may deliver, oldest first. Raises Gone if compacted."""
 
     def written_after(self, version: int) -> Sequence[WatchEvent]:
-        """The same, shown or not."""
+        """Return all writes after that version, including those that watches may not deliver yet."""
 
     @property
     def features(self) -> frozenset[str]:
-        """The names of the rules that hold in the version of Kubernetes whose API server it is."""
+        """Names of the features of the emulated kube-apiserver version."""
 
     @property
     def now(self) -> float:
@@ -82,7 +83,7 @@ class ClusterReader(Protocol):
     def find(self, kind: str, namespace: str, name: str) -> Object | None: ...
 
     def get(self, kind: str, namespace: str, name: str) -> Object:
-        """Raises NotFound."""
+        """Return the object. Raises NotFound."""
 
     def list(
         self,
@@ -91,41 +92,41 @@ class ClusterReader(Protocol):
         label_selector: LabelSelector | None = None,
         field_selector: FieldSelector | None = None,
     ) -> Sequence[Object]:
-        """All objects of a kind, sorted by namespace and name; `namespace` None means all of them."""
+        """Return all objects of a kind, sorted by namespace and name; `namespace` None means all namespaces."""
 
     def present(self, kind: str, namespace: str | None = None) -> Sequence[Sequence[Object]]:
-        """What `list` sorts and narrows, by namespace, in no order: `listing.in_order` makes one, in slices."""
+        """Return the objects of a kind grouped by namespace, unsorted; `listing.in_order` sorts them in slices."""
 
     def kinds(self) -> Sequence[str]:
-        """The kinds of which there is at least one object."""
+        """Return the kinds that have at least one object."""
 
     def kind_of(self, raw: Raw) -> Kind: ...
     def count(self, kind: str) -> int: ...
 
     def owned_by(self, uid: str) -> Sequence[Object]:
-        """The objects that name this uid in their ownerReferences, in order of creation."""
+        """Return the objects with this uid in their ownerReferences, in order of creation."""
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
-        """The pods that have this node, finished ones too, in the order in which they got it."""
+        """Return the pods bound to this node, including finished ones, in the order of their binding."""
 
     def in_namespace(self, namespace: str) -> Sequence[Object]:
-        """All that lives in a namespace."""
+        """Return all objects in a namespace."""
 
 
 class ClusterWriter(ClusterReader, Protocol):
-    """The verbs. Each raises an ApiError, and then it has done nothing.
+    """The verbs. A verb that raises an ApiError has changed nothing.
 
-    What is written belongs to the `manager` ("": nobody is noted for it): see `kschedd.store.managing`.
+    `manager` is the field manager of a write ("": none is recorded): see `kschedd.store.managing`.
     """
 
     def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
-        """What is done inside is asked for by this user; the list takes what the user is to be warned of."""
+        """Attribute the requests made inside to this user; the list collects the user's warnings."""
 
     def warn(self, text: str) -> None:
-        """Tell the user in whose name something is done."""
+        """Warn the user of the current request."""
 
     def one_request(self) -> AbstractContextManager[None]:
-        """What is written inside is one request's, whose manifests nobody changes meanwhile."""
+        """Treat the writes inside as one request. The caller must not modify their manifests meanwhile."""
 
     def create(
         self,
@@ -138,7 +139,7 @@ class ClusterWriter(ClusterReader, Protocol):
     ) -> Object: ...
 
     def create_many(self, raws: Iterable[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
-        """Create each on its own; the answers in the same order."""
+        """Create each object independently; return the results in the same order."""
 
     def update(
         self,
@@ -220,9 +221,9 @@ class ClusterWriter(ClusterReader, Protocol):
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod: ...
 
     def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
-        """Bind each on its own, all at one time; why each could not be bound (None: it is), in the same order.
+        """Bind each pod independently, all at one time. Return the error of each (None: bound), in the same order.
 
-        That is an ApiError, or, where the pod is at fault, whatever handling it raises.
+        The error is an ApiError, or any exception raised while handling an invalid pod.
         """
 
     def evict(
@@ -235,36 +236,44 @@ class ClusterWriter(ClusterReader, Protocol):
         grace_period_s: int | None = None,
         dry_run: bool = False,
     ) -> Pod:
-        """Delete a pod if its disruption budget allows that. Raises TooManyRequests where it does not (now)."""
+        """Delete a pod if its disruption budgets allow that. Raises TooManyRequests if they do not (now)."""
 
     def finalize_namespace(self, name: str) -> Object: ...
 
     def fork(self) -> "ClusterWriter":
-        """A cluster of its own with the same objects at this moment's time, to try writes on, in any thread."""
+        """Return an independent cluster with the same objects and time, to try writes on.
+
+        It may be used in any thread.
+        """
 
     def forking(self, since: int | None = None) -> "Generator[None, None, ClusterWriter]":
-        """In steps, between which nobody may write: such a cluster, which with `since` goes on as this one would: its
-        watches can begin at that version, and it makes the same names and uids."""
+        """Fork step by step; no writes are allowed between the steps.
+
+        With `since` the fork continues this cluster: its watches can begin at that version, and it generates the same
+        names and uids.
+        """
 
     def changes_since(self, version: int) -> Changes:
-        """What became of the objects after this version: of a fork, since it was made."""
+        """Return the changes to the objects after this version; for a fork, since it was made."""
 
     def adopt(self, changes: Changes) -> Generator[None, None, Mapping[Key, Object] | None]:
-        """Do here what was done to a fork, step by step; what the objects became here, or None if that is stale."""
+        """Apply a fork's changes here, step by step. Return the resulting objects, or None if the changes are stale."""
 
     def take_in(self, objects: Iterable[Object]) -> Generator[None, None, list[Object]]:
-        """Hold objects as they stood in another cluster, step by step; those here that stayed in their place."""
+        """Store objects exactly as in another cluster, step by step.
+
+        Return the conflicting existing objects, which are kept.
+        """
 
     def refuse_writes(self, refusal: ApiError) -> None:
-        """From now on nothing changes but by `reflect`."""
+        """Reject all writes from now on, except `reflect`."""
 
     def reflect(self, objects: Iterable[Object], gone: Iterable[Key]) -> Generator[None, None, None]:
-        """Hold objects as they stand in the cluster that this one mirrors, step by step, without those that are gone
-        there."""
+        """Store objects exactly as in the cluster that this one mirrors, step by step, and remove the deleted ones."""
 
 
 class Bell(Protocol):
-    """Rung when a watch has more; closed when it will have no more."""
+    """A notification that a watch has more events; closed when there will be no more."""
 
     def ring(self) -> None: ...
     def close(self) -> None: ...
@@ -272,58 +281,64 @@ class Bell(Protocol):
 
 
 class ClusterWatch(Protocol):
-    """A place in the sequence of writes. What was there when it began may come first, as if just added."""
+    """A position in the sequence of writes. The objects that exist when it begins may be delivered first, as ADDED."""
 
     @property
     def version(self) -> int:
-        """Every write up to this version has been taken or was of no interest: where to resume."""
+        """Version to resume from: every write up to it has been taken or was filtered out."""
 
     @property
     def first(self) -> Sequence[WatchEvent]:
-        """What was there when it began, as far as that has not been taken."""
+        """The objects that existed when the watch began and have not been taken yet."""
 
     @property
     def behind(self) -> bool:
-        """Whether there may be something to take."""
+        """True if there may be events to take."""
 
     @property
     def lag(self) -> int:
-        """How many writes it has not looked at."""
+        """Number of writes that the watch has not examined yet."""
 
     @property
     def ended(self) -> bool:
-        """Whether there will be no more writes: the cluster is ending."""
+        """True if there will be no more writes because the cluster is shutting down."""
 
     def take(self, limit: int | None = None) -> Sequence[WatchEvent]:
-        """What happened since the last time, oldest first. Raises Gone if that is no longer kept."""
+        """Return the events since the last call, oldest first. Raises Gone if they have been compacted."""
 
     async def wait(self) -> bool:
-        """Wait until there may be more; False when the cluster is ending."""
+        """Wait until there may be more events; return False if the cluster is shutting down."""
 
     def close(self) -> None: ...
 
 
 class PendingAnswer(Protocol[T_co]):
-    """What comes of a request that has been sent."""
+    """The pending result of a request that has been sent."""
 
     async def value(self) -> T_co:
-        """Wait for it, once; raises what the request raises."""
+        """Wait for the result, once. Raises the request's error."""
 
 
 class ClusterApi(Protocol):
-    """Requests to the API server. One for each user of it, who closes it at the end."""
+    """A connection to the API server. Each user of it opens its own and closes it at the end."""
 
     async def do(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> T:
-        """Run a function over the cluster as one request; returns what it returns, raises what it raises.
+        """Run a function over the cluster as one request. Returns its result; raises its error.
 
-        Where writes can fail to be kept, a function that only read may be run again, unless it may run `once` only.
+        If writes can fail to be persisted, a function that only reads may be run again, unless it is marked `once`.
         """
 
     async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> PendingAnswer[T]:
-        """As `do`, for who does not wait for the answer yet: requests are done in the order in which they are asked."""
+        """Send a request like `do`, but without waiting for its result.
+
+        Requests run in the order in which they are sent.
+        """
 
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
-        """Run a generator over the cluster, a few milliseconds at a time: all of it is one write, or none of it is."""
+        """Run a generator over the cluster in slices of a few milliseconds.
+
+        It is committed as a whole or not at all.
+        """
 
     async def get(self, kind: str, namespace: str, name: str) -> Object: ...
     async def find(self, kind: str, namespace: str, name: str) -> Object | None: ...
@@ -345,23 +360,23 @@ class ClusterApi(Protocol):
         bell: Bell | None = None,
         concerns: Callable[[WatchEvent], bool] | None = None,
     ) -> ClusterWatch:
-        """Of these kinds (None: all), after this version (None: from now on), with what is there at first or without.
+        """Watch these kinds (None: all) after this version (None: now), optionally with the existing objects first.
 
-        `bell` is rung in place of one of the watch's own. Where all events of a batch are False to `concerns`
-        it need not be rung for them; they are taken all the same, with the next ones. Raises Gone.
+        `bell` is rung instead of the watch's own. If `concerns` returns False for all events of a batch, the bell need
+        not be rung for them; they are delivered with the next ones. Raises Gone.
         """
 
     async def create(self, raw: Raw) -> Object: ...
     async def create_many(self, raws: Sequence[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
-        """A batch of new objects in one request, answered as `perform_each` does.
+        """Create a batch of objects in one request; the results are those of `perform_each`.
 
-        `restore` keeps status and uid as the manifest has them.
+        `restore` keeps status and uid from the manifests.
         """
 
     async def update(self, raw: Raw, *, subresource: Subresource = "") -> Object: ...
 
     async def patch(self, kind: str, namespace: str, name: str, patch: Raw, *, subresource: Subresource = "") -> Object:
-        """An RFC 7386 merge patch."""
+        """Apply an RFC 7386 merge patch."""
 
     async def delete(
         self, kind: str, namespace: str, name: str, *, uid: str = "", grace_period_s: int | None = None
@@ -372,22 +387,22 @@ class ClusterApi(Protocol):
     async def perform(self, write: Write) -> Object: ...
 
     async def perform_each(self, writes: Sequence[Write]) -> builtins.list[Object | ApiError]:
-        """A batch in one request: each write on its own, the answers in the same order."""
+        """Perform a batch in one request: each write independently, results in the same order."""
 
     async def until_writable(self) -> None:
-        """Wait until writes are taken; returns as well when the cluster is ending."""
+        """Wait until writes are accepted; also returns when the cluster is shutting down."""
 
     async def condition(self) -> KscheddError | None:
-        """What keeps writes from being taken now, if anything does."""
+        """Return the reason why writes are currently not accepted, or None."""
 
     async def end_watches(self) -> None:
-        """The program is ending: no watch will have more."""
+        """End all watches because the program is shutting down."""
 
     def close(self) -> None: ...
 
 
 def perform(cluster: ClusterWriter, write: Write) -> Object:
-    """Do one write; raises what the cluster raises."""
+    """Perform one write; raises the cluster's error."""
     match write:
         case Create(raw):
             return cluster.create(raw)
@@ -406,7 +421,7 @@ def perform(cluster: ClusterWriter, write: Write) -> Object:
 
 
 def perform_each(cluster: ClusterWriter, writes: Iterable[Write]) -> list[Object | ApiError]:
-    """Each write on its own; the answers in the same order."""
+    """Perform each write independently; return the results in the same order."""
     answers: builtins.list[Object | ApiError] = []
     with cluster.one_request():
         for write in writes:
@@ -418,12 +433,12 @@ def perform_each(cluster: ClusterWriter, writes: Iterable[Write]) -> list[Object
 
 
 def listed(cluster: ClusterReader, kinds: frozenset[str] | None) -> list[WatchEvent]:
-    """All objects of these kinds as ADDED events: what a watcher starts from, before it watches `version` on."""
+    """Return all objects of these kinds as ADDED events: the initial state of a watch that begins at `version`."""
     return run_steps(listing(cluster, kinds))
 
 
 def listing(cluster: ClusterReader, kinds: frozenset[str] | None) -> Generator[None, None, list[WatchEvent]]:
-    """The same in steps, between which nobody may write."""
+    """Build the same list step by step; no writes are allowed between the steps."""
     events: list[WatchEvent] = []
     for kind in cluster.kinds():
         if kinds is None or kind in kinds:

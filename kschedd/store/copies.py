@@ -1,6 +1,6 @@
-"""Copies: pods and nodes of one request that differ in their names only are copies of the first of them.
+"""Copies: fast creation of pods and nodes that differ from an earlier one of the same request in their names only.
 
-Owns the prototypes of the request of several writes that is being served.
+Owns the prototypes of the current batch request.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from kschedd.store.reader import StoreReader
 
 
 class Copies:
-    """See the module."""
+    """The prototypes of one batch request, and the creation of copies from them."""
 
     def __init__(
         self,
@@ -36,12 +36,12 @@ class Copies:
         self._admission = admission
         self._pod_strategy = pod_strategy
         self._generated = generated
-        self._pods: PodPrototypes | None = None  # within a request of several writes
-        self._nodes: NodePrototypes | None = None  # likewise
+        self._pods: PodPrototypes | None = None  # set within a batch request
+        self._nodes: NodePrototypes | None = None  # set within a batch request
 
     @contextmanager
     def one_request(self) -> Iterator[None]:
-        """Treat all writes inside as those of one request, whose manifests nobody changes meanwhile."""
+        """Treat the writes inside as one request. The caller must not modify their manifests meanwhile."""
         pods, nodes = self._pods, self._nodes
         self._pods, self._nodes = pods or PodPrototypes(), nodes or NodePrototypes()
         try:
@@ -50,14 +50,17 @@ class Copies:
             self._pods, self._nodes = pods, nodes
 
     def forget(self, *, nodes: bool = False) -> None:
-        """Drop the prototypes of pods, since pods of the same manifests may become something else now; or all."""
+        """Drop the prototypes of pods (and nodes), because equal manifests may give different objects from now on."""
         if self._pods is not None:
             self._pods.clear()
         if nodes and self._nodes is not None:
             self._nodes.clear()
 
     def of(self, raw: Raw) -> Object | None:
-        """Create the object of this manifest if it is a copy of one that the request has created before."""
+        """Create the object if its manifest differs in the name only from one this request created.
+
+        Else return None.
+        """
         kind = raw.get("kind")
         if kind == "Pod" and self._pods is not None:
             prototype = self._pods.of(raw)
@@ -68,7 +71,7 @@ class Copies:
         return None
 
     def add(self, made: Object, raw: Raw) -> None:
-        """Note an object that was created of this manifest: the request may create copies of it."""
+        """Remember an object created from this manifest, so that the request can create copies of it."""
         most = self._store.max_object_bytes
         if isinstance(made, Pod) and self._pods is not None:
             if not self._admission.looks_at_each("Pod", made.namespace):

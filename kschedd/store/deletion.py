@@ -1,7 +1,7 @@
 """Deletion: immediate, or begun with a deletionTimestamp and completed later.
 
-A bound, non-terminal pod gets its grace period and stays until its kubelet deletes it with grace 0; an object with
-finalizers stays until the last one is removed; a namespace stays until it is empty.
+A bound, non-terminal pod gets its grace period and stays until its kubelet deletes it with grace 0. An object with
+finalizers stays until the last one is removed. A namespace stays until it is empty.
 Source: Kubernetes v1.34, apiserver/pkg/registry/rest/delete.go (BeforeDelete), pkg/registry/core/pod/strategy.go
 (CheckGracefulDelete), pkg/registry/core/namespace.
 """
@@ -17,15 +17,15 @@ from kschedd.registry.strategy import next_generation
 from kschedd.store.errors import Invalid, PreconditionFailed
 
 Propagation = Literal["", "Background", "Foreground", "Orphan"]
-"""What becomes of the dependents; "" where nobody said: what the object's finalizers or its kind say."""
+"""Treatment of dependents; "" if the request leaves it to the object's finalizers or the default of its kind."""
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 _FINALIZER: Final[Mapping[str, str]] = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
-_ORPHANING: Final = frozenset(("Job", "ReplicationController"))  # for compatibility: their dependents stay by default
+_ORPHANING: Final = frozenset(("Job", "ReplicationController"))  # their dependents are orphaned by default
 
 
 def check_delete_preconditions(obj: Object, uid: str | None, resource_version: int | str | None) -> None:
-    """Raise PreconditionFailed if a uid or resourceVersion that the request names is not the object's."""
+    """Raise PreconditionFailed if the request's uid or resourceVersion differs from the object's."""
     if uid is not None and uid != obj.uid:
         why = (
             f"the UID in the precondition ({uid}) does not match the UID in record ({obj.uid}). "
@@ -41,14 +41,14 @@ def check_delete_preconditions(obj: Object, uid: str | None, resource_version: i
 
 
 def check_grace_period(asked: int | None) -> None:
-    """Raise Invalid if the grace period of a delete request is no number of seconds that could be written."""
+    """Raise Invalid if the grace period of a delete request is not a 64-bit integer."""
     if asked is not None and not -(2**63) <= asked < 2**63:
         wrong = invalid("gracePeriodSeconds", asked, "must be a 64-bit integer")
         raise Invalid("DeleteOptions", "", (wrong,))
 
 
 def grace_of(obj: Object, asked: int | None) -> int:
-    """The object's grace period in seconds; `asked` is the one in the delete request, if any."""
+    """Return the object's grace period in seconds; `asked` is the one in the delete request, if any."""
     if not isinstance(obj, Pod) or not obj.node_name or obj.finished:
         return 0
     grace = asked if asked is not None else obj.pod_spec.raw.get("terminationGracePeriodSeconds")
@@ -58,7 +58,7 @@ def grace_of(obj: Object, asked: int | None) -> int:
 
 
 def marked(obj: Object, now: float) -> dict[str, Any]:
-    """The object as watchers see it before it goes at once: being deleted, with nothing to wait for."""
+    """Return the object as watchers see it just before its immediate removal: deleting, with a grace period of 0."""
     meta = {**obj.metadata, "deletionGracePeriodSeconds": 0}
     if not obj.deleting:
         meta["deletionTimestamp"] = stamp(now)
@@ -68,7 +68,7 @@ def marked(obj: Object, now: float) -> dict[str, Any]:
 
 
 def marked_pod(pod: Pod, now: float, version: int) -> Pod:
-    """As `marked`, of a pod that is not being deleted yet, at this version."""
+    """Return the same for a pod that is not being deleted yet, at this version."""
     raw = marked(pod, now)
     raw["metadata"]["resourceVersion"] = str(version)
     return Pod(
@@ -89,14 +89,14 @@ def marked_pod(pod: Pod, now: float, version: int) -> Pod:
 
 
 def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now: float) -> dict[str, Any] | None:
-    """The object with its deletionTimestamp set, or None if it is to be removed at once.
+    """Return the object with its deletionTimestamp set, or None if it can be removed at once.
 
     An object that is being deleted already may be returned unchanged, or with a shorter grace period.
     """
     raw = obj.raw
     grace = grace_of(obj, asked)
     if not (grace or obj.deleting or obj.kind == "Namespace" or _finalizers(obj, propagation)):
-        return None  # most pods go like this: what follows would come to the same
+        return None  # fast path for most pods; the code below gives the same result
     meta = dict(obj.metadata)
     if not _pending(obj, asked, grace):
         finalizers = _finalizers(obj, propagation)
@@ -120,13 +120,13 @@ def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now
             meta["generation"] = next_generation(meta)
     changed: dict[str, Any] = {**raw, "metadata": meta}
     if obj.kind == "Namespace":
-        meta.pop("deletionGracePeriodSeconds", None)  # what it waits for are its contents
+        meta.pop("deletionGracePeriodSeconds", None)  # a namespace waits for its contents, not for a grace period
         changed["status"] = {**(raw.get("status") or {}), "phase": "Terminating"}
     return None if finished(obj.kind, changed) else changed
 
 
 def _pending(obj: Object, asked: int | None, grace: int) -> bool:
-    """Whether the object waits for a deletion that this request does not hasten: then no finalizers change."""
+    """Return whether a pending deletion is not shortened by this request. If so, the finalizers do not change."""
     if not obj.deleting:
         return False
     if obj.kind == "Namespace":
@@ -136,7 +136,7 @@ def _pending(obj: Object, asked: int | None, grace: int) -> bool:
 
 
 def _finalizers(obj: Object, propagation: Propagation) -> list[str]:
-    """The object's finalizers with that of the propagation, and without those of others."""
+    """Return the object's finalizers with the requested propagation's finalizer, and no other propagation's."""
     present = obj.metadata.get("finalizers") or ()
     if propagation:
         wanted = _FINALIZER.get(propagation)
@@ -148,7 +148,7 @@ def _finalizers(obj: Object, propagation: Propagation) -> list[str]:
 
 
 def finished(kind: str, raw: Raw) -> bool:
-    """Whether an object being deleted can be removed: no finalizers and no grace period left."""
+    """Return whether an object being deleted can be removed: no finalizers and no grace period left."""
     meta = raw.get("metadata") or {}
     if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False

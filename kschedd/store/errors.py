@@ -1,6 +1,6 @@
 """The store's errors, with the API server's messages.
 
-Each class is one reason that callers handle differently; `rpc_code` is that reason in the socket protocol.
+Each class stands for one reason that callers handle differently; `rpc_code` is that reason in the socket protocol.
 Source: Kubernetes v1.34, apimachinery/pkg/api/errors/errors.go.
 """
 
@@ -16,7 +16,7 @@ from kschedd.errors import KscheddError
 
 
 def resource_of(kind: str) -> str:
-    """The kind's resource name in error messages: `pods`, `deployments.apps`."""
+    """Return the kind's resource name in error messages: `pods`, `deployments.apps`."""
     known = BY_NAME.get(kind) or lookup(kind)
     return f"{known.plural}.{known.group}" if known.known and known.group else known.plural
 
@@ -27,14 +27,14 @@ def _kind_with_group(kind: str) -> str:
 
 
 class ApiError(KscheddError):
-    """A request that the store refuses: with this HTTP status and reason, and this code in the socket protocol."""
+    """A rejected request, with its HTTP status and reason, and its code in the socket protocol."""
 
     rpc_code: ClassVar[str] = "refused"
     code: ClassVar[int] = 500
     reason: ClassVar[str] = ""
 
     def __init_subclass__(cls, rpc_code: str = "", code: int = 0, reason: str | None = None) -> None:
-        """Set what is given; the rest is that of the class above."""
+        """Set the values that are given; all others are inherited."""
         super().__init_subclass__(rpc_code)
         if code:
             cls.code = code
@@ -56,7 +56,7 @@ class AlreadyExists(ApiError, rpc_code="already_exists", code=409, reason="Alrea
     kind: str
     name: str
     deleting: bool = False
-    other: str = ""  # the apiVersion of the object that is there, if it is of another group
+    other: str = ""  # apiVersion of the existing object, if it is of another group
 
     def __str__(self) -> str:
         begin = "object is being deleted: " if self.deleting else ""
@@ -69,7 +69,7 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 @attrs.define(eq=False)
 class Conflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
-    """The object is not in the state the request assumes: read it again, then decide again."""
+    """The object is not in the state that the request assumes; the client must read it again."""
 
     kind: str
     name: str
@@ -83,7 +83,7 @@ class Conflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
 
 @attrs.define(eq=False)
 class MalformedVersion(ApiError, rpc_code="invalid"):
-    """A resourceVersion that is no number: code 500, without a reason, as upstream."""
+    """A resourceVersion that is not a number. Like upstream: code 500, without a reason."""
 
     version: str
 
@@ -93,18 +93,21 @@ class MalformedVersion(ApiError, rpc_code="invalid"):
 
 @attrs.define(eq=False)
 class PreconditionFailed(Conflict):
-    """A deletion or eviction that names another uid or resourceVersion than the object has."""
+    """A deletion or eviction whose uid or resourceVersion differs from the object's."""
 
     def __str__(self) -> str:
         return f'Operation cannot be fulfilled on {_kind_with_group(self.kind)} "{self.name}": {self.why}'
 
 
 _MOST_FAULTS: Final = 1_000
-_LONGEST: Final = 256 << 10  # characters of all faults
+_LONGEST: Final = 256 << 10  # characters of all errors together
 
 
 def _listed(faults: Sequence[FieldError]) -> tuple[FieldError, ...]:
-    """Return the faults that a refusal lists: one of a large object would otherwise be several times as large."""
+    """Return the errors to list.
+
+    The list is limited: for a large object it could be several times the object's size.
+    """
     if len(faults) <= _FEW_FAULTS:
         return tuple(faults)
     length = count = 0
@@ -123,7 +126,7 @@ _FEW_FAULTS: Final = 50
 
 @attrs.define(eq=False)
 class Invalid(ApiError, rpc_code="invalid", code=422, reason="Invalid"):
-    """An object that fails validation; its faults are listed, each with its field path."""
+    """An object that fails validation, with the errors and their field paths."""
 
     kind: str
     name: str
@@ -137,12 +140,12 @@ class Invalid(ApiError, rpc_code="invalid", code=422, reason="Invalid"):
 
 @attrs.define(eq=False)
 class Undecodable(Invalid, code=400, reason="BadRequest"):
-    """An object with values of a wrong type; `faults` lists each of them, with its field path."""
+    """An object with values of a wrong type, with all of them and their field paths."""
 
 
 @attrs.define(eq=False)
 class InvalidOptions(Invalid):
-    """Options of a request (PatchOptions) that contradict each other or lack something."""
+    """Request options (PatchOptions) that contradict each other or are incomplete."""
 
     def __str__(self) -> str:
         unique = tuple(dict.fromkeys(map(str, self.faults)))
@@ -152,7 +155,7 @@ class InvalidOptions(Invalid):
 
 @attrs.define(eq=False)
 class BadRequest(ApiError, rpc_code="bad_request", code=400, reason="BadRequest"):
-    """A request whose body does not identify the object that the request is for."""
+    """A request whose body does not match the object in its path."""
 
     kind: str
     name: str
@@ -161,7 +164,7 @@ class BadRequest(ApiError, rpc_code="bad_request", code=400, reason="BadRequest"
 
 @attrs.define(eq=False)
 class Refused(ApiError, rpc_code="invalid"):
-    """A body that upstream refuses with code 500, without a reason."""
+    """A body that upstream rejects with code 500 and without a reason."""
 
     why: str
 
@@ -180,7 +183,7 @@ class InvalidScale(Invalid):
 
 @attrs.define(eq=False)
 class DefinitionTerminating(ApiError, rpc_code="conflict", code=405, reason="MethodNotAllowed"):
-    """A new custom resource whose definition is being deleted. `resource` is its plural."""
+    """A new custom resource whose definition is being deleted; `resource` is its plural name."""
 
     group: str
     resource: str
@@ -191,7 +194,7 @@ class DefinitionTerminating(ApiError, rpc_code="conflict", code=405, reason="Met
 
 @attrs.define(eq=False)
 class NoMatch(ApiError, rpc_code="no_match", code=404, reason="NotFound"):
-    """A kind that is not served, or not in this version."""
+    """A kind that is not served, or not served in this version."""
 
     kind: str
     api_version: str
@@ -203,19 +206,19 @@ class NoMatch(ApiError, rpc_code="no_match", code=404, reason="NotFound"):
 
 @attrs.define(eq=False)
 class BadPatch(ApiError, rpc_code="invalid", code=400, reason="BadRequest"):
-    """A malformed patch, or one that cannot be applied to the object in its present state."""
+    """A malformed patch, or one that cannot be applied to the object in its current state."""
 
     why: str
 
 
 @attrs.define(eq=False)
 class PatchFailed(BadPatch, code=500, reason=""):
-    """A patch that its own rules forbid to apply, such as one without a merge key: code 500, without a reason."""
+    """A patch that breaks the rules of its type, such as one without a merge key: code 500, without a reason."""
 
 
 @attrs.define(eq=False)
 class ApplyConflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
-    """A server-side apply that would change fields of other managers; `causes` has field and message of each."""
+    """A server-side apply that would change fields of other managers; `causes` has each field and its message."""
 
     why: str
     causes: tuple[tuple[str, str], ...] = ()
@@ -223,14 +226,14 @@ class ApplyConflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
 
 @attrs.define(eq=False)
 class ApplySchemaError(ApiError, rpc_code="invalid"):
-    """A configuration that does not fit its kind's schema: code 500, without a reason, as upstream."""
+    """A configuration that does not match its kind's schema. Like upstream: code 500, without a reason."""
 
     why: str
 
 
 @attrs.define(eq=False)
 class StrictDecodingError(ApiError, rpc_code="invalid", code=400, reason="BadRequest"):
-    """An object with unknown or duplicate fields; `faults` lists each of them."""
+    """An object with unknown or duplicate fields, all listed in `faults`."""
 
     why: str
     faults: tuple[FieldError, ...] = ()
@@ -238,7 +241,7 @@ class StrictDecodingError(ApiError, rpc_code="invalid", code=400, reason="BadReq
 
 @attrs.define(eq=False)
 class Forbidden(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
-    """The request was refused by admission."""
+    """A request that admission rejects."""
 
     kind: str
     name: str
@@ -250,7 +253,7 @@ class Forbidden(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
 
 @attrs.define(eq=False)
 class Mirrored(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
-    """Objects stand here as they stand in another cluster: only there they can be changed."""
+    """A write to a mirrored object, which can be changed only in the cluster it is mirrored from."""
 
     server: str
 
@@ -261,19 +264,19 @@ class Mirrored(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
 
 
 class Unadmitted(Forbidden):
-    """The request was refused by mutating admission: before an object without a name was given one."""
+    """A request that mutating admission rejects, before a generated name is set."""
 
 
 @attrs.define(eq=False)
 class AdmissionError(ApiError):
-    """An admission plugin could not decide, or refuses in words of its own: code 500, without a reason."""
+    """An admission plugin that cannot decide, or has an error message of its own: code 500, without a reason."""
 
     why: str
 
 
 @attrs.define(eq=False)
 class AdmissionPluginFailed(ApiError, rpc_code="plugin", reason="InternalError"):
-    """An out-of-tree admission plugin raised, or returned what it must not: nothing is written."""
+    """An admission plugin from a plugin file that raised or returned an invalid value. Nothing is written."""
 
     plugin: str
     why: str
@@ -287,8 +290,8 @@ class AdmissionPluginFailed(ApiError, rpc_code="plugin", reason="InternalError")
 class TooManyRequests(ApiError, rpc_code="too_many_requests", code=429, reason="TooManyRequests"):
     """An eviction that a disruption budget does not allow now.
 
-    `why` says what the budget lacks: the message of the status cause `DisruptionBudget`. `retry_after_s` is what the
-    API server suggests (0: nothing).
+    `why` is the message of the status cause `DisruptionBudget`. `retry_after_s` is the delay that the API server
+    suggests (0: none).
     """
 
     budget: str
@@ -311,7 +314,7 @@ class MultipleBudgets(ApiError):
 
 @attrs.define(eq=False)
 class RangeFull(ApiError, reason="InternalError"):
-    """There is no cluster IP or node port left for a Service."""
+    """No cluster IP or node port is left for a Service."""
 
     what: str
 
@@ -321,7 +324,7 @@ class RangeFull(ApiError, reason="InternalError"):
 
 @attrs.define(eq=False)
 class Gone(ApiError, rpc_code="gone", code=410, reason="Expired"):
-    """The events after this version are no longer kept: the client must list again and watch from there."""
+    """The events after this version have been compacted. The client must list again and watch from there."""
 
     version: int
     oldest: int
@@ -332,7 +335,7 @@ class Gone(ApiError, rpc_code="gone", code=410, reason="Expired"):
 
 @attrs.define(eq=False)
 class OtherEpoch(ApiError, rpc_code="gone", code=410, reason="Expired"):
-    """The version is from another history (epoch) than the store's: the client must list again."""
+    """The version belongs to another history (epoch) than the store's. The client must list again."""
 
     version: int
     epoch: str
@@ -343,9 +346,9 @@ class OtherEpoch(ApiError, rpc_code="gone", code=410, reason="Expired"):
 
 @attrs.define(eq=False)
 class StillToCome(ApiError, rpc_code="gone", code=504, reason="Timeout"):
-    """A version the store has not reached: it is from another history, or invalid.
+    """A version that the store has not reached: it is from another history, or invalid.
 
-    `awaited`: upstream waits some seconds for it, so its client may try again.
+    `awaited`: upstream waits some seconds for such a version, so its client may retry.
     """
 
     version: int
@@ -358,7 +361,7 @@ class StillToCome(ApiError, rpc_code="gone", code=504, reason="Timeout"):
 
 @attrs.define(eq=False)
 class TooLarge(ApiError, rpc_code="too_large", code=413, reason="RequestEntityTooLarge"):
-    """An object that is larger than may be stored, in the words that etcd has for it."""
+    """An object that exceeds the maximum size, with etcd's message."""
 
     kind: str
     name: str

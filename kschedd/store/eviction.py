@@ -1,8 +1,8 @@
-"""The Eviction subresource: whether a pod's disruption budget allows its eviction, and the budget's status after it.
+"""The Eviction subresource: checks a pod's disruption budget, and returns the budget's status after the eviction.
 
-The budget's status is read as it stands; the disruption controller (`kschedd.controllers.disruption`) computes it.
+The budget's status is taken as it is; the disruption controller (`kschedd.controllers.disruption`) computes it.
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/eviction.go.
-Raises: TooManyRequests, Forbidden and MultipleBudgets, in the API server's words.
+Raises: TooManyRequests, Forbidden and MultipleBudgets, with the API server's messages.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,10 @@ _MAX_DISRUPTED_PODS: Final = 2000  # evictions that the disruption controller ha
 
 
 def guarding(pod: Pod, budgets: Iterable[Object]) -> Object | None:
-    """The budget that must allow this pod's eviction, of those in its namespace; None if the eviction needs none."""
+    """Return the budget that must allow this pod's eviction; None if the eviction needs none.
+
+    `budgets` are those of the pod's namespace.
+    """
     if pod.finished or pod.deletion_timestamp or pod.status.get("phase") == "Pending":
         return None
     covering = [budget for budget in budgets if covers(budget, pod)]
@@ -31,7 +34,7 @@ def guarding(pod: Pod, budgets: Iterable[Object]) -> Object | None:
 
 
 def spent(budget: Object, pod: Pod, at: str) -> Raw:
-    """The budget's status after the pod's eviction. Raises where the budget does not allow it."""
+    """Return the budget's status after the pod's eviction. Raises if the budget does not allow the eviction."""
     status = budget.status
     if (status.get("observedGeneration") or 0) < (budget.metadata.get("generation") or 0):
         why = f"The disruption budget {budget.name} is still being processed by the server."
@@ -56,9 +59,9 @@ def spent(budget: Object, pod: Pod, at: str) -> Raw:
 
 
 def with_disruption_allowed(status: Raw, allowed: int, observed: int, at: str, failure: str | None = None) -> list[Raw]:
-    """The budget's conditions with DisruptionAllowed for this number of disruptions.
+    """Return the budget's conditions with DisruptionAllowed for this number of disruptions.
 
-    `failure` is the reason why the number could not be computed, if it could not.
+    `failure` is the reason why the number could not be computed; None if it could.
     Source: component-helpers/apps/poddisruptionbudget/helpers.go, apimachinery meta.SetStatusCondition.
     """
     state, reason = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
@@ -78,7 +81,7 @@ def with_disruption_allowed(status: Raw, allowed: int, observed: int, at: str, f
 
 
 def with_disruption_target(pod: Pod, at: str) -> list[Raw]:
-    """The pod's conditions with that of an eviction."""
+    """Return the pod's conditions with DisruptionTarget set for an eviction."""
     target = {
         "type": DISRUPTION_TARGET,
         "status": "True",
@@ -96,7 +99,7 @@ def with_disruption_target(pod: Pod, at: str) -> list[Raw]:
 
 
 def covers(budget: Object, pod: Pod) -> bool:
-    """Whether the budget's selector matches the pod; one that cannot be parsed matches none."""
+    """Return whether the budget's selector matches the pod; a selector that cannot be parsed matches none."""
     try:
         return parse_label_selector(budget.spec.get("selector")).matches(pod.labels)
     except SelectorError:

@@ -1,9 +1,9 @@
-"""Decoding and validation of submitted objects: values of a wrong type, fieldValidation of unknown fields, defaults.
+"""Decoding and validation of submitted objects: wrong types, unknown fields (fieldValidation), defaults.
 
-What fields there are the types of the API say, and of a custom resource the schema of its definition. In functions
-that take it, `definition` is that definition, and None for kinds that are built in.
+The fields are defined by the API types, or for a custom resource by its definition's schema. The parameter `definition`
+is that definition, and None for built-in kinds.
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/customresource_handler.go (schemaCoercingDecoder).
-Raises: StrictDecodingError, and BadRequest in the words of the API server's decoder.
+Raises: StrictDecodingError, and BadRequest with the messages of the API server's decoder.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ from kschedd.store.patches.typed_status import typed_status
 
 
 def decoded(raw: dict[str, Any], rules: frozenset[str], definition: Object | None) -> Decoded:
-    """The object without unknown fields. `rules`: those of the version that hold."""
+    """Return the object without unknown fields; `rules` are the enabled features."""
     found = decode(raw, rules)
     schema = None if definition is None else schema_of(version_of(definition, str(raw.get("apiVersion") or "")))
     if schema is None:
@@ -59,9 +59,9 @@ def decoded(raw: dict[str, Any], rules: frozenset[str], definition: Object | Non
 def known_fields(
     raw: dict[str, Any], validation: FieldValidation, cluster: DefiningCluster
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The object without unknown fields, and the warnings. `cluster`: where it is to be.
+    """Return the object without unknown fields, and the warnings; `cluster` is the one it is written to.
 
-    If values have a wrong type, unknown fields are not reported as an error here: type errors take precedence, and the
+    If values have a wrong type, unknown fields are not reported as an error here. Type errors take precedence, and the
     validation that follows reports them.
     """
     definition = definition_of(cluster, raw) if schema_for(raw) is None else None
@@ -81,9 +81,9 @@ def submitted(
     rules: frozenset[str] = NO_RULES,
     definition: Object | None = None,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The object of a request's body as the API server decodes it, and the warnings of it.
+    """Return the object as the API server decodes it from a request body, and the warnings.
 
-    `duplicates` are the fields that the body has twice.
+    `duplicates` are the fields that occur twice in the body.
     """
     if check_schema(raw) and (why := unmarshal_error(raw)):
         raise BadRequest(str(raw.get("kind")), "", decoding_message(raw, why))
@@ -104,13 +104,14 @@ def accepted(
     check: Callable[[Raw], list[FieldError]] = lambda raw: [],
     validate: Callable[[dict[str, Any]], list[FieldError]] = validate_typed,
 ) -> dict[str, Any]:
-    """The manifest with its defaults, as `prepare` leaves it.
+    """Return the manifest with defaults, after `prepare`.
 
-    Raises Undecodable, and Invalid with all its faults, those found by `check` last, or first where upstream does so.
+    Raises Undecodable, or Invalid with all errors. Those found by `check` come last, or first for kinds where upstream
+    does so.
     """
     if mistyped := check_schema(dict(raw)):
         raise Undecodable(kind, name, tuple(mistyped))
-    if kind in BY_NAME and schema_for(dict(raw)) is None:  # a kind of ours in no version that there is
+    if kind in BY_NAME and schema_for(dict(raw)) is None:  # a built-in kind in an unknown version
         raise Invalid(kind, name, tuple(validate_custom_kind(raw.get("kind"), raw.get("apiVersion"))))
     done = prepare(default_typed(decoded_object(dict(raw))))
     parts = [validate(done), check(done)]
@@ -123,7 +124,7 @@ _CHECKED_FIRST: Final = frozenset(("IngressClass",))
 
 
 def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
-    """The object with its status as it would be stored; only the status is validated. Raises Invalid."""
+    """Return the object with its status as it would be stored; only the status is validated. Raises Invalid."""
     done, faults = status_with_faults(kind, name, raw)
     if faults:
         raise Invalid(kind, name, tuple(faults))
@@ -131,7 +132,7 @@ def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def status_with_faults(kind: str, name: str, raw: dict[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
-    """`checked_status`, with the faults of the status. Raises Undecodable."""
+    """Return the result of `checked_status` and the errors in the status. Raises Undecodable."""
     status = raw.get("status")
     fields = None if kind not in BY_NAME else field_of(schema_for({"kind": kind}) or ANY, "status")[0]
     if fields is None or fields is ANY:

@@ -1,8 +1,8 @@
 """Identity: a write cannot change which object it is about.
 
 An update or a patch may repeat an object's kind, apiVersion, name, namespace and uid, and may omit most of them, but
-may not state others. The result has all of them unchanged, except that an object of a kind with several versions keeps
-the version it was last written in.
+may not state others. The result has all of them unchanged. The one exception: a kind with several versions keeps the
+version it was last written in.
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/{patch,update}.go, registry/rest/create.go
 (EnsureObjectNamespaceMatchesRequestNamespace), apimachinery's ValidateObjectMetaUpdate.
 """
@@ -20,13 +20,13 @@ _LONGEST_SHOWN: Final = 1000
 
 
 def same_object(old: Object, patched: Raw) -> dict[str, Any]:
-    """The patched object with its identity unchanged, but for its uid. Raises BadRequest and Invalid."""
+    """Return the patched object with its identity, except the uid, unchanged. Raises BadRequest and Invalid."""
     api_version = _api_version(old, patched)
     meta = patched.get("metadata")
     if meta is not None and not isinstance(meta, Mapping):
         raise Invalid(old.kind, old.name, (invalid("metadata", meta, "must be a mapping"),))
     if meta is None or api_version is None or not meta.get("name"):
-        # Without an apiVersion the API server decodes it as its internal version, which yields no name.
+        # Without an apiVersion the API server decodes the object into its internal version, which has no name.
         why = f"the name of the object ({old.name} based on URL) was undeterminable: name must be provided"
         raise BadRequest(old.kind, old.name, why)
     if meta["name"] != old.name:
@@ -39,7 +39,7 @@ def same_object(old: Object, patched: Raw) -> dict[str, Any]:
 
 
 def check_path(kind: str, namespace: str, name: str, raw: Raw) -> None:
-    """Raise BadRequest if an object that an apply makes is not the one that the request names."""
+    """Raise BadRequest if the object created by an apply is not the one in the request's path."""
     meta = raw.get("metadata") or {}
     if (meta.get("namespace") or namespace) != namespace:
         why = "the namespace of the provided object does not match the namespace sent on the request"
@@ -53,7 +53,7 @@ def check_path(kind: str, namespace: str, name: str, raw: Raw) -> None:
 
 
 def _api_version(old: Object, patched: Raw) -> str | None:
-    """The patched object's apiVersion; None if the patch removed it. Raises if the kind was changed."""
+    """Return the patched object's apiVersion; None if the patch removed it. Raises if the kind was changed."""
     kind, api_version = patched.get("kind") or old.raw["kind"], patched.get("apiVersion")
     if kind == old.raw["kind"] and (not api_version or reads(old, api_version)):
         return api_version or None
@@ -78,7 +78,7 @@ def check_version(old: Object, raw: Raw) -> None:
 
 
 def reads(old: Object, api_version: object) -> bool:
-    """Whether this object may be written in that apiVersion."""
+    """Return whether this object may be written in that apiVersion."""
     known = BY_NAME.get(old.kind)
     return api_version == old.raw.get("apiVersion") or (known is not None and api_version in known.api_versions)
 

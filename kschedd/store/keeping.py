@@ -1,7 +1,7 @@
-"""KeptStore: how objects come into the store, change and go, for the verbs of `Store` and for others that fill it.
+"""KeptStore: commits of writes, for the verbs of `Store` and for other sources of objects.
 
-A write that was prepared is committed here. So are the writes of a journal, the objects of a dump or of the cluster
-that this one mirrors, and the changes of a fork.
+A prepared write is committed here. So are the writes of a journal, the objects of a dump or of the mirrored cluster,
+and the changes of a fork.
 """
 
 import builtins
@@ -44,30 +44,32 @@ from kschedd.store.trial import Changes, Key, changes_of, unchanged
 
 
 class KeptStore(StoreReader):
-    """See the module. `Store` sets the attributes."""
+    """The part of the store that commits. `Store` sets the attributes."""
 
     _generated: Generated
     _admission: RequestAdmission
     _pod_strategy: PodStrategy
     _creation: Creation
     _replacement: Replacement
-    _seeding: bool  # built-in objects are no request: no admission plugin of a file is called for them
+    _seeding: bool  # creating built-in objects: plugins from plugin files are not called
 
     def keep_admitted(self, most: int, node_affinities: int = MOST_NODE_AFFINITIES) -> None:
-        """Keep what admission made of at most so many kinds of pods, of as many without their amounts, and of so many
-        node affinities of theirs."""
+        """Set the limits of the admission caches.
+
+        Each of the caches for pod specs and for specs without amounts holds `most` entries.
+        """
         self._pod_strategy.remembered.most = self._pod_strategy.remembered_without_amounts.most = most
         self._pod_strategy.remembered_with_node_affinity.most = node_affinities
 
     @property
     def admitted_used(self) -> tuple[int, int]:
-        """Of how many kinds of pods that is kept, and of how many it was at most."""
+        """Number of pod specs with cached admission results, and the largest number so far."""
         remembered = self._pod_strategy.remembered
         return len(remembered), remembered.most_kept
 
     @property
     def node_affinities_used(self) -> tuple[int, int]:
-        """The same of their node affinities."""
+        """Number of node affinities with cached admission results, and the largest number so far."""
         remembered = self._pod_strategy.remembered_with_node_affinity
         return len(remembered), remembered.most_kept
 
@@ -76,7 +78,7 @@ class KeptStore(StoreReader):
         return self._admission.chain
 
     def replay(self, events: Iterable[tuple[EventType, Object]]) -> None:
-        """Take over writes that were committed before, as the journal has them; their versions follow on from ours."""
+        """Replay committed writes from the journal; their versions continue ours."""
         try:
             for event_type, obj in events:
                 self._objects.commit(event_type, self._objects.find(obj.kind, obj.namespace, obj.name), obj)
@@ -84,14 +86,16 @@ class KeptStore(StoreReader):
             self._generated.begin_at(self.version)
 
     def roll_back(self, version: int) -> None:
-        """Take back what was written after this version, none of which was shown."""
+        """Undo the writes after this version; none of them may have been delivered to watches."""
         self._objects.roll_back(version)
 
     def take_in(self, objects: Iterable[Object]) -> Generator[None, None, builtins.list[Object]]:
-        """Hold objects as they stood in another cluster, each with the next version; those that were in the way.
+        """Store objects as they were in another cluster, each with the next version.
 
-        What is built in gives way to the dump's object of its name; an object of the same uid is replaced; any other of
-        its name stays. It may be left wherever it yields, but nobody else may write before it is done.
+        Return the conflicting existing objects.
+        A built-in object is replaced by the dump's object of the same name, and an object by one of the same uid. Any
+        other existing object of the same name is kept and returned. The generator may be paused at every yield, but no
+        other write is allowed before it ends.
         """
         in_the_way: builtins.list[Object] = []
         for obj in objects:
@@ -106,12 +110,14 @@ class KeptStore(StoreReader):
         return in_the_way
 
     def refuse_writes(self, refusal: ApiError) -> None:
-        """From now on nothing changes but by `reflect`: whatever else would be written is refused so."""
+        """Reject all writes except `reflect` with this error from now on."""
         self._objects.refusal = refusal
 
     def reflect(self, objects: Iterable[Object], gone: Iterable[Key]) -> Generator[None, None, None]:
-        """Hold objects as they stand in the cluster that this one mirrors, each with the next version, and let go of
-        those that are gone there. It may be left wherever it yields, but nobody else may write before it is done."""
+        """Store objects as they are in the mirrored cluster, each with the next version; remove those deleted there.
+
+        The generator may be paused at every yield, but no other write is allowed before it ends.
+        """
         refusal, self._objects.refusal = self._objects.refusal, None
         try:
             for key in gone:
@@ -131,21 +137,24 @@ class KeptStore(StoreReader):
             self._objects.refusal = refusal
 
     def take_over(self, obj: Object) -> None:
-        """Hold an object as it was, with the version it had: for whoever starts a store. All of it or nothing."""
+        """Store an object with its version unchanged, completely or not at all.
+
+        Used when a store is filled at startup.
+        """
         self._objects.place_whole(obj)
 
     def changes_since(self, version: int) -> Changes:
         return changes_of(version, self.log.written_after(version))
 
     def adopt(self, changes: Changes) -> Generator[None, None, Mapping[Key, Object] | None]:
-        """Do here what was done to a fork, object by object; what they became here, or None if that is stale.
+        """Apply a fork's changes, object by object. Return the resulting objects, or None if the changes are stale.
 
-        It may be left wherever it yields, but nobody else may write before it is done.
+        The generator may be paused at every yield, but no other write is allowed before it ends.
         """
         if not self.log.oldest <= changes.since <= self.version or changes.stale(self.log.written_after(changes.since)):
             return None
         if not (yield from unchanged(changes, self._objects.find)):
-            return None  # what the fork had seen was taken back
+            return None  # the state that the fork was based on was rolled back
         adopted: dict[Key, Object] = {}
         for key, (old, new) in changes.objects.items():
             if new is None:
@@ -153,7 +162,7 @@ class KeptStore(StoreReader):
                 self._remove(old)
             else:
                 version = self.log.version + 1
-                # A fork gives its own uids to objects that get others here.
+                # Objects created in the fork have its uids; they get other uids here.
                 uid = new.uid if old is not None and old.uid == new.uid else self._generated.uid(new.kind)
                 raw = {**new.raw, "metadata": {**new.metadata, "resourceVersion": str(version)}}
                 if new.kind == "Job" and uid != new.uid:
@@ -167,7 +176,7 @@ class KeptStore(StoreReader):
         return adopted
 
     def _charge(self, charges: Iterable[Charge]) -> None:
-        """Write what is used of the quotas: the last thing that could keep the write itself from being done."""
+        """Write the new usage of the quotas. This is the last step that can make the write itself fail."""
         for quota, used in charges:
             self._write(quota, {**quota.raw, "status": {**quota.status, "used": used}})
 
@@ -227,13 +236,13 @@ class KeptStore(StoreReader):
                 return old
             meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
             return retyped(old, {**wanted, "metadata": meta})
-        if "selfLink" in wanted["metadata"]:  # is not stored, so only an answer to a dry run has it
+        if "selfLink" in wanted["metadata"]:  # not stored, so it appears in dry-run results only
             wanted["metadata"] = {field: each for field, each in wanted["metadata"].items() if field != "selfLink"}
         noted = managing.manager if isinstance(managing.manager, Component) and subresource == "status" else ""
         return self._write_or_remove(old, wanted, noted)
 
     def _write_or_remove(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
-        """Write `wanted` unless nothing changes; if the object was only waiting for this change to go, it goes."""
+        """Write `wanted` unless nothing changes. Remove the object if this change completes its deletion."""
         if finished(old.kind, wanted):
             gone = self._remove(old)
             meta = {**wanted["metadata"], "resourceVersion": str(gone.resource_version)}
@@ -261,7 +270,7 @@ class KeptStore(StoreReader):
         return gone
 
     def _finish_definition(self, gone: Object) -> None:
-        """Let the definition of a custom resource go if it was only waiting for this object."""
+        """Remove the definition of a custom resource if its deletion waited for this object only."""
         if self.count(gone.kind):
             return
         there = custom.definition_of(self, gone.raw)
@@ -269,20 +278,20 @@ class KeptStore(StoreReader):
             self._write_or_remove(there, custom.without_cleanup(there.raw))
 
     def _accept_freed_names(self) -> None:
-        """A definition is gone: others may have the names that were its own."""
+        """Let other definitions have the names of a deleted definition."""
         for definition in tuple(self.list(custom.DEFINITION)):
             named = with_names(self, definition.raw)
             if named["status"] != definition.raw.get("status"):
                 self._write(definition, named)
 
     def finalize_namespace(self, name: str) -> Object:
-        """Let an emptied namespace go: the word of the one who emptied it."""
+        """Remove a namespace's finalizers once it is empty, which completes its deletion."""
         old = self.get("Namespace", "", name)
         spec = {field: value for field, value in old.spec.items() if field != "finalizers"}
         return self._write_or_remove(old, {**old.raw, "spec": spec})
 
     def _end(self, old: Pod) -> Pod:
-        """Delete a pod that nobody has begun to delete, and that has nothing to wait for."""
+        """Delete a pod that is not being deleted yet and can be removed at once."""
         going = marked_pod(old, self._now(), self.log.version + 1)
         gone = going.at_version(self.log.version + 2)
         self._objects.commit_end(old, going, gone)
@@ -290,11 +299,11 @@ class KeptStore(StoreReader):
 
 
 def _equal(old: Object, wanted: Raw) -> bool:
-    """Return whether `wanted` states what the object already is, at whichever version."""
+    """Return whether `wanted` equals the existing object, apart from its version."""
     meta = {**wanted["metadata"], "resourceVersion": old.metadata.get("resourceVersion")}
     return meta == old.metadata and _but_metadata(wanted) == _but_metadata(old.raw)
 
 
 def _but_metadata(raw: Raw) -> dict[str, Any]:
-    """What the object states besides its metadata."""
+    """Return the object without its metadata."""
     return {part: value for part, value in raw.items() if value is not None and part != "metadata"}

@@ -1,8 +1,8 @@
-"""Leases that are renewed by somebody within this program: their renewTime is computed when they are read.
+"""Leases renewed by components of this program: their renewTime is computed when they are read.
 
-Thousands of simulated kubelets renew a Lease every ten seconds each, and nearly nobody looks. So a Lease with the
-annotation `kschedd.io/renewed-every-seconds` stands for the sequence of its renewals from its stored renewTime on, and
-whoever reads it sees the latest. Such a renewal is no write: it has no resourceVersion and no event of its own.
+Thousands of simulated kubelets each renew a Lease every ten seconds, and the Leases are rarely read. A Lease with the
+annotation `kschedd.io/renewed-every-seconds` therefore stands for all its renewals since its stored renewTime, and
+readers get the latest one. Such a renewal is not a write: it has no resourceVersion and no event.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ RENEWED_EVERY: Final = "kschedd.io/renewed-every-seconds"
 
 
 def interval_s(lease: Object) -> int | None:
-    """The seconds between two renewals; None if nobody within this program renews it."""
+    """Return the seconds between two renewals; None if the Lease is not renewed by this program."""
     text = (lease.metadata.get("annotations") or {}).get(RENEWED_EVERY)
     return (whole_number(text) or None) if isinstance(text, str) else None
 
 
 def renewed(lease: Object, now: float) -> Object:
-    """The Lease as of `now` (seconds since the epoch)."""
+    """Return the Lease as of `now` (seconds since the epoch)."""
     every = interval_s(lease)
     since = lease.spec.get("renewTime") if every is not None else None
     if every is None or not since:
@@ -38,7 +38,7 @@ def renewed(lease: Object, now: float) -> Object:
 
 
 class Renewed(Sequence[Object]):
-    """Leases as of `now`, each worked out when somebody looks at it."""
+    """Leases as of `now`, each computed when it is accessed."""
 
     def __init__(self, leases: Sequence[Object], now: float) -> None:
         self._leases = leases

@@ -1,8 +1,8 @@
-"""managedFields in the store: who writes, by which schema, and what a server-side apply makes of an object.
+"""managedFields in the store: managers of writes, schemas of objects, and the result of a server-side apply.
 
-A write names its manager, or nobody is noted for it and the entries stay as they are. The entries stand in the
-object's metadata; those of a pod's creation and of statuses that parts of the daemon (`Component`) write are notes
-without fields, see `kschedd.managed_fields.noted`.
+A write that names its manager is recorded; for other writes the entries stay unchanged. The entries are in the object's
+metadata. For the creation of pods, and for statuses written by parts of the daemon (`Component`), they are stored as
+notes without fields, see `kschedd.managed_fields.noted`.
 Raises: BadPatch, ApplyConflict, ApplySchemaError.
 """
 
@@ -31,14 +31,17 @@ MANAGED: Final = "managedFields"
 
 
 class Component(str):
-    """The name of a part of the daemon, whose writes of statuses are noted and worked out when somebody asks."""
+    """The name of a part of the daemon.
+
+    Its status writes are stored as notes and resolved when the entries are read.
+    """
 
     __slots__ = ()
 
 
 @attrs.frozen
 class Managing:
-    """Who writes ("": nobody is noted), and the entries where they are known already."""
+    """The manager of a write ("": not recorded), and the entries if they are known already."""
 
     manager: str = ""
     entries: list[Any] | None = None
@@ -51,7 +54,10 @@ _FROM_STRATEGY: Final[Mapping[str, str]] = {"Service": "clusterIPs", "Namespace"
 def field_write(
     manager: str, raw: Raw, definition: Object | None, subresource: str, at: str, stored: str = ""
 ) -> FieldWrite:
-    """What a write of this object needs. `definition`: of a custom resource; `stored`: the kind's name in the store."""
+    """Return the FieldWrite for a write of this object.
+
+    `definition` is a custom resource's definition; `stored` is the kind's name in the store.
+    """
     api_version = str(raw.get("apiVersion") or "v1")
     kind = str(raw.get("kind") or "")
     schema = schema_for(dict(raw))
@@ -69,10 +75,10 @@ def _custom_schema(version: Raw) -> Fields:
 
 
 def as_stated(defaulted: dict[str, Any], raw: Raw) -> dict[str, Any]:
-    """A new object with its defaults, without what its kind's strategy and not the request says.
+    """Return a new object with its defaults, without the fields that its kind's strategy sets.
 
-    Upstream reads a DaemonSet into a type that has the generation of its template as a field, and writes it back as an
-    annotation, which is the writer's then.
+    Upstream decodes a DaemonSet into a type that has the template generation as a field, and encodes it as an
+    annotation, which then belongs to the writer.
     """
     if defaulted.get("kind") == "DaemonSet" and defaulted.get("apiVersion") == "apps/v1":
         meta = defaulted.get("metadata") or {}
@@ -86,16 +92,19 @@ def as_stated(defaulted: dict[str, Any], raw: Raw) -> dict[str, Any]:
 
 
 def entries_of_new(new: Raw, write: FieldWrite) -> list[dict[str, Any]]:
-    """The entries of an object that is created; `new` is it with its defaults, before anybody else changed it."""
+    """Return the entries of a new object; `new` has its defaults, but no changes by admission."""
     try:
         return after_write(None, new, write)
-    except ValueError:  # items that cannot be told apart: upstream leaves the object without entries
+    except ValueError:  # duplicate items: upstream stores no entries then
         return []
 
 
 def new_pod_entries(managing: Managing, meta: Raw, stated_spec: Raw | None, node_name: str) -> list[Any]:
-    """The entries of a new pod: a note, unless an apply has them, or admission has changed more of the spec than shows
-    (`stated_spec` is it before that)."""
+    """Return the entries of a new pod.
+
+    They are a note, unless an apply has computed them or admission has changed more of the spec than a note can
+    express. In that case `stated_spec` is the spec before admission.
+    """
     if managing.entries is not None:
         return managing.entries
     at = meta["creationTimestamp"]
@@ -113,7 +122,7 @@ def new_pod_entries(managing: Managing, meta: Raw, stated_spec: Raw | None, node
 
 
 def with_resolved_entries(raw: Raw) -> Raw:
-    """The object as whoever asks for its entries sees it."""
+    """Return the object with its entries resolved, for clients that request them."""
     if not (raw.get("metadata") or {}).get(MANAGED):
         return raw
     schema = schema_for(dict(raw))
@@ -121,7 +130,7 @@ def with_resolved_entries(raw: Raw) -> Raw:
 
 
 def without_entries(raw: Raw) -> Raw:
-    """The object as whoever does not ask for its entries sees it."""
+    """Return the object without its entries, for clients that do not request them."""
     meta = raw.get("metadata")
     if not meta or MANAGED not in meta:
         return raw
@@ -129,7 +138,7 @@ def without_entries(raw: Raw) -> Raw:
 
 
 def entries_after(old: Object, new: Raw, write: FieldWrite) -> list[Any]:
-    """The entries after an update; `new` may state its own. Of an object that nobody manages there are none."""
+    """Return the entries after an update; `new` may state its own. An object without entries keeps none."""
     if not old.metadata.get(MANAGED) and not (new.get("metadata") or {}).get(MANAGED):
         return []
     try:
@@ -139,18 +148,18 @@ def entries_after(old: Object, new: Raw, write: FieldWrite) -> list[Any]:
 
 
 def _whole(old: Object, write: FieldWrite) -> Raw:
-    """The object as the API server prints it: parts of the daemon leave out what is null."""
+    """Return the object as the API server encodes it; components omit null fields."""
     return encoded_object(dict(with_resolved(old.raw, write.schema)))
 
 
 def noted_after(old: Object, manager: str, at: str) -> list[Any]:
-    """The entries after a part of the daemon wrote the status."""
+    """Return the entries after a part of the daemon wrote the status."""
     entries = old.metadata.get(MANAGED)
     return with_note(entries, str(manager), old.raw["apiVersion"], at, "status") if entries else []
 
 
 def with_entries(raw: Mapping[str, Any], entries: list[Any]) -> dict[str, Any]:
-    """The object with these entries."""
+    """Return the object with these entries."""
     meta = {name: value for name, value in raw["metadata"].items() if name != MANAGED}
     if entries:
         meta[MANAGED] = entries
@@ -158,7 +167,7 @@ def with_entries(raw: Mapping[str, Any], entries: list[Any]) -> dict[str, Any]:
 
 
 def unless_times_only(old: Object, wanted: dict[str, Any]) -> dict[str, Any]:
-    """The object, with the old entries where nothing of it but their times would change."""
+    """Return the object with the old entries if only the timestamps of the entries would change."""
     before, after = old.metadata.get(MANAGED), wanted["metadata"].get(MANAGED)
     known = (with_resolved_entries(old.raw).get("metadata") or {}).get(MANAGED)
     if before is after or without_times(known) != without_times(after):
@@ -174,7 +183,7 @@ def unless_times_only(old: Object, wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def applied_by(old: Object | None, config: Raw, write: FieldWrite, *, force: bool) -> dict[str, Any]:
-    """The object with a configuration applied by its manager, with its entries."""
+    """Return the object, with its entries, after its manager applied this configuration."""
     live = None if old is None else _whole(old, write)
     try:
         made, entries = after_applying(live, config, write, force=force)
@@ -193,7 +202,7 @@ def applied_by(old: Object | None, config: Raw, write: FieldWrite, *, force: boo
 def created_by(
     kind: str, namespace: str, name: str, config: Raw, write: FieldWrite
 ) -> tuple[dict[str, Any], list[Any]]:
-    """The new object of a configuration that is applied where there is none, and its entries.
+    """Return the new object that an apply creates, and its entries.
 
     Raises BadRequest, Conflict and ApplySchemaError.
     """

@@ -1,11 +1,11 @@
-"""Decoding of a patched object: values of a wrong type, unknown fields, and another kind or version than it had.
+"""Decoding of a patched object: wrong types, unknown fields, and changes of kind or version.
 
-A JSON patch or merge patch is applied to the object's JSON, and the outcome is decoded like one that a client sends; a
-strategic merge patch is applied to a map, which is converted to the Go type whatever kind and version it names. What is
-refused is told of the field `patch`, with all that was decoded: the whole patched object, or a strategic patch.
+A JSON patch or merge patch is applied to the object's JSON, and the result is decoded like a client's object. A
+strategic merge patch is applied to a map, which is converted to the Go type whatever kind and version it names. Errors
+are reported for the field `patch`, and quote what was decoded: the whole patched object, or the strategic patch.
 
-JSON patches and merge patches leave alone what they need not look at, so that in the quoted object only the maps on
-their way are sorted; the others have the order of their types.
+JSON patches and merge patches do not parse parts that they do not need. In the quoted object, therefore, only the maps
+that were visited are sorted; the others keep the order of their types.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go (jsonPatcher, strategicPatchObject),
 apimachinery/pkg/runtime/serializer/json; github.com/evanphx/json-patch v4 (lazyNode).
@@ -46,11 +46,11 @@ def decode_patched(
     rules: frozenset[str] = NO_RULES,
     definition: Object | None = None,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The patched object without unknown fields, and the warnings. Raises Invalid.
+    """Return the patched object without unknown fields, and the warnings. Raises Invalid.
 
-    `whole` is `live` after the patch; `duplicates` are the paths of fields that the patch has twice.
-    What `live` has of newer versions it keeps, whatever the `rules` that hold; nor is it told of what the schema of a
-    custom resource's `definition` does not know any more.
+    `whole` is `live` after the patch; `duplicates` are the paths of fields that occur twice in the patch. Fields of
+    newer versions that `live` already has are kept, whatever `rules` are enabled. No warning is given for fields of
+    `live` that a custom resource's `definition` no longer contains.
     """
     if decoded(dict(live), rules, definition).faults:
         rules, definition = ALL_RULES, None
@@ -69,7 +69,7 @@ def decode_patched(
         if why := _kind_fault(live, whole):
             raise _refused(go_json(document()), why)
         if not whole.get("apiVersion"):
-            # Decoded as the internal version, which has the fields of metadata beside its own, with names of Go's.
+            # Decoded as the internal version, which has the metadata fields at its top level, under their Go names.
             names = [name for name in sorted(whole) if name not in _META and name not in ("kind", "apiVersion")]
             faults += tuple(StrictFault(name, f'unknown field "{name}"') for name in names)
             return whole, _judged(faults, validation, lambda: go_json(document()))
@@ -100,7 +100,7 @@ def _decoded(
 
 
 def _judged(faults: Sequence[StrictFault], validation: FieldValidation, shown: Callable[[], str]) -> tuple[str, ...]:
-    """The warnings of what strict decoding finds. Raises Invalid if `validation` is Strict."""
+    """Return the warnings for the findings of strict decoding. Raises Invalid if `validation` is Strict."""
     if not faults or validation == "Ignore":
         return ()
     texts = tuple(map(str, faults))
@@ -114,7 +114,7 @@ def _refused(shown: str, why: str) -> Invalid:
 
 
 def _kind_fault(live: Raw, whole: Raw) -> str:
-    """Why the patched object cannot be decoded as one of the live object's kind; "" if it can."""
+    """Return why the patched object cannot be decoded as the live object's kind; "" if it can."""
     for field in ("apiVersion", "kind"):
         value = whole.get(field)
         if value is not None and not isinstance(value, str):
@@ -135,7 +135,7 @@ def _kind_fault(live: Raw, whole: Raw) -> str:
 
 
 def quoted_document(live: Raw, patch: Any, patch_type: PatchType) -> dict[str, Any]:
-    """The object after a JSON patch or merge patch, in the order in which upstream quotes it."""
+    """Return the object after a JSON patch or merge patch, with its fields in the order that upstream quotes."""
     ordered = in_go_order(dict(live), schema_for(dict(live)))
     if patch_type == "merge":
         found: dict[str, Any] = _as_merged(merge_patch(ordered, patch), ordered, patch)
@@ -147,7 +147,7 @@ def quoted_document(live: Raw, patch: Any, patch_type: PatchType) -> dict[str, A
 
 
 def _as_merged(merged: Any, live: Any, patch: Any) -> Any:
-    """What a merge patch made, with the maps sorted that it had to look at: those merged, and all that was new."""
+    """Return a merge patch's result with the visited maps sorted: those merged, and everything new."""
     if not isinstance(live, Mapping):
         return sorted_keys(merged)
     if not isinstance(patch, Mapping):
@@ -159,7 +159,7 @@ def _as_merged(merged: Any, live: Any, patch: Any) -> Any:
 
 
 def _sorted_where(value: Any, seen: set[int]) -> Any:
-    """The value, with those of its maps sorted that are among those `seen`."""
+    """Return the value with those of its maps sorted whose ids are in `seen`."""
     if isinstance(value, dict):
         names = sorted(value) if id(value) in seen else value
         return {name: _sorted_where(value[name], seen) for name in names}

@@ -1,7 +1,7 @@
-"""StoreReader: the cluster as it is read, which is what everybody may know of the store who does not write.
+"""StoreReader: read access to the store.
 
-The part of `ClusterReader` in the embedded store: its objects, the log of what was written, the clock that stamps
-objects, and the rules of the version of Kubernetes whose API server it is. Reading changes nothing.
+It implements `ClusterReader` for the embedded store: its objects, the event log, the clock that stamps objects, and the
+rules of the emulated kube-apiserver version. Reading changes nothing.
 
 Owns the clock and the rules; the objects and the log are those of `StoredObjects`, to which `Store` writes.
 """
@@ -23,7 +23,7 @@ from kschedd.store.objects.stored import StoredObjects
 
 
 class StoreReader:
-    """See the module. `now`: seconds since the epoch; `service_range`: the network of cluster IPs."""
+    """Read access to the objects. `now`: seconds since the epoch; `service_range`: the network of cluster IPs."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class StoreReader:
         self.service_range = service_range
 
     def stand_for(self, rules: Rules) -> None:
-        """Be the API server of the version of Kubernetes in which these rules hold."""
+        """Emulate the API server of the Kubernetes version with these rules."""
         self.rules = rules
         self.features = rules.features
 
@@ -51,10 +51,10 @@ class StoreReader:
         return self._now()
 
     def set_clock(self, now: Callable[[], float]) -> None:
-        """From now on this is the time."""
+        """Replace the clock."""
         self._now = now
 
-    # --- the objects -------------------------------------------------------------------------------------------
+    # --- the objects --------------------------------------------------------------------------------------------------
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
         found = self._objects.find(kind, namespace, name)
@@ -73,7 +73,7 @@ class StoreReader:
         label_selector: LabelSelector | None = None,
         field_selector: FieldSelector | None = None,
     ) -> Sequence[Object]:
-        """All objects of a kind, sorted by namespace and name; `namespace` None means all of them."""
+        """Return all objects of a kind, sorted by namespace and name; `namespace` None means all namespaces."""
         found = [space[name] for space in self._objects.spaces(kind, namespace) for name in sorted(space)]
         if label_selector is not None and not label_selector.empty:
             found = [obj for obj in found if label_selector.matches(obj.labels)]
@@ -82,27 +82,27 @@ class StoreReader:
         return self._as_read(kind, found)
 
     def present(self, kind: str, namespace: str | None = None) -> Sequence[Sequence[Object]]:
-        """All objects of a kind as they are now, by namespace, in no order: for `listing.in_order` to put in one."""
+        """Return the current objects of a kind by namespace, unsorted; `listing.in_order` sorts them."""
         return [self._as_read(kind, [*space.values()]) for space in self._objects.spaces(kind, namespace) if space]
 
     def _as_read(self, kind: str, found: builtins.list[Object]) -> Sequence[Object]:
-        """Objects as readers see them: of Leases that somebody here renews the latest renewal."""
+        """Return objects as readers see them: Leases renewed by this program with their latest renewal."""
         return Renewed(found, self._now()) if kind == LEASE else found
 
     def names(self, kind: str, namespace: str) -> Container[str]:
-        """Those that the objects of a kind in a namespace have."""
+        """Return the names of the objects of a kind in a namespace."""
         return self._objects.space(kind, namespace)
 
     def present_in(self, kind: str, namespace: str) -> bool:
-        """Whether there are, or were, objects of a kind in a namespace: asked for each new pod."""
+        """Return whether objects of a kind exist, or have existed, in a namespace; called for each new pod."""
         return self._objects.present_in(kind, namespace)
 
     def kinds(self) -> Sequence[str]:
-        """The kinds of which there is at least one object."""
+        """Return the kinds that have at least one object."""
         return self._objects.kinds()
 
     def kind_of(self, raw: Raw) -> Kind:
-        """The kind of an object; that of a custom resource as its definition has it, if there is one."""
+        """Return the kind of an object; for a custom resource, the kind of its definition, if there is one."""
         known = kind_of(raw)
         definition = None if known.known else custom.definition_of(self, raw)
         return known if definition is None else custom.defined_kind(definition)
@@ -111,22 +111,22 @@ class StoreReader:
         return self._objects.count(kind)
 
     def owned_by(self, uid: str) -> Sequence[Object]:
-        """The objects that name this uid in their ownerReferences, in order of creation."""
+        """Return the objects with this uid in their ownerReferences, in order of creation."""
         return self._objects.owned_by(uid)
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
-        """The pods that have this node, finished ones too, in the order in which they got it."""
+        """Return the pods bound to this node, including finished ones, in the order of their binding."""
         return self._objects.pods_on(node_name)
 
     def in_namespace(self, namespace: str) -> Sequence[Object]:
-        """All that lives in a namespace."""
+        """Return all objects in a namespace."""
         return self._objects.in_namespace(namespace)
 
     def has_uid(self, uid: str) -> bool:
-        """Whether an object has this uid already. Nobody can have it too: it is what objects are told apart by."""
+        """Return whether an object has this uid already. Uids are unique, so no other object may get it."""
         return self._objects.has_uid(uid)
 
-    # --- what was written --------------------------------------------------------------------------------------
+    # --- the event log ------------------------------------------------------------------------------------------------
 
     @property
     def version(self) -> int:
@@ -135,17 +135,17 @@ class StoreReader:
 
     @property
     def history_used(self) -> tuple[int, int]:
-        """How many changes are kept, and how many there were at most."""
+        """Number of events in the log, and the largest number so far."""
         return self.log.used
 
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor:
-        """What is written after `since_version` (None: from now on). Raises Gone if that is no longer kept."""
+        """Watch the writes after `since_version` (None: from now on). Raises Gone if they have been compacted."""
         return self.log.watch(kinds, self.log.shown if since_version is None else since_version)
 
     def shown_after(self, version: int) -> builtins.list[WatchEvent]:
-        """What was written after that version and may be shown, oldest first. Raises Gone if it is no longer kept."""
+        """Return the writes after that version that watches may deliver, oldest first. Raises Gone if compacted."""
         return self.log.after(version)
 
     def written_after(self, version: int) -> builtins.list[WatchEvent]:
-        """The same, shown or not."""
+        """Return all writes after that version, including those that watches may not deliver yet."""
         return self.log.written_after(version)

@@ -1,9 +1,9 @@
 """Objects set aside at startup: those that cannot be restored, and those that the user leaves out (`--leave-out`).
 
-An intact journal may contain an object that cannot be restored: written by a kschedd version with other rules, or
-hitting a bug of ours. Instead of failing every start, the cluster starts without that object. Its data stays in the
-journal, for the next start to try, and is also written to a file next to the journal, to be inspected, corrected and
-applied again. (If a new object of that name is created meanwhile, the file is the only copy.)
+An intact journal may contain an object that cannot be restored: another kschedd version with other rules wrote it, or
+it triggers a bug. The cluster then starts without that object, instead of failing every start. Its data stays in the
+journal for the next start. It is also written to a file next to the journal, to be inspected, corrected and applied
+again. (If a new object of that name is created meanwhile, the file is the only copy.)
 
 Its dependents are not deleted: they stay, as in a cluster of which only a part was loaded.
 """
@@ -73,14 +73,14 @@ def take_over(
     place: Callable[[Object], None],
     folder: Path | None,
 ) -> list[SetAside]:
-    """Restore the objects one by one with `read` and `place`; returns those left out or failing, with copies made."""
+    """Restore the objects one by one with `read` and `place`. Return those left out or failing, with copies made."""
     aside: list[SetAside] = []
     for row in rows:
         why = LEFT_OUT if row.ref in leave_out else ""
         if not why:
             try:
                 place(read(row.ref.kind, row.packed))
-            except Exception as fault:  # the object's fault: it is set aside and reported
+            except Exception as fault:  # caused by this object: it is set aside and reported
                 why = str(fault) if isinstance(fault, KscheddError) else fault_text(fault)
         if why:
             aside.append(SetAside(row.ref, why, None if folder is None else keep_copy(row, folder)))
@@ -88,7 +88,7 @@ def take_over(
 
 
 def keep_copy(row: Row, folder: Path) -> Path:
-    """Write a copy of the object into the folder atomically; returns the file's path."""
+    """Write a copy of the object into the folder atomically. Return the file's path."""
     folder.mkdir(mode=0o700, exist_ok=True)
     name = quote(".".join(part for part in (row.ref.kind, row.ref.namespace, row.ref.name) if part), safe="")
     if len(name) > _LONGEST_NAME:

@@ -1,11 +1,12 @@
-"""Objects as they stood in another cluster, as this store would hold them.
+"""Import of objects exactly as they are in another cluster.
 
-They are defaulted and checked, which changes nothing of what an API server has kept, and neither admitted nor counted
-against quotas; uid, creation time, status, generation, finalizers and deletion timestamps are theirs. Fields that this
-version does not know are dropped.
+They are defaulted and validated, which does not change objects that an API server has stored. They are neither admitted
+nor counted against quotas. They keep their uid, creation time, status, generation, finalizers and deletion timestamps.
+Fields that this version does not have are dropped.
 
-Equal pod specs are checked and held once, and of pods that are alike one is checked. In a real cluster no two specs
-would be equal, as each has a volume for its service account's token with a name of its own: that name is set aside.
+Equal pod specs are validated and stored once, and only one of several alike pods is validated. In a real cluster no two
+specs are equal, since each has a volume with a unique name for its service account's token. That name is therefore
+ignored in comparisons.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -38,23 +39,24 @@ _NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 class Standing:
-    """Takes objects one after the other, and knows their names: a second one of a name is refused."""
+    """Importer of objects, one after the other. It rejects a second object of the same kind, namespace and name."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        # Fields of any version are kept: the server they stood in has let them in.
+        # Fields of any version are kept, because the other cluster's API server has accepted them.
         off = Admission(dict.fromkeys(PLUGINS, False))
         self._scratch = Store(now=now, admission=off, objects=(), history=1, rules=Rules.of_any_release())
         self._whole_specs: set[bytes] = set()  # packed pod specs without unknown fields
-        # What was taken without the scratch store.
+        # Objects imported without the scratch store.
         self._names: set[tuple[str, str, str]] = set()  # kind, namespace and name
         self._uids: set[str] = set()
-        self._unchanged: dict[tuple[Hashable, str], Object] = {}  # by likeness and namespace: one of them
+        self._unchanged: dict[tuple[Hashable, str], Object] = {}  # one object for each likeness and namespace
 
     def take(self, given: Iterable[tuple[Raw, Hashable]], on_refusal: OnRefusal, on_warning: OnWarning) -> list[Object]:
-        """The objects in the same order; those that are refused are left out, and `on_refusal` is told of each.
+        """Return the accepted objects in the same order; `on_refusal` is called for each rejected one.
 
-        Each with its likeness: objects of equal likeness differ only in strings that no check tells apart (None:
-        nothing is known of that). Where checking one changed nothing of it, those like it are taken as they are.
+        Each object comes with its likeness. Objects of equal likeness differ only in strings that no validation
+        distinguishes (None: unknown). If validation did not change an object, objects of the same likeness are accepted
+        unchanged.
         """
         objects: list[Object] = []
         for raw, likeness in given:
@@ -74,7 +76,7 @@ class Standing:
         return objects
 
     def _alike(self, raw: Raw, likeness: Hashable) -> Object | None:
-        """The object, if one like it is known; None where it has to be looked at."""
+        """Return the object unchanged if one of the same likeness is known; None if it must be validated."""
         kind, meta = raw["kind"], raw["metadata"]
         name, namespace = meta["name"], meta.get("namespace") or ""
         found = self._unchanged.get((likeness, namespace))
@@ -99,7 +101,7 @@ class Standing:
         return typed_pod(raw, signature, raw["spec"].get("nodeName") or "")
 
     def _note_likeness(self, raw: Raw, likeness: Hashable, obj: Object) -> None:
-        """Note that checking changed nothing of it, if that is so."""
+        """Record an object's likeness if validation did not change it."""
         meta, annotations = raw["metadata"], raw["metadata"].get("annotations") or _NO_ANNOTATIONS
         if not meta.get("uid") or any(map(is_about_spec, annotations)):
             return
@@ -116,7 +118,7 @@ class Standing:
         if isinstance(namespace, str) and isinstance(name, str) and (raw["kind"], namespace, name) in self._names:
             raise AlreadyExists(raw["kind"], name)
         if isinstance(uid, str) and uid in self._uids:
-            raw = {**raw, "metadata": {**meta, "uid": ""}}  # it gets another
+            raw = {**raw, "metadata": {**meta, "uid": ""}}  # it gets another one
         return self._scratch.create(raw, restore=True)
 
     def _pod(self, raw: Raw) -> tuple[Object, tuple[str, ...]]:
@@ -140,7 +142,7 @@ class Standing:
 
 
 def _packed(spec: Raw) -> bytes | None:
-    """Equal for equal specs, whatever their node; None where it cannot be told."""
+    """Return bytes that are equal for equal specs, ignoring their node; None if the spec cannot be packed."""
     try:
         packed: bytes = msgpack.packb({name: value for name, value in spec.items() if name != "nodeName"})
     except (OverflowError, ValueError, TypeError):
@@ -149,7 +151,7 @@ def _packed(spec: Raw) -> bytes | None:
 
 
 def _token_volume(spec: Any) -> str:
-    """The name of the volume for the service account's token; "" without one."""
+    """Return the name of the volume for the service account's token; "" if there is none."""
     volumes = spec.get("volumes") if isinstance(spec, dict) else None
     for volume in reversed(volumes) if isinstance(volumes, list) else ():
         name = volume.get("name") if isinstance(volume, dict) else None
@@ -159,7 +161,7 @@ def _token_volume(spec: Any) -> str:
 
 
 def _renamed(spec: Mapping[str, Any], old: str, new: str) -> Raw:
-    """The spec with another name of this volume."""
+    """Return the spec with this volume renamed."""
     changed = {**spec, "volumes": [_with_name(volume, old, new) for volume in spec["volumes"]]}
     for field in _CONTAINERS:
         containers = spec.get(field)

@@ -1,22 +1,22 @@
-"""The embedded API server: the verbs by which every object of the cluster is written.
+"""The embedded API server: the verbs that write the objects of the cluster.
 
-Every write has the next resourceVersion and adds one event to the log; readers get typed objects that never change.
-A write that would change nothing is none: it adds no version and no event, so two writers cannot feed each other for
-ever. Pods take a fast path (`pod_strategy`): equal specs are checked once and held once.
+Every write has the next resourceVersion and adds one event to the log. Readers get immutable typed objects. A write
+that changes nothing is a no-op: it adds no version and no event, so two writers cannot trigger each other forever. Pods
+take a fast path (`pod_strategy`): equal specs are validated once and stored once.
 
-A verb finds the object that it is about, has the new one prepared, and commits it:
+A verb finds its object, prepares the new one, and commits it. These parts are involved:
 
-    RequestAdmission   in whose name, and what admission says of it
-    Creation           what becomes of a manifest before it is kept as a new object
-    Replacement        what an object becomes that is updated, patched or applied
+    RequestAdmission   the request's user, and admission
+    Creation           from a manifest to a new object
+    Replacement        from an update, patch or apply to the updated object
     Generated          new uids and names
-    StoredObjects      the objects, their indexes and the log of what was written
-    Copies             pods and nodes that differ from the one before in their names only
-    KeptStore          the writes themselves, and what comes from a journal, a dump or a fork
-    StoreReader        all of that as it is read: the part of `ClusterReader` in the store
+    StoredObjects      the objects, their indexes and the event log
+    Copies             pods and nodes that differ from an earlier one in their names only
+    KeptStore          commits, and writes from a journal, a dump or a fork
+    StoreReader        read access: the part of `ClusterReader` in the store
 
-Does no I/O and waits for nothing: whoever owns the store (an actor, a simulation, a what-if fork) calls it. Time comes
-from `now` (seconds since the epoch), randomness from `seed`: the same calls give the same uids and names.
+The store does no I/O and never waits; its owner (an actor, a simulation, a what-if fork) calls it. Time comes from
+`now` (seconds since the epoch), randomness from `seed`: the same calls give the same uids and names.
 Raises: the errors in `kschedd.store.errors`, nothing else.
 """
 
@@ -88,9 +88,9 @@ _SCOPES: Final = frozenset(("Namespace", "LimitRange"))
 
 
 class Store(KeptStore):
-    """See the module. A new store has the built-in namespaces and priority classes, unless `objects` are given.
+    """The store with all verbs. A new one contains the built-in objects, unless `objects` are given.
 
-    `events` are those that the log has after `version`; the objects include what they did.
+    `events` are the events of the log after `version`; the objects already include their effects.
     """
 
     def __init__(
@@ -114,8 +114,8 @@ class Store(KeptStore):
         self._pod_strategy = PodStrategy(self.admission, self, lambda: self.features)
         self._creation = Creation(self, self._admission, self._pod_strategy, self._generated)
         self._replacement = Replacement(self, self._admission, self._pod_strategy)
-        self.set_aside: Sequence[SetAside] = ()  # what it started without
-        self._seeding = False  # what is built in is no request: no plugin of a file is asked about it
+        self.set_aside: Sequence[SetAside] = ()  # objects not restored at startup
+        self._seeding = False  # creating built-in objects: plugins from plugin files are not called
         self._copies = Copies(self, stored, self._admission, self._pod_strategy, self._generated)
         if objects is None:
             self.seed_defaults()
@@ -129,7 +129,7 @@ class Store(KeptStore):
         self._copies.forget(nodes=True)
 
     def seed_defaults(self) -> None:
-        """Create what every cluster has, as far as it is not there."""
+        """Create the built-in objects that do not exist yet."""
         self._seeding = True
         try:
             for raw in built_in():
@@ -138,17 +138,17 @@ class Store(KeptStore):
         finally:
             self._seeding = False
 
-    # --- who asks -----------------------------------------------------------------------------------------------
+    # --- users --------------------------------------------------------------------------------------------------------
 
     def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
-        """What is done inside is asked for by this user; the list takes what the user is to be warned of."""
+        """Attribute the requests made inside to this user; the list collects the user's warnings."""
         return self._admission.on_behalf_of(user)
 
     def warn(self, text: str) -> None:
-        """Tell the user in whose name something is done; once, however often it is found."""
+        """Warn the user of the current request. The same text is added only once."""
         self._admission.warn(text)
 
-    # --- writing -----------------------------------------------------------------------------------------------
+    # --- writing ------------------------------------------------------------------------------------------------------
 
     def create(
         self,
@@ -159,10 +159,10 @@ class Store(KeptStore):
         as_client: bool = False,
         manager: str = "",
     ) -> Object:
-        """A new object. `restore` keeps status, uid and creation time as the manifest has them (a cluster's dump).
+        """Create an object.
 
-        What a client hands in (`as_client`) must be of a kind that is served. Its fields are the `manager`'s ("": are
-        nobody's).
+        `restore` keeps status, uid and creation time of the manifest (used for dumps). A client's object (`as_client`)
+        must be of a served kind. Its fields belong to the field manager `manager` ("": to none).
         """
         copied = None if dry_run or restore or manager else self._copies.of(raw)
         if copied is not None:
@@ -173,11 +173,11 @@ class Store(KeptStore):
         return made
 
     def one_request(self) -> AbstractContextManager[None]:
-        """Treat all writes inside as those of one request: pods and nodes may be copies of each other."""
+        """Treat all writes inside as one request: pods and nodes may be copies of each other."""
         return self._copies.one_request()
 
     def create_many(self, raws: Iterable[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
-        """Create each on its own; the answers in the same order."""
+        """Create each object independently; return the results in the same order."""
         answers: builtins.list[Object | ApiError] = []
         with self.one_request():
             for raw in raws:
@@ -197,11 +197,10 @@ class Store(KeptStore):
         as_client: bool = False,
         manager: str = "",
     ) -> Object:
-        """Replace an object. If `raw` names a resourceVersion it must be the current one, else Conflict.
+        """Replace an object. A resourceVersion in `raw` must be the current one, else Conflict is raised.
 
-        Of some kinds a client (`as_client`) must name it.
-
-        The status stays as it is, unless `with_status` (for whoever plays the part of a kubelet or a cloud).
+        For some kinds a client (`as_client`) must state it. The status stays unchanged, unless `with_status` is set
+        (used in the role of a kubelet or a cloud provider).
         """
         kind, meta = self._creation.identified(raw)
         if not meta["name"]:
@@ -214,7 +213,7 @@ class Store(KeptStore):
         return self._replace(old, raw, subresource, with_status, dry_run, Managing(manager))
 
     def update_status(self, raw: Raw, *, dry_run: bool = False) -> Object:
-        """Replace an object's status, and nothing else of it."""
+        """Replace only an object's status."""
         return self.update(raw, subresource="status", dry_run=dry_run)
 
     def merge_patch(
@@ -229,7 +228,7 @@ class Store(KeptStore):
         dry_run: bool = False,
         manager: str = "",
     ) -> Object:
-        """Change an object by an RFC 7386 patch. Strategic merge patches are not supported: lists are replaced."""
+        """Apply an RFC 7386 merge patch to an object. Lists are replaced; for strategic merge patches use `patch`."""
         old = self._objects.get(kind, namespace, name)
         whole = same_object(old, updates.merge_patched(old, patch))
         return self._replace(old, whole, subresource, with_status, dry_run, Managing(manager))
@@ -248,9 +247,10 @@ class Store(KeptStore):
         manager: str = "",
         duplicates: Sequence[str] = (),
     ) -> tuple[Object, tuple[str, ...]]:
-        """Change an object as a client asks; the object and what the client is to be warned of.
+        """Apply a client's patch. Return the object and the warnings for the client.
 
-        `duplicates` are the paths of fields that the patch has twice. Whoever is refused is warned, too (see `warn`).
+        `duplicates` are the paths of fields that occur twice in the patch. Rejected requests add warnings, too (see
+        `warn`).
         """
         old = self._objects.get(kind, namespace, name)
         live = with_resolved_entries(old.raw)
@@ -286,10 +286,10 @@ class Store(KeptStore):
         subresource: updates.Subresource = "",
         dry_run: bool = False,
     ) -> tuple[Object, Applied]:
-        """`kubectl apply --server-side`: the object gets what its manager states, and loses what only it did state.
+        """Apply like `kubectl apply --server-side`: set the manager's stated fields, remove those no longer stated.
 
-        Raises ApplyConflict where fields of others would change and `force` does not say that they may. `api_version`
-        is what the request is for ("": what the configuration says).
+        Fields that other managers own as well are not removed. Raises ApplyConflict if fields of other managers would
+        change and `force` is not set. `api_version` is the version of the request ("": that of the configuration).
         """
         old = self._objects.find(kind, namespace, name)
         named = {"kind": config.get("kind"), "apiVersion": api_version or config.get("apiVersion")}
@@ -319,10 +319,11 @@ class Store(KeptStore):
         manager: str = "",
         annotated: bool = True,
     ) -> tuple[Object, Applied]:
-        """`kubectl apply`: create the object or merge the manifest into it (see `kschedd.store.patches.merging`).
+        """Apply like `kubectl apply`: create the object, or merge the manifest into it (`store.patches.merging`).
 
-        `annotated`: the object gets kubectl's last-applied annotation, which a later apply needs to remove fields.
-        A Node's manifest also sets its status, since no real kubelet reports it here; so does any with `restore`.
+        `annotated`: the object gets kubectl's last-applied annotation, which a later apply needs to remove fields. The
+        manifest of a Node also sets its status, since no real kubelet reports it here. With `restore` that holds for
+        every kind.
         """
         kind, meta = self._creation.identified(raw, served=as_client)
         old = self._objects.find(kind, meta.get("namespace") or "", meta["name"])
@@ -354,9 +355,9 @@ class Store(KeptStore):
         propagation: Propagation = "Background",
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object, or mark it if it first has something to finish; returns its last state.
+        """Delete an object, or mark it as deleting if its deletion takes time. Return its last state.
 
-        Dependents are for the garbage machine to delete. `uid` and `resource_version` are preconditions (None: any).
+        The garbage collector deletes its dependents. `uid` and `resource_version` are preconditions (None: any).
         """
         old = self._objects.get(kind, namespace, name)
         check_grace_period(grace_period_s)
@@ -376,15 +377,16 @@ class Store(KeptStore):
         if left is not None:
             return self._write(old, left)
         if isinstance(old, Pod):
-            # Pods are deleted gracefully even without a grace period: watchers see that it is being deleted first.
+            # Pods are deleted gracefully even without a grace period: watchers first see the pod as deleting.
             if not old.deleting:
                 return self._end(old)
             old = self._write(old, marked(old, self._now()))
         return self._remove(old)
 
     def _delete_definition(self, old: Object, left: dict[str, Any] | None) -> Object:
-        """Delete the objects of a custom resource, and its definition with the last of them."""
-        kind = custom.defined_kind(old).name if is_established(old) else ""  # else the objects are another one's
+        """Delete the objects of a custom resource, and its definition after the last of them."""
+        # Not established: the objects belong to another definition.
+        kind = custom.defined_kind(old).name if is_established(old) else ""
         for obj in tuple(self.list(kind)):
             if not obj.deleting:
                 self.delete(kind, obj.namespace, obj.name)
@@ -393,7 +395,7 @@ class Store(KeptStore):
         return self._write(old, custom.with_cleanup(left or old.raw, stamp(self._now())))
 
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod:
-        """Give a pod its node: the Binding subresource. Whether the node exists is not asked, as upstream."""
+        """Bind a pod to a node: the Binding subresource. Like upstream, do not check that the node exists."""
         return self._bind(namespace, name, node_name, uid, stamp(self._now()))
 
     def _bind(self, namespace: str, name: str, node_name: str, uid: str, at: str) -> Pod:
@@ -418,9 +420,9 @@ class Store(KeptStore):
         grace_period_s: int | None = None,
         dry_run: bool = False,
     ) -> Pod:
-        """The Eviction subresource: delete a pod if its disruption budget allows that; returns its last state.
+        """Evict a pod: delete it if its disruption budget allows that. Return its last state.
 
-        As upstream, the preconditions are those of the deletion: the budget has been asked, and spent, before them.
+        Like upstream, the preconditions are checked with the deletion, after the budget has been checked and charged.
         """
         pod = self.get("Pod", namespace, name)
         assert isinstance(pod, Pod)
@@ -439,9 +441,9 @@ class Store(KeptStore):
         return gone
 
     def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
-        """Bind each on its own, all at one time; why each could not be bound (None: it is), in the same order.
+        """Bind each pod independently, all at one time. Return the error of each (None: bound), in the same order.
 
-        That is an ApiError, or, where the pod is at fault, whatever handling it raises.
+        The error is an ApiError, or any exception raised while handling an invalid pod.
         """
         at = stamp(self._now())
         failures: builtins.list[Exception | None] = []
@@ -451,21 +453,22 @@ class Store(KeptStore):
                 failures.append(None)
             except ApiError as refusal:
                 failures.append(without_traceback(refusal))
-            except Exception as fault:  # of this pod: the others are bound
+            except Exception as fault:  # caused by this pod: the others are bound
                 failures.append(fault)
         return failures
 
-    # --- what is tried out aside -------------------------------------------------------------------------------
+    # --- forks --------------------------------------------------------------------------------------------------------
 
     def fork(self) -> "Store":
-        """A store of its own with the same objects, at this moment's time; see `kschedd.store.trial`."""
+        """Return an independent store with the same objects and time; see `kschedd.store.trial`."""
         return run_steps(self.forking())
 
     def forking(self, since: int | None = None) -> Generator[None, None, "Store"]:
-        """In steps, between which nobody may write: a store of its own with the same objects, at this moment's time.
+        """Fork step by step: return an independent store with the same objects and time.
 
-        With `since` it is to go on as this one would: the events after that version are in its log, and the names and
-        uids that it will make are those that this one would. Raises Gone where the log does not go back that far.
+        No writes are allowed meanwhile.
+        With `since` the fork continues this store: its log contains the events after that version, and it generates the
+        same names and uids. Raises Gone if the log does not go back that far.
         """
         if since is not None and since < self.log.oldest:
             raise Gone(since, self.log.oldest)
@@ -488,7 +491,7 @@ class Store(KeptStore):
         return twin
 
     def _changed(self, kind: str) -> None:
-        """An object that is no pod came, went, or changed: what pods like those before become may be something else."""
+        """Drop cached results that the change of an object other than a pod may invalidate."""
         self._copies.forget()
         if kind in _CLASSES:
             self._pod_strategy.forget()

@@ -1,12 +1,12 @@
-"""A request tried out on a fork of the store, beside everything else, and what it comes to taken over by the store.
+"""Requests executed on a fork of the store, whose changes are then applied to the store.
 
-To check a large object takes half a second, and an atomic request may hold ten thousand small ones: neither may hold
-up others. So it runs on a fork (`Store.fork`: the same objects, which nobody changes), in a thread; `changes_of` says
-what it did there, and `Store.adopt` does the same to the store, where that costs little, unless somebody has changed
-in the meantime what the request had read: then it is tried again on a new fork.
+Validating a large object takes half a second, and an atomic request may contain ten thousand small ones. Neither may
+block other requests. Such a request runs on a fork (`Store.fork`: the same immutable objects) in a thread. `changes_of`
+collects its changes, and `Store.adopt` applies them to the store, which is cheap. If an object that the request depends
+on has changed in the meantime, it is retried on a new fork.
 
-What it reads besides the objects it changes are the kinds that admission looks at; pods, nodes and the like are not
-among them.
+Besides the objects it changes, a request reads the kinds that admission reads; pods, nodes and the like are not among
+them.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Set
@@ -19,26 +19,26 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 
 Key = tuple[str, str, str]  # kind, namespace, name
 
-_LOOKED_AT: Final = 1_000  # objects, before others may have their turn
+_LOOKED_AT: Final = 1_000  # objects per slice
 UNREAD: Final = frozenset(
     "Pod Node Event Lease ConfigMap Secret Service Endpoints EndpointSlice ReplicaSet Deployment StatefulSet DaemonSet"
     " Job CronJob PersistentVolume PersistentVolumeClaim CSINode VolumeAttachment ResourceSlice".split()
 )
-"""Kinds that no write reads, except of the very object it writes."""
+"""Kinds that are read only by writes of the very same object."""
 READ_BY_THEIR_OWN: Final = frozenset(("Service",))
-"""Those of them that a write of another object of the kind reads: a Service gets what address and port none has."""
+"""Kinds of `UNREAD` that writes of other objects of the kind read: a Service gets an unused address and port."""
 
 
 @attrs.frozen(eq=False)
 class Changes:
-    """What became of the objects of a store: each as it was (None: not there) and as it is (None: gone)."""
+    """Changes of a store's objects: for each the object before (None: missing) and after (None: deleted)."""
 
-    since: int  # the version of the store before
+    since: int  # version of the store before the changes
     objects: Mapping[Key, tuple[Object | None, Object | None]]
-    loaded: Set[Key] = frozenset()  # objects that come from a dump
+    loaded: Set[Key] = frozenset()  # objects from a dump
 
     def stale(self, events: Iterable[WatchEvent]) -> bool:
-        """Whether what others wrote in the meantime may have made a difference."""
+        """Return whether these writes by others may have affected the result."""
         read = READ_BY_THEIR_OWN.intersection(kind for kind, _, _ in self.objects)
         return any(
             event.new.kind not in UNREAD or event.new.kind in read or key_of(event.new) in self.objects
@@ -47,7 +47,7 @@ class Changes:
 
 
 def unchanged(changes: Changes, find: Callable[[str, str, str], Object | None]) -> Generator[None, None, bool]:
-    """Whether all the objects are where `find` looks as they were, in steps."""
+    """Return, step by step, whether all the objects are still the ones before the changes."""
     for number, (key, (old, _)) in enumerate(changes.objects.items(), 1):
         if find(*key) is not old:
             return False
@@ -61,7 +61,7 @@ def key_of(obj: Object) -> Key:
 
 
 def changes_of(since: int, events: Iterable[WatchEvent]) -> Changes:
-    """The events of a fork, each object's taken together."""
+    """Return the changes in a fork's events, merged per object."""
     objects: dict[Key, tuple[Object | None, Object | None]] = {}
     loaded: set[Key] = set()
     for event in events:

@@ -1,6 +1,6 @@
-"""Writes as values: what a controller wants done, before anybody does it.
+"""Writes as values: requests that a controller returns, to be executed later.
 
-The same values mean the same requests to a real API server, so a rule that returns them need not know which it is.
+The same values can be sent to a real API server, so a controller's rules do not depend on the kind of cluster.
 """
 
 from collections.abc import Collection, Mapping
@@ -28,22 +28,22 @@ class Update:
 
 
 MOST_TRIES = 4
-"""How often kube-scheduler sends a request at most."""
+"""Maximum number of times that kube-scheduler sends a request."""
 _FAILED = (500, 503)
 _CONFLICT = 409
 
 
 def is_sent_again(code: int, why: str, *, conflicts: bool = False) -> bool:
-    """Return whether a request is sent again that was answered with this code (0: it was not answered)."""
+    """Return whether a request with this response code (0: no response) is retried."""
     failed = code in _FAILED or (conflicts and code == _CONFLICT)
     return failed or (not code and "connection refused" in why.lower())
 
 
 @fast_frozen
 class Bind:
-    """Give the pod its node; only if `uid` ("": any) is still the pod's.
+    """Bind the pod to the node if it still has the uid `uid` ("": any).
 
-    `tries`: how often at most a real API server is asked that fails to answer, or answers that it has failed.
+    `tries` is the maximum number of attempts with a real API server that fails or does not respond.
     """
 
     namespace: str
@@ -57,8 +57,8 @@ class Bind:
 class Patch:
     """An RFC 7386 merge patch; a resourceVersion or uid in its metadata is a precondition.
 
-    Where other programs write as well, as in a real cluster: `seen` is the object that it was made from, so that what
-    others have meanwhile put into a list stays; `guarded`: it is done only if the object is still as it was seen.
+    In a real cluster other programs write as well. `seen` is the object that the patch was made from, so that list
+    items added meanwhile by others are kept. `guarded`: apply the patch only if the object is still the one seen.
     """
 
     kind: str
@@ -82,7 +82,7 @@ class Delete:
 
 @fast_frozen
 class Evict:
-    """Delete the pod unless its disruption budget forbids that for now; only if `uid` ("": any) is still the pod's."""
+    """Evict the pod if its disruption budget allows that and it still has the uid `uid` ("": any)."""
 
     namespace: str
     name: str
@@ -101,7 +101,7 @@ _STATUS_OF = ("Pod", "PodGroup.scheduling.k8s.io")
 
 
 def tries_of(write: Write) -> int:
-    """Return how often at most a write of the scheduler is sent to a real API server that fails to answer it."""
+    """Return the maximum number of attempts for a scheduler's write to a real API server."""
     match write:
         case Bind():
             return write.tries
@@ -111,7 +111,7 @@ def tries_of(write: Write) -> int:
 
 
 def patch_of(obj: Object, patch: Raw, subresource: Subresource = "", *, exactly: bool = False) -> Patch:
-    """A patch of this very object (not of another that took its name); `exactly`: of this very version of it."""
+    """Return a patch for this object only (not for a new one of its name); `exactly`: only for this version of it."""
     meta: dict[str, Any] = {"uid": obj.uid}
     if exactly:
         meta["resourceVersion"] = str(obj.resource_version)
@@ -120,7 +120,7 @@ def patch_of(obj: Object, patch: Raw, subresource: Subresource = "", *, exactly:
 
 
 def status_of(obj: Object, status: Raw, *, guarded: bool = False) -> Patch:
-    """A patch of this object's status."""
+    """Return a patch of this object's status."""
     patch = {"metadata": {"uid": obj.uid}, "status": status}
     return Patch(obj.kind, obj.namespace, obj.name, patch, "status", obj, guarded)
 
@@ -128,9 +128,8 @@ def status_of(obj: Object, status: Raw, *, guarded: bool = False) -> Patch:
 def status_write(obj: Object, status: Mapping[str, Any], always: Collection[str] = ()) -> list[Write]:
     """Return the patch that gives the object this status, if it differs; fields in `always` are stated even if 0.
 
-    Other counts of 0 are left out, as the API's types do with `omitempty`.
-
-    Fields that `status` does not have stay as they are.
+    Other counts of 0 are left out, as the API's types do with `omitempty`. Fields that `status` does not have are left
+    unchanged.
     """
     wanted = {name: value if value or name in always else None for name, value in status.items()}
     present = obj.status

@@ -98,5 +98,5 @@ async def test_a_failure_is_the_askers_and_an_owner_that_has_ended_says_so(nurse
         await ask_in_turn(*asked(owners, fails))
     gone = Owner("decisions")
     gone.inbox.close()
-    with pytest.raises(Ending, match="its decisions takes no more requests"):
+    with pytest.raises(Ending, match="its decisions accepts no more requests"):
         await ask_in_turn(*asked([*owners, gone]))

@@ -58,5 +58,5 @@ async def test_an_owner_that_has_ended_says_so() -> None:
     send, receive = trio.open_memory_channel[OwnerQuery[None, None]](1)
     asking: ActorRef[None] = ActorRef("queue", send)
     receive.close()
-    with pytest.raises(Ending, match="the daemon is ending: its queue takes no more requests"):
+    with pytest.raises(Ending, match="the daemon is shutting down: its queue accepts no more requests"):
         await asking.query(lambda owned: None)

@@ -68,7 +68,7 @@ def test_a_reader_only_looks_at_forks_of_others(asked: Asked, owner: str, method
 )
 def test_nothing_outside_is_read_for_a_reader(asked: Asked, method: str, params: dict[str, Any]) -> None:
     made = asked("eve", "fork.create")["name"]
-    with pytest.raises(RpcError, match=f"{method} changes something, and eve may only read here") as refused:
+    with pytest.raises(RpcError, match=f"{method} changes state, but eve has read-only access") as refused:
         asked.within("eve", made, method, **params)
     assert refused.value.code == "forbidden"
 

@@ -121,7 +121,7 @@ def test_backoff_and_parallelism() -> None:
         (lambda c: with_backoff(c, 5, 4), "$.podMaxBackoffSeconds: less than the initial backoff"),
         (lambda c: with_parallelism(c, 0), "$.parallelism: out of range"),
         (lambda c: with_unschedulable_flush(c, 0), "$.podMaxInUnschedulablePodsDuration: out of range"),
-        (lambda c: with_profile_added(c, "a"), "$.profiles: there is such a profile already"),
+        (lambda c: with_profile_added(c, "a"), "$.profiles: a profile with this name already exists"),
         (
             lambda c: with_profile_added(c, "c", {"plugins": {"queueSort": {"disabled": [{"name": "*"}]}}}),
             "$.profiles[0].plugins.queueSort: a profile needs exactly one plugin to sort the queue",

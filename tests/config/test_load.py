@@ -211,8 +211,8 @@ def test_a_fault_says_file_line_path_value_and_what_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("text", "refusal"),
     [
-        pytest.param("", "0 $: there is no configuration in it", id="empty"),
-        pytest.param("# only words\n---\n", "0 $: there is no configuration in it", id="only-a-comment"),
+        pytest.param("", "0 $: the file is empty: a configuration is required", id="empty"),
+        pytest.param("# only words\n---\n", "0 $: the file is empty: a configuration is required", id="only-a-comment"),
         pytest.param("- a\n- b\n", "1 $: a configuration is a mapping", id="a-list"),
         pytest.param(
             "a: [1\nb: 2\n",
@@ -220,7 +220,7 @@ def test_a_fault_says_file_line_path_value_and_what_is_allowed() -> None:
             id="no-yaml",
         ),
         pytest.param(HEAD + "---\n" + HEAD, "4 $: more than one document, where one is expected", id="two"),
-        pytest.param("kind: KubeSchedulerConfiguration\n", "1 $.apiVersion: needed, and missing", id="no-version"),
+        pytest.param("kind: KubeSchedulerConfiguration\n", "1 $.apiVersion: required, but missing", id="no-version"),
         pytest.param(
             "kind: KubeSchedulerConfiguration\napiVersion: kubescheduler.config.k8s.io/v1beta9\n",
             "2 $.apiVersion: not supported",
@@ -322,7 +322,7 @@ def test_aliases_that_never_end_are_refused() -> None:
             "3 $.extenders[0].httpTimeout: out of range",
             id="negative-timeout",
         ),
-        pytest.param("extenders: [{}]", "3 $.extenders[0].urlPrefix: needed, and missing", id="no-address"),
+        pytest.param("extenders: [{}]", "3 $.extenders[0].urlPrefix: required, but missing", id="no-address"),
     ],
 )
 def test_bad_values_are_refused(body: str, refusal: str) -> None:

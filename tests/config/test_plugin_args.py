@@ -176,7 +176,7 @@ EXPRESSION = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]
     [
         ("NodeResourcesFit", {"kind": "FitArgs"}, "kind: not the kind of this plugin's arguments"),
         ("NodeResourcesFit", {"scoringStrategi": {}}, "scoringStrategi: no such field"),
-        ("NodeResourcesFit", {"scoringStrategy": {}}, "scoringStrategy.type: needed, and missing"),
+        ("NodeResourcesFit", {"scoringStrategy": {}}, "scoringStrategy.type: required, but missing"),
         ("NodeResourcesFit", {"ignoredResourceGroups": ["a.b/c"]}, "ignoredResourceGroups[0]: the name of"),
         ("NodeResourcesFit", {"ignoredResources": ["-a"]}, "ignoredResources[0]: name part must consist of"),
         ("NodeResourcesFit", ratio(), "scoringStrategy.requestedToCapacityRatio.shape: needs at least one"),
@@ -214,7 +214,7 @@ EXPRESSION = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]
         ("PodTopologySpread", constraints({}, kind="System"), "defaultingType: constraints of one's own"),
         ("PodTopologySpread", constraints({}, {"maxSkew": 2}), "defaultConstraints[1]: the same topologyKey"),
         ("PodTopologySpread", constraints({"maxSkew": 0}), "defaultConstraints[0].maxSkew: out of range"),
-        ("PodTopologySpread", constraints({"maxSkew": None}), "defaultConstraints[0].maxSkew: needed"),
+        ("PodTopologySpread", constraints({"maxSkew": None}), "defaultConstraints[0].maxSkew: required"),
         (
             "PodTopologySpread",
             constraints({"topologyKey": ""}),
@@ -248,7 +248,7 @@ EXPRESSION = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]
         (
             "NodeAffinity",
             {"addedAffinity": {PREFERRED: [{"weight": 1, "preference": {"matchFields": [{}]}}]}},
-            f"addedAffinity.{PREFERRED}[0].preference.matchFields[0].key: needed, and missing",
+            f"addedAffinity.{PREFERRED}[0].preference.matchFields[0].key: required, but missing",
         ),
     ],
 )

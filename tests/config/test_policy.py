@@ -171,7 +171,7 @@ def test_extenders_in_the_old_spelling() -> None:
         ({"predicate": []}, "$.predicate: no such field; did you mean predicates?"),
         (
             {"priorities": [priority("A", requestedToCapacityRatioArguments={})]},
-            "$.priorities[0].argument.requestedToCapacityRatioArguments.shape: needed, and missing",
+            "$.priorities[0].argument.requestedToCapacityRatioArguments.shape: required, but missing",
         ),
     ],
 )

@@ -97,7 +97,7 @@ def test_a_silent_node_stays_silent() -> None:
     for name, status in (("n1", "Unknown"), ("n2", "False")):
         conditions = simulation.store.get("Node", "", name).status["conditions"]
         assert [one["status"] for one in conditions if one["type"] == "Ready"] == [status]
-    assert "nodes from which nothing is heard: their kubelets are stopped: n1" in simulation.applied.warnings
+    assert "nodes without heartbeats: their kubelets are stopped: n1" in simulation.applied.warnings
 
 
 def test_what_pods_name_and_is_not_there_is_made_up() -> None:
@@ -256,8 +256,8 @@ def test_of_two_the_later_is_taken() -> None:
     prepared = _prepared(later, node("n1", 1), node("n2", 3), other, node("n3", 4), node("n3", 4))
     assert {obj.name: obj.uid for obj in prepared.objects} == {"n1": uid(1), "n2": uid(8), "n3": uid(4)}
     said = "\n".join(prepared.assumptions.texts())
-    assert "an object twice, as it was at different times: the later one taken: n1" in said
-    assert "two objects of one name with different uids, the later one taken: n2" in said
+    assert "two versions of one object, the later one taken: n1" in said
+    assert "two objects with the same name and different uids, the later one taken: n2" in said
     assert "the same object twice: n3" in said
 
 
@@ -274,8 +274,8 @@ def test_custom_kinds_are_named_once_each() -> None:
         kept("Rollout", f"r{n}", 4 + n, api="argoproj.io/v1alpha1", namespace="default", spec={}) for n in range(5)
     ]
     said = _prepared(*rollouts, kept("Old", "o", 20, api="example.com/v1", namespace="default")).assumptions.texts()
-    assert said.count("Rollout.argoproj.io is a kind that nothing here acts on: kept as it is (5 times)") == 1
-    assert said.count("Old.example.com is a kind that nothing here acts on: kept as it is") == 1
+    assert said.count("Rollout.argoproj.io is a kind without any effect here: kept unchanged (5 times)") == 1
+    assert said.count("Old.example.com is a kind without any effect here: kept unchanged") == 1
 
 
 def test_fields_and_kinds_of_1_20_are_dropped_or_left_out_and_said() -> None:
@@ -288,7 +288,7 @@ def test_fields_and_kinds_of_1_20_are_dropped_or_left_out_and_said() -> None:
     assert "dump:3: ComponentStatus etcd-0 was left out" in prepared.errors[0]
     said = "\n".join(prepared.assumptions.texts())
     assert 'Pod: unknown field "metadata.clusterName", dropped: default/a' in said
-    assert "PodSecurityPolicy.policy is a kind that nothing here acts on" in said
+    assert "PodSecurityPolicy.policy is a kind without any effect here" in said
 
 
 def test_what_cannot_be_counted_is_left_out_and_what_nobody_has_is_said() -> None:
@@ -309,7 +309,7 @@ def test_two_clusters_in_one_dump_are_said() -> None:
         raw["status"]["nodeInfo"] = {"kubeletVersion": version}
         raws.append(raw)
     said = _prepared(*raws).assumptions.texts()
-    assert "objects of two clusters: what they have by the same name is taken once" in said
+    assert "objects of two clusters: of two objects with the same name, one was taken" in said
     assert "nodes of several versions: v1.27, v1.33" in said
 
 
@@ -331,7 +331,7 @@ def test_a_scheduler_that_is_given_a_profile_schedules(tmp_path: Path, scenario:
     assert '"b"' in wrong
     assert "no such profile" in wrong
     assert "default-scheduler" in wrong
-    assert "nobody schedules" not in scenario.do(f"load {source} --scheduler volcano=default-scheduler", "")
+    assert "they are not scheduled" not in scenario.do(f"load {source} --scheduler volcano=default-scheduler", "")
     assert scenario.expect("expect pod a running within 1m").met
     # The pods' successors name it as well.
     scenario.do("delete pod web-abc-x --force --grace-period 0", "")
@@ -365,7 +365,7 @@ def test_load_and_save_are_verbs(name: str, tmp_path: Path, scenario: Any) -> No
     assert "n1" in scenario.do("get pods -A -o wide", "")
     assert "objects saved" in scenario.do(f"save {tmp_path / name}", "")
     assert "there is a file already; --force writes over it" in scenario.do(f"save {tmp_path / name}", "")
-    assert "the name says the form" in scenario.do(f"save {tmp_path / 'x.txt'}", "")
+    assert "the name must end with .json" in scenario.do(f"save {tmp_path / 'x.txt'}", "")
     assert "cannot be read" in scenario.do(f"load {tmp_path / 'missing.json'}", "")
     assert "kubectl get -A -o json" in scenario.do("load --how", "")
     again = scenario.do(f"load {tmp_path / name}", "")

@@ -184,7 +184,7 @@ def test_of_a_file_that_breaks_off_what_is_whole_is_taken(tmp_path: Path, name: 
     assert found.errors
     assert all(name in error for error in found.errors)
     assert _names(found)[:1] == ["n1"]
-    assert "of a file that breaks off what is whole was taken" in " ".join(found.assumptions.texts())
+    assert "the complete objects of a truncated file were taken" in " ".join(found.assumptions.texts())
 
 
 def test_what_is_damaged_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_what_unpacks_to_too_much_is_not_read(tmp_path: Path, monkeypatch: pytes
     found = _read(tmp_path, "bomb.json.gz", gzip.compress(b"[" + b" " * 50_000_000))
     assert found.found == []
     assert found.errors == [
-        f"{tmp_path}/bomb.json.gz: unpacked it is larger than 1,000,000 bytes: it was not read",
+        f"{tmp_path}/bomb.json.gz: larger than 1,000,000 bytes when unpacked: it was not read",
     ]
 
 
@@ -221,7 +221,7 @@ def test_gzip_data_is_unpacked_as_far_as_it_goes() -> None:
     assert unpack(packed + b"\0" * 10, 1 << 20) == (bytes(range(256)) * 1000, "")
     data, wrong = unpack(packed[:-9], 1 << 20)
     assert bytes(range(256)) * 1000 == data
-    assert "breaks off" in wrong
+    assert "is truncated" in wrong
 
 
 def _pipe(folder: Path) -> str:
@@ -274,7 +274,7 @@ def test_a_file_that_memory_would_not_do_for_is_not_read(tmp_path: Path, monkeyp
     monkeypatch.setattr(sources, "most_bytes", lambda: 1_000)
     found = read_sources([str(large), str(packed)])
     assert found.errors == [
-        f"{large}: larger than 1,000 bytes, which memory would not do for: not read",
-        f"{packed}: unpacked it is larger than 1,000 bytes: it was not read",
+        f"{large}: larger than 1,000 bytes, the most that fits into memory: not read",
+        f"{packed}: larger than 1,000 bytes when unpacked: it was not read",
     ]
     assert found.found == []

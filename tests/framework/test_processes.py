@@ -266,7 +266,7 @@ def test_the_end_ends_them_all(tmp_path: Path, cluster: SchedulerCache) -> None:
     assert pool.count == 1
     pool.close()
     assert pool.count == 0
-    with pytest.raises(PluginError, match="the daemon is ending"):
+    with pytest.raises(PluginError, match="the daemon is shutting down"):
         elsewhere(made, "filter", "web", cluster)
 
 

@@ -317,7 +317,7 @@ async def test_credentials_that_are_refused_are_told(tmp_path: Path) -> None:
         await asked.refuse(401, "Unauthorized")
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
-        with pytest.raises(LiveError, match=r"the kubeconfig's credentials are refused: HTTP 401 .*: Unauthorized"):
+        with pytest.raises(LiveError, match=r"the kubeconfig's credentials were rejected: HTTP 401 .*: Unauthorized"):
             await server.page(PODS)
 
 

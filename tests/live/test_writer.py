@@ -106,7 +106,7 @@ async def test_a_scheduler_that_may_not_see_what_it_decides_by_does_not_begin(tm
         else:
             await nothing_happens(asked)
 
-    why = "poddisruptionbudgets cannot be seen, and a scheduler has to"
+    why = "no permission to read poddisruptionbudgets, which a scheduler needs"
     async with scripted(script) as url:
         with pytest.RaisesGroup(pytest.RaisesExc(LiveError, match=why), flatten_subgroups=True, allow_unwrapped=True):
             async with scheduler_of(tmp_path, int(url.rpartition(":")[2])):
@@ -129,5 +129,5 @@ async def test_an_answer_that_is_no_object_is_a_fault_of_the_server(tmp_path: Pa
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
         store: Any = Held({})
-        with pytest.raises(LiveError, match="what it answers to GET api/v1/namespaces/default/pods/a cannot be used"):
+        with pytest.raises(LiveError, match="unusable response to GET api/v1/namespaces/default/pods/a"):
             await RemoteWriter(server, store, RateLimit(-1, 1)).uid_of("default", "a")

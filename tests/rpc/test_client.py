@@ -362,7 +362,7 @@ async def test_when_the_daemon_ends_calls_and_subscriptions_say_so(serve) -> Non
     ("said", "error"),
     [
         pytest.param(b"", "it closed the connection", id="nothing"),
-        pytest.param(b"\xc1", "no MessagePack-RPC", id="garbage"),
+        pytest.param(b"\xc1", "it sent invalid MessagePack-RPC", id="garbage"),
         pytest.param(
             msgpack.packb([1, 0, {"code": "too_many", "message": "full up"}, None]), "full up", id="turned-away"
         ),

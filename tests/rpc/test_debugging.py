@@ -200,7 +200,7 @@ async def test_one_call_runs_up_to_something_and_waits_for_it(debugged: Debugged
     async with Client.connect(debugged.path) as client:
         end = await debugged.last(client, "debug.wait", seconds=45)
         assert end["stopped"]["why"] == "until 2023-11-14T22:14:05Z"
-        for goal, why in (({"pod": ""}, "debug.wait: pod: a pattern"), ({"condition": "nodes =="}, "nodes")):
+        for goal, why in (({"pod": ""}, "debug.wait: pod: must be a pattern"), ({"condition": "nodes =="}, "nodes")):
             with pytest.raises(RpcError, match=why):
                 await debugged.last(client, "debug.wait", **goal)
 
@@ -237,7 +237,7 @@ async def test_a_breakpoint_ends_an_advance_where_it_is_reached(debugged: Debugg
 async def test_time_that_passes_by_itself_is_not_moved(debugged: Debugged) -> None:
     async with Client.connect(debugged.path) as client:
         await debugged.call(client, "time.set_speed", speed=10)
-        with pytest.raises(RpcError, match="time passes by itself, at 10x: make it virtual first, by `time virtual`"):
+        with pytest.raises(RpcError, match="time runs by itself at 10x: make it virtual first with `time virtual`"):
             await debugged.last(client, "time.advance", seconds=1)
         await debugged.call(client, "time.set_speed", speed=0)
         with pytest.raises(RpcError, match="time does not go back"):

@@ -30,7 +30,7 @@ GET = Method(
 
 def test_a_method_that_writes_says_so_on_the_page() -> None:
     page = methods_page(method_table([attrs.evolve(GET, reads=False)]))
-    assert "### `pod.get`\n\nGets objects.\n\nIt writes: read-only users are refused.\n" in page
+    assert "### `pod.get`\n\nGets objects.\n\nThis method writes: read-only users may not call it.\n" in page
 
 
 def test_a_method_on_the_page() -> None:

@@ -125,7 +125,7 @@ async def test_the_way_of_a_pod_through_the_queue(talk: Talk) -> None:
         await talk("queue.activate", pods=["default/b"])
     with pytest.raises(RpcError, match="give either pods or all"):
         await talk("queue.activate")
-    with pytest.raises(RpcError, match='the queue knows no pod "default/b"'):
+    with pytest.raises(RpcError, match='pod "default/b" is not in the queue'):
         await talk("queue.pod", pod="default/b")
 
 
@@ -576,10 +576,10 @@ async def test_configuration_files_are_checked_shown_and_converted(talk: Talk) -
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"what": "weight", "profile": "default-scheduler"}, "plugin: needed for a change of weight"),
+        ({"what": "weight", "profile": "default-scheduler"}, "plugin: required for a change of weight"),
         ({"what": "plugin-on", "profile": "default-scheduler", "plugin": "Nope"}, "no such plugin"),
         ({"what": "plugin-off", "profile": "other", "plugin": "NodeName"}, "no such profile"),
-        ({"what": "all", "text": "kind: Policy"}, "apiVersion: needed, and missing"),
+        ({"what": "all", "text": "kind: Policy"}, "apiVersion: required, but missing"),
         ({"what": "nonsense"}, "what"),
         (
             {
@@ -587,7 +587,7 @@ async def test_configuration_files_are_checked_shown_and_converted(talk: Talk) -
                 "text": "apiVersion: kubescheduler.config.k8s.io/v1alpha1\nkind: KubeSchedulerConfiguration\n"
                 "algorithmSource: {policy: {file: {path: /etc/passwd}}}\n",
             },
-            "the daemon reads no files for its clients",
+            "the daemon does not read files for its clients",
         ),
     ],
 )

@@ -136,7 +136,7 @@ async def test_of_two_that_start_at_once_over_a_stale_socket_one_wins(tmp_path: 
 async def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("precious")
-    with pytest.raises(SocketPathError, match="a file there that is no socket"):
+    with pytest.raises(SocketPathError, match="a file that is not a socket exists there"):
         async with unix_listener(path):
             pass
     assert path.read_text() == "precious"

@@ -27,7 +27,7 @@ READER = Caller(User("eve", (READ_ONLY,)))
 
 @pytest.mark.parametrize("name", WRITING)
 def test_a_reader_is_refused_what_changes_something(name: str) -> None:
-    with pytest.raises(ReadOnlyError, match=f"{name} changes something"):
+    with pytest.raises(ReadOnlyError, match=f"{name} changes state"):
         check_may_call(READER, TABLE[name])
     check_may_call(Caller(), TABLE[name])
 

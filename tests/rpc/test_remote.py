@@ -153,7 +153,7 @@ async def test_a_blocking_client_comes_in_as_well(tmp_path: Path) -> None:
 async def test_a_read_only_token_reads_and_is_refused_to_write(tmp_path: Path) -> None:
     async with opened_door(tmp_path) as there, Client.connect(there.url("looker")) as client:
         assert await client.call("look") == "seen"
-        with pytest.raises(RpcError, match="change changes something, and eve may only read here") as refused:
+        with pytest.raises(RpcError, match="change changes state, but eve has read-only access") as refused:
             await client.call("change")
         assert refused.value.code == "forbidden"
         assert await client.call("look") == "seen", "the connection goes on"
@@ -168,7 +168,7 @@ async def test_a_client_certificate_says_who_it_is(tmp_path: Path) -> None:
         files = f"ca-file={tmp_path / 'ca'}&cert-file={tmp_path / 'own'}&key-file={tmp_path / 'own-key'}"
         async with Client.connect(f"{there.door.url}?{files}") as client:
             assert (await client.call("rpc.authenticate"))["user"] == "carl"
-            with pytest.raises(RpcError, match="carl may only read"):
+            with pytest.raises(RpcError, match="carl has read-only access"):
                 await client.call("change")
 
 

@@ -411,7 +411,7 @@ async def test_shutdown_lets_requests_end_and_answers_those_that_do_not(serve, n
     assert await raw.message() == [
         1,
         2,
-        {"code": "shutting_down", "message": "the daemon is ending"},
+        {"code": "shutting_down", "message": "the daemon is shutting down"},
         None,
     ]
     assert await raw.message() is None
@@ -571,7 +571,11 @@ async def test_at_shutdown_streams_end_with_that_reason(serve) -> None:
     await raw.send(msgpack.packb([0, 1, "endless", []]))
     await raw.message()
     served.server.shut_down()
-    assert await raw.message() == [2, "stream.end", [1, {"code": "shutting_down", "message": "the daemon is ending"}]]
+    assert await raw.message() == [
+        2,
+        "stream.end",
+        [1, {"code": "shutting_down", "message": "the daemon is shutting down"}],
+    ]
     assert await raw.message() is None
 
 

@@ -19,7 +19,7 @@ from kschedd.store.admission.chain import Admission
 from kschedd.store.admission_plugins.attributes import Attributes
 from kschedd.store.errors import ApiError, Invalid, Undecodable
 from kschedd.store.field_validation import accepted
-from kschedd.store.prototypes.pod_strategy import intern_pod
+from kschedd.store.prototypes.pod_strategy import PodStrategy, intern_pod, packed
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, workload
 
@@ -394,3 +394,68 @@ def test_pods_that_differ_in_amounts_only_are_as_those_that_are_judged_alone() -
         assert isinstance(alone, Pod)
         assert (made.spec, made.status) == (alone.spec, alone.status)
         assert made.signature is alone.signature
+
+
+def _one_pod(name: str = "p", **spec: Any) -> dict[str, Any]:
+    spec = {"containers": [{"name": "c", "image": "i"}], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the pods whose spec is admitted as a whole, not from memory."""
+    admitted: list[str] = []
+    whole = PodStrategy._admit
+
+    def noting(self: PodStrategy, spec: Any, meta: dict[str, Any], name: str) -> Any:
+        admitted.append(name)
+        return whole(self, spec, meta, name)
+
+    monkeypatch.setattr(PodStrategy, "_admit", noting)
+    return admitted
+
+
+def test_equal_specs_are_admitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    admitted = _counted(monkeypatch)
+    store = Store(now=Clock(), seed=1)
+    for name in ("a", "b", "c"):
+        store.create(_one_pod(name))
+    assert admitted == ["a"]
+    for number, cpu in enumerate(("1", "2", "3")):  # only the first is another spec: amounts do not count
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+        store.create(_one_pod(f"d{number}", containers=[container]))
+    assert admitted == ["a", "d0"]
+
+
+def test_annotations_that_say_nothing_of_the_spec_do_not_hinder_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    admitted = _counted(monkeypatch)
+    store = Store(now=Clock(), seed=1)
+    for name in ("a", "b"):
+        raw = _one_pod(name)
+        raw["metadata"]["annotations"] = {"example.com/note": name}
+        assert store.create(raw).metadata["annotations"] == {"example.com/note": name}
+    assert admitted == ["a"]
+    for name in ("c", "d"):
+        raw = _one_pod(name)
+        raw["metadata"]["annotations"] = {"container.apparmor.security.beta.kubernetes.io/c": "unconfined"}
+        store.create(raw)
+    assert admitted == ["a", "c", "d"]
+
+
+def test_a_number_that_cannot_be_stored_is_refused() -> None:
+    with pytest.raises(Invalid, match="cannot be stored: a number is beyond 64 bits"):
+        packed("Pod", "p", {"x": 2**65})
+    with pytest.raises(Invalid, match="cannot be stored"):
+        packed("Pod", "p", {"x": object()})
+
+
+def test_an_update_is_held_to_the_rules_of_tokens_and_of_changes() -> None:
+    store = Store(now=Clock(), seed=1)
+    store.create(_one_pod(schedulingGates=[{"name": "example.com/wait"}]))
+    old = store.get("Pod", "default", "p").raw
+    token = {"serviceAccountToken": {"path": "t", "expirationSeconds": 1}}
+    volumes = [{"name": "v", "projected": {"sources": [token]}}]
+    with pytest.raises(Invalid, match="expirationSeconds"):
+        store.update({**old, "spec": {**old["spec"], "volumes": volumes}})
+    with pytest.raises(Invalid, match="pod updates may not change fields"):
+        store.update({**old, "spec": {**old["spec"], "hostname": "other"}})
+    assert store.get("Pod", "default", "p").raw == old

@@ -5,6 +5,7 @@ import pytest
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selector_text import parse_field_selector, parse_selector_text
+from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import V1_34
 from kschedd.store.admission.chain import Admission, ValidatingPlugin
 from kschedd.store.admission.request import UserInfo
@@ -890,3 +891,65 @@ def test_a_definition_that_is_being_deleted_notes_that_its_objects_are_yet_to_go
     left = store.delete("CustomResourceDefinition", "", "widgets.example.com")
     assert left.deleting
     assert left.metadata["finalizers"] == ["a.io/x", "customresourcecleanup.apiextensions.k8s.io"]
+
+
+def test_a_patch_of_an_older_version_of_the_object_is_refused(store: Store) -> None:
+    first = store.create(config_map("c"))
+    store.patch("ConfigMap", "default", "c", {"data": {"a": "1"}})
+    stale = {"metadata": {"resourceVersion": first.metadata["resourceVersion"]}, "data": {"a": "2"}}
+    with pytest.raises(Conflict):
+        store.patch("ConfigMap", "default", "c", stale)
+    found = store.get("ConfigMap", "default", "c")
+    assert found.raw["data"] == {"a": "1"}
+
+
+def test_a_patch_writes_unless_it_is_a_dry_run(store: Store) -> None:
+    store.create(config_map("c"))
+    for dry in (True, False):
+        store.patch("ConfigMap", "default", "c", {"data": {"dry": str(dry)}}, dry_run=dry)
+    assert store.get("ConfigMap", "default", "c").raw["data"] == {"dry": "False"}
+
+
+def test_what_a_dump_restores_is_no_pattern_for_new_pods(store: Store) -> None:
+    raw = pod("a")
+    with store.one_request():
+        restored = store.create({**raw, "metadata": {**raw["metadata"], "uid": "its-own"}}, restore=True)
+        made = [store.create({**raw, "metadata": {**raw["metadata"], "name": name}}) for name in ("b", "c")]
+        second = {**raw, "metadata": {**raw["metadata"], "name": "d", "uid": "another"}}
+        again = store.create({**second, "status": {"phase": "Running"}}, restore=True)
+    assert (restored.uid, again.uid) == ("its-own", "another")
+    assert again.raw["status"]["phase"] == "Running"
+    assert all(one.uid not in ("its-own", "another", "") for one in made)
+    assert {one.raw["status"]["phase"] for one in made} == {"Pending"}
+
+
+def test_watchers_see_a_pod_being_deleted_once_before_it_is_gone(store: Store) -> None:
+    store.create(pod("a", node_name="n1"))
+    store.create({**pod("b"), "metadata": {"name": "b", "finalizers": ["example.com/hold"]}})
+    watch = store.watch(("Pod",), store.version)
+    store.delete("Pod", "default", "a", grace_period_s=0)
+    assert [(event.type, bool(event.new.deletion_timestamp)) for event in watch.take()] == [
+        ("MODIFIED", True),
+        ("DELETED", True),
+    ]
+    store.delete("Pod", "default", "b", grace_period_s=0)
+    assert [event.type for event in watch.take()] == ["MODIFIED"]
+    store.patch("Pod", "default", "b", {"metadata": {"finalizers": None}})
+    assert [event.type for event in watch.take()][-1:] == ["DELETED"]
+
+
+def test_apply_says_whether_it_changed_the_object(store: Store) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
+    second = {**config, "data": {"a": "2"}}
+    applied = [store.server_side_apply("ConfigMap", "default", "c", each, "m")[1] for each in (config, config, second)]
+    assert applied == ["created", "unchanged", "configured"]
+
+
+def test_pods_that_were_admitted_for_another_version_are_decoded_anew() -> None:
+    store = Store(now=Clock(), seed=1)
+    raw = pod("a")
+    raw["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    without = store.create({**raw, "metadata": {"name": "a"}}).raw["spec"]
+    store.stand_for(default_config(feature_gates={"GenericWorkload": True}).rules)
+    assert "schedulingGroup" not in without
+    assert "schedulingGroup" in store.create({**raw, "metadata": {"name": "b"}}).raw["spec"]

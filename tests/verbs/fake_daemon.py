@@ -465,9 +465,7 @@ class FakeDaemon:
     def waiting_reject(self, pod: str, plugin: str | None = None, reason: str | None = None) -> Raw:
         return {"pod": pod, "decided": True}
 
-    def causes_explain(
-        self, kind: str, name: str, program: str, namespace: str = "default", manifests: Sequence[Raw] = ()
-    ) -> Raw:
+    def causes_explain(self, kind: str, name: str, namespace: str = "default", manifests: Sequence[Raw] = ()) -> Raw:
         if name != "web-1":
             raise RpcError("not_found", f'{kind.lower()}s "{name}" not found')
         found: Raw = plain(DIAGNOSIS)

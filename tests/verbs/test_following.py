@@ -110,7 +110,9 @@ def test_a_watch_goes_on_after_the_last_change_shown(refused: int) -> None:
 
 
 def test_a_watch_of_changes_only_goes_on_where_it_began_if_there_was_none() -> None:
-    daemon = Restarted([([], LOST), ([], RpcError("shutting_down", "the daemon is ending")), ([], OVER)], FakeDaemon())
+    daemon = Restarted(
+        [([], LOST), ([], RpcError("shutting_down", "the daemon is shutting down")), ([], OVER)], FakeDaemon()
+    )
     assert daemon.run("get pods --watch-only") == 0
     assert [params.get("since") for params in daemon.opened] == [None, 9, 9]
     assert daemon.err.count("Interrupted: ") == daemon.err.count("The daemon is back") == 2

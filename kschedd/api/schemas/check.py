@@ -1,8 +1,8 @@
-"""Schema check: whether each field of an object has the type that its kind prescribes, as typed decoding demands.
+"""Schema check: types of the fields of an object, as typed decoding requires them.
 
 An object that passes `check_schema` may be traversed without further type checks: mappings are dicts with string keys,
-lists are lists, quantities and times can be parsed.  Fields unknown to the schema are not checked (`decoding` handles
-those).  A null is an absent field: `without_nulls` removes nulls, as a typed decoder does.
+lists are lists, quantities and times can be parsed. Fields unknown to the schema are not checked (`decoding` handles
+those). A null is an absent field: `without_nulls` removes nulls, as a typed decoder does.
 """
 
 import base64
@@ -47,7 +47,7 @@ _TOP.update(apiVersion=STR, kind=STR, metadata=type_named("meta.ObjectMeta"))
 
 
 def schema_for(raw: dict[str, Any]) -> Fields | None:
-    """The schema of an object's kind; None for kinds that are not built in."""
+    """Return the schema of an object's kind; None for kinds that are not built in."""
     name = raw.get("kind")
     if "apiVersion" not in raw:
         known = BY_NAME.get(name) if isinstance(name, str) else None
@@ -61,35 +61,35 @@ def schema_for(raw: dict[str, Any]) -> Fields | None:
 
 
 def check_schema(raw: dict[str, Any]) -> list[FieldError]:
-    """The fields of an object that have the wrong type."""
+    """Return the fields of an object that have the wrong type."""
     faults: list[FieldError] = []
     _check(raw, schema_for(raw) or _TOP, "", faults)
     return faults
 
 
 def check_pod_spec_schema(spec: object, path: str = "spec") -> list[FieldError]:
-    """`check_schema` for a pod's spec alone."""
+    """Return the type errors in a pod's spec."""
     return _check_part(spec, type_named("PodSpec"), path)
 
 
 def check_node_affinity_schema(affinity: object, path: str) -> list[FieldError]:
-    """`check_schema` for a pod's node affinity alone."""
+    """Return the type errors in a pod's node affinity."""
     return _check_part(affinity, type_named("NodeAffinity"), path)
 
 
 def check_pod_status_schema(status: object, path: str = "status") -> list[FieldError]:
-    """`check_schema` for a pod's status alone."""
+    """Return the type errors in a pod's status."""
     return _check_part(status, type_named("PodStatus"), path)
 
 
 def check_status_schema(kind: str, status: object) -> list[FieldError]:
-    """`check_schema` for the status alone of a built-in kind."""
+    """Return the type errors in the status of a built-in kind."""
     fields = (schema_for({"kind": kind}) or _TOP).get("status")
     return [] if fields is None else _check_part(status, fields, "status")
 
 
 def check_meta_schema(meta: object, path: str = "metadata") -> list[FieldError]:
-    """`check_schema` for metadata alone."""
+    """Return the type errors in metadata."""
     return _check_part(meta, type_named("meta.ObjectMeta"), path)
 
 
@@ -168,7 +168,7 @@ def _is_leaf(value: Any, schema: str) -> bool:
         if sort is str and len(value) > LONGEST:
             return False
         try:
-            nanos(value.strip() if sort is str else value)  # as Go does before it reads one
+            nanos(value.strip() if sort is str else value)  # Go strips the text as well before parsing it
         except QuantityError:
             return False
         return True
@@ -217,13 +217,13 @@ def _mistyped(value: Any, schema: str, where: Where) -> FieldError:
 
 
 def without_nulls(value: Any) -> Any:
-    """`value` without null fields and items; values without nulls are not copied."""
+    """Return `value` without null fields and items; values without nulls are not copied."""
     try:
         # Most manifests have no nulls, and packing one takes a tenth of the time of traversing it.
         if _NIL not in _pack(value):
             return value
     except (OverflowError, TypeError, ValueError):
-        pass  # values that cannot be packed are refused elsewhere
+        pass  # values that cannot be packed are rejected elsewhere
     return _clean(value)
 
 

@@ -1,12 +1,12 @@
-"""Codec: objects as a typed decoder would hold them, and as the API server's encoder would print them.
+"""Codec: objects in the form that a typed decoder holds, and in the form that the API server's encoder prints.
 
-A decoder of Go structs knows no difference between a field that is left out and one that is "", 0 or false, unless
-the field is a pointer; it knows quantities and times, not how they were written. So `decoded` drops what is not there
-to Go, and writes quantities and times in their canonical form. The encoder leaves out empty lists and maps, and prints
-some fields always, with a zero value where nobody set them: so does `encoded`. Defaulting and validation happen in
+A decoder of Go structs does not distinguish an absent field from one that is "", 0 or false, unless the field is a
+pointer. It parses quantities and times, and does not keep their notation. `decoded` therefore drops fields with Go's
+zero value, and writes quantities and times in their canonical form. The encoder omits empty lists and maps, and always
+prints some fields, with a zero value if they are not set. `encoded` does the same. Defaulting and validation happen in
 between.
 
-Both take values that passed `check_schema`, and share with their argument what stays the same. Unknown fields are kept.
+Both take values that passed `check_schema`, and share unchanged parts with their argument. Unknown fields are kept.
 Source: the JSON tags of the types (`kschedd.api.schemas.schema`), apimachinery/pkg/apis/meta/v1/{time,micro_time}.go.
 """
 
@@ -51,7 +51,10 @@ _ZERO: Final[dict[str, Any]] = {
 
 
 def decoded_object(raw: dict[str, Any]) -> dict[str, Any]:
-    """`decoded` for a whole object; one of a kind that is not built in loses the nulls of its metadata only."""
+    """Return a whole object in decoded form.
+
+    For a kind that is not built in, only nulls in the metadata are removed.
+    """
     schema = schema_for(raw)
     if schema is None:
         meta = raw.get("metadata")
@@ -62,7 +65,7 @@ def decoded_object(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def encoded_object(raw: dict[str, Any]) -> dict[str, Any]:
-    """`encoded` for a whole object."""
+    """Return a whole object in encoded form."""
     schema = schema_for(raw)
     if schema is None:
         return raw
@@ -71,7 +74,7 @@ def encoded_object(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def decoded(value: Any, schema: Schema) -> Any:
-    """`value` as a typed decoder holds it: see the module."""
+    """Return `value` in the form that a typed decoder holds (see the module)."""
     sort = type(schema)
     if sort is str:
         return _leaf(value, schema)
@@ -100,7 +103,7 @@ def _decoded_fields(value: dict[str, Any], fields: Fields) -> dict[str, Any]:
             continue
         else:
             new = decoded(item, schema)
-            # Go's zero values are as good as nothing; what is printed always stays where it stands.
+            # Go's zero values equal absent ones; fields that are always printed keep their place.
             zero = not new and type(schema) is str and schema is not ANY
             if not zero or name in fields.pointers or name in fields.always:
                 if new is not item:
@@ -125,16 +128,16 @@ def _leaf(value: Any, schema: str) -> Any:
 
 
 def _zero(schema: Schema) -> Any:
-    """Go's zero value of an item of a list or map."""
+    """Return Go's zero value for an item of a list or map."""
     if type(schema) is Fields:
         return {}
     if schema is BYTES:
-        return ""  # as it is read back from storage
+        return ""  # the value when read back from storage
     return _ZERO[schema] if type(schema) is str else None
 
 
 def encoded(value: Any, schema: Schema) -> Any:
-    """`value`, which is decoded, as the API server prints it: with all fields that are never left out."""
+    """Return a decoded `value` as the API server prints it, with all fields that are never omitted."""
     sort = type(schema)
     if sort is str or value is None:
         return value

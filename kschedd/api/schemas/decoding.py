@@ -1,11 +1,11 @@
 """Decoding: field validation of unknown and duplicate fields, as the API server does it.
 
-With `Strict` such an object is refused; with `Warn` the fields are dropped, each with a warning; with `Ignore` they
-are dropped silently. Custom resources have no schema here: all their fields are kept
-(`kschedd.store.field_validation` has more of them).
+With `Strict` an object with such fields is rejected; with `Warn` the fields are dropped, each with a warning; with
+`Ignore` they are dropped silently. Custom resources have no schema here: all their fields are kept
+(`kschedd.store.field_validation` validates them).
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/create.go and sigs.k8s.io/json: errors in the order of the
-fields, 100 at most. "Did you mean" is an addition.
+fields, at most 100. "Did you mean" is an addition.
 """
 
 import difflib
@@ -19,7 +19,7 @@ from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.schema import NO_RULES, Fields, ListOf, MapOf, Schema, type_named
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
-#: value of kubectl's --validate -> field validation
+# value of kubectl's --validate -> field validation
 VALIDATE: Final[Mapping[str, FieldValidation]] = {
     "strict": "Strict",
     "true": "Strict",
@@ -56,10 +56,10 @@ class Decoded:
 
 
 def decode(raw: dict[str, Any], rules: frozenset[str] = NO_RULES) -> Decoded:
-    """Drop the fields that the kind does not have; the object itself is returned where there are none.
+    """Drop the fields that the kind does not have; return the object itself if there are none.
 
-    Of a kind that is not built in the metadata is known. `rules`: the names of those that hold, by which there are
-    fields newer than 1.34.
+    For a kind that is not built in only the metadata is checked. `rules` are the enabled features, which add fields
+    newer than 1.34.
     """
     schema = schema_for(raw)
     faults: list[StrictFault] = []
@@ -80,18 +80,18 @@ def duplicate_field(path: str) -> StrictFault:
 
 
 def strict_message(raw: Mapping[str, Any], faults: Sequence[StrictFault]) -> str:
-    """The API server's error message for an object refused by strict decoding."""
+    """Return the API server's error message for an object rejected by strict decoding."""
     return decoding_message(raw, f"strict decoding error: {', '.join(map(str, faults))}")
 
 
 def decoding_message(raw: Mapping[str, Any], why: str) -> str:
-    """The API server's error message for an object that it could not decode."""
+    """Return the API server's error message for an object that it could not decode."""
     version, kind = str(raw.get("apiVersion", "")).rpartition("/")[2], raw.get("kind")
     return f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
 
 
 Where = tuple[Any, str | int] | None
-"""A location as (parent location, key or index), None for the root; formatted as a path only when a fault is found."""
+"""A location as (parent location, key or index), None for the root; formatted as a path only if a fault is found."""
 
 
 def _path(where: Where) -> str:
@@ -114,7 +114,7 @@ def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault], 
                 continue
             here = (where, name)
             if inner is None or (schema.rules and not schema.has(name, rules)):
-                if not schema.drops(name, rules) and len(faults) < MOST_FAULTS:  # no more are told
+                if not schema.drops(name, rules) and len(faults) < MOST_FAULTS:  # limit of reported faults
                     hint = meant(str(name), [each for each in schema if schema.has(each, rules)])
                     faults.append(unknown_field(_path(here), hint))
                 kept = dict(value) if kept is None else kept
@@ -135,7 +135,7 @@ def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault], 
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "requests"?`, or "" where no known field has a similar name."""
+    """Return `; did you mean "requests"?`, or "" if no known field has a similar name."""
     folded = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold()[:80], folded, n=1, cutoff=0.6)
     return f'; did you mean "{folded[near[0]]}"?' if near else ""

@@ -15,7 +15,7 @@ from kschedd.errors import KscheddError
 
 _NAME: Final = ("metadata.name",)
 _META: Final = ("metadata.name", "metadata.namespace")
-#: Kinds without namespaces whose own list of fields leaves that one out; of others both are taken.
+# Cluster-scoped kinds that do not support metadata.namespace as a field label; other kinds support both.
 _NAME_ONLY: Final = frozenset(("Node", "Namespace", "ResourceSlice"))
 _EVENT: Final = (
     *(
@@ -71,7 +71,7 @@ class FieldLabelError(KscheddError):
 
     @property
     def upstream(self) -> str:
-        """The message without the names of those that are supported, where upstream does not have them."""
+        """Upstream's message, which for some kinds does not list the supported labels."""
         label = self.label[:100]
         if self.kind == "Job":
             return f'field label "{label}" not supported for Job'

@@ -1,7 +1,7 @@
-"""Field errors: the fault of one field of an object, worded as by the API server.
+"""Field errors: an error in one field of an object, with the API server's message.
 
-Source: Kubernetes v1.34, apimachinery/pkg/util/validation/field (errors.go, path.go).
-`why` is the whole sentence after the path, so that `path: why` reads as upstream prints it.
+Source: Kubernetes v1.34, apimachinery/pkg/util/validation/field (errors.go, path.go). `why` is the whole sentence after
+the path, so that `path: why` reads as upstream prints it.
 """
 
 import re
@@ -13,19 +13,19 @@ import attrs
 from kschedd.api.quantity import shown
 
 T = TypeVar("T", bound=Hashable)
-WHOLE: Final = "[]"  # the path of a fault of the object as a whole
+WHOLE: Final = "[]"  # path of an error of the object as a whole
 ENOUGH: Final = 100
-"""Faults of one object: none are looked for where each is as long as the object and these are found."""
+"""Number of errors after which no more are collected if each message may be as long as the object."""
 _LONGEST_KEY: Final = 2048
 _LONGEST_VALUE: Final = 4096
-_HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # as Go prints JSON
+_HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # Go's escapes in JSON
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _STEP: Final = re.compile(r"\[(?:(\d+)|([^\]]*))\]|([^.\[\]]+)")
 
 
 @attrs.frozen
 class FieldError:
-    """One fault of one field."""
+    """An error in one field."""
 
     path: str  # spec.containers[0].resources.requests.cpu
     value: object
@@ -36,7 +36,7 @@ class FieldError:
 
 
 def _value(value: object) -> str:
-    """Whole, as upstream prints it, unless it is very long."""
+    """Return the value in full, as upstream prints it, unless it is very long."""
     text = shown(value, _LONGEST_VALUE)
     return text.translate(_HTML) if isinstance(value, dict | list) else text
 
@@ -60,7 +60,7 @@ def duplicate(path: str, value: object) -> FieldError:
 
 
 def repeats(values: Iterable[T]) -> Iterator[tuple[int, T]]:
-    """Yield each value that is equal to one before it, with its place."""
+    """Yield each value that equals an earlier one, with its position."""
     seen: set[T] = set()
     for place, value in enumerate(values):
         if value in seen:
@@ -82,7 +82,7 @@ def too_many(path: str, count: int, most: int) -> FieldError:
 
 
 def child(path: str, key: object) -> str:
-    """The path of a key under `path`; keys that are not identifiers are put in brackets, long ones truncated."""
+    """Return the path of a key under `path`; keys that are not identifiers are put in brackets, long ones truncated."""
     text = str(key)
     if len(text) > _LONGEST_KEY:
         text = f"{text[:100]}..."
@@ -92,7 +92,7 @@ def child(path: str, key: object) -> str:
 
 
 def steps(path: str) -> tuple[str | int, ...]:
-    """The keys and indices of a path, from the root."""
+    """Return the keys and indices of a path, from the root."""
     return tuple(
         int(index) if index else key if key is not None and not index else (name or key or "")
         for index, key, name in ((m.group(1), m.group(2), m.group(3)) for m in _STEP.finditer(path))
@@ -100,7 +100,7 @@ def steps(path: str) -> tuple[str | int, ...]:
 
 
 def path_text(parts: Iterable[str | int]) -> str:
-    """The path of these keys and indices: the inverse of `steps`."""
+    """Return the path of these keys and indices: the inverse of `steps`."""
     path = ""
     for part in parts:
         path = f"{path}[{part}]" if isinstance(part, int) else child(path, part)

@@ -1,7 +1,7 @@
-"""Objects as Go writes them as JSON: the fields of a type in the order of its structure, the keys of maps sorted.
+"""Objects as Go writes them as JSON: the fields of a type in the order of its struct, the keys of maps sorted.
 
-Objects are kept in the order in which somebody wrote them, which tells nobody anything; only messages that quote a
-whole object show upstream's order. `kschedd.api.schemas.schema` has the fields of each type in that order.
+Objects are stored in the order in which they were written. Only messages that quote a whole object have upstream's
+order. `kschedd.api.schemas.schema` has the fields of each type in that order.
 
 Source: the order of the fields in Kubernetes v1.34, staging/src/k8s.io/api; Go 1.24, encoding/json (HTML escapes).
 """
@@ -15,7 +15,7 @@ _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\
 
 
 def in_go_order(value: Any, schema: Schema) -> Any:
-    """The value with its fields in the order of their types. Unknown ones stand at the end, in their own order."""
+    """Return the value with its fields in the order of their types. Unknown fields come last, in their own order."""
     if isinstance(schema, Fields) and isinstance(value, dict):
         known = {name: in_go_order(value[name], inner) for name, inner in schema.items() if name in value}
         return {**known, **value, **known}
@@ -27,14 +27,14 @@ def in_go_order(value: Any, schema: Schema) -> Any:
 
 
 def sorted_keys(value: Any) -> Any:
-    """The value with the keys of its maps, and of those within it, sorted."""
+    """Return the value with the keys of all its maps sorted."""
     if isinstance(value, dict):
         return {name: sorted_keys(value[name]) for name in sorted(value)}
     return [sorted_keys(each) for each in value] if isinstance(value, list) else value
 
 
 def go_json(value: Any, indent: int | None = None) -> str:
-    """The value as JSON, in the order that it has; in lines with `indent` blanks a level."""
+    """Return the value as JSON in its own order; with `indent` as several lines, indented by that many spaces."""
     separators = (",", ":") if indent is None else (",", ": ")
     text = json.dumps(value, default=str, ensure_ascii=False, separators=separators, indent=indent)
     return text.translate(_HTML)

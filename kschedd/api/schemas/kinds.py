@@ -12,9 +12,10 @@ import attrs
 
 @attrs.frozen
 class Kind:
-    """An API kind.  `api_versions` are the supported ones, the preferred one first.
+    """An API kind. `api_versions` are the supported versions, the preferred one first.
 
-    `selectable`: the fields besides metadata's that a field selector may use, of a kind that is not built in.
+    `selectable`: the fields, in addition to those of the metadata, that a field selector may use, for a custom
+    resource.
     """
 
     name: str
@@ -32,12 +33,12 @@ class Kind:
 
     @property
     def group(self) -> str:
-        """The API group; "" for the core one."""
+        """The API group; "" for the core group."""
         return group_of(self.api_version)
 
     @property
     def resource(self) -> str:
-        """The resource as kubectl names it in its output: pod, deployment.apps."""
+        """The resource name in kubectl's output: pod, deployment.apps."""
         if "." in self.singular:
             return self.singular  # a kind of another group with a built-in kind's name
         return f"{self.singular}.{self.group}" if self.group else self.singular
@@ -54,7 +55,7 @@ def _kind(
     return Kind(name, plural, name.lower(), short, (api, *also), namespaced)
 
 
-#: where each kind has the template of its pods
+# kind -> path of its pod template
 POD_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(
         ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"), ("spec", "template")
@@ -157,18 +158,18 @@ _WORDS: Final[Mapping[str, Kind]] = {word: kind for kind in KINDS for word in (k
 
 
 def name_in_group(name: str, group: str) -> str:
-    """The name by which a kind that is not built in is known: with its group, if others bear its name.
+    """Return the unique name of a kind that is not built in: with its group if another kind has its name.
 
-    So are kinds of other groups with a built-in name, and those of ours behind a feature gate, whose names many a
-    custom resource has: Volcano's PodGroup and the scheduler's are two kinds.
+    That applies to kinds of other groups with a built-in name. It also applies to built-in kinds behind a feature gate
+    whose names are common among custom resources: Volcano's PodGroup and the scheduler's are two kinds.
     """
     return f"{name}.{group}" if group and (name in BY_NAME or (name, group) in _BEHIND_GATES) else name
 
 
 def lookup(word: str) -> Kind:
-    """The kind that a resource argument names: Pod, pods, po, deployments.apps, deploy.v1.apps.
+    """Return the kind that a resource argument names: Pod, pods, po, deployments.apps, deploy.v1.apps.
 
-    An unknown word gives a kind with `known` false.
+    An unknown word returns a kind with `known` False.
     """
     named, _, group = word.lower().partition(".")
     kind = _WORDS.get(named)
@@ -179,7 +180,7 @@ def lookup(word: str) -> Kind:
 
 
 def _spellings(kind: Kind) -> set[str]:
-    """The suffixes allowed after a resource name and a dot: group, or version and group."""
+    """Return the suffixes allowed after a resource name and a dot: group, or version and group."""
     spellings = {group_of(version) for version in kind.api_versions}
     for version in kind.api_versions:
         group = group_of(version)
@@ -189,7 +190,10 @@ def _spellings(kind: Kind) -> set[str]:
 
 
 def kind_of(raw: Mapping[str, Any]) -> Kind:
-    """The kind of an object by `apiVersion` and `kind`.  A kind of another group with a built-in name is distinct."""
+    """Return the kind of an object by `apiVersion` and `kind`.
+
+    A kind of another group with a built-in name is distinct.
+    """
     name = str(raw.get("kind", ""))
     api_version = str(raw.get("apiVersion", ""))
     kind = BY_NAME.get(name)

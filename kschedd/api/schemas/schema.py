@@ -1,26 +1,27 @@
 """The schema: the type of each field of each built-in kind, and its patch strategy in a strategic merge patch.
 
-`schema.json` beside this module holds it, one type a line: its fields, each with its type and, if it has one, its patch
-strategy. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is another type of the file, `[x]` a list of x,
-`{x}` a map from string to x. Before a type, `*` means that the field is a pointer in Go: stated, it is kept even if it
-is "", 0 or false; `!` that it is always there: where nobody states it, with Go's zero value (see
-`kschedd.api.schemas.codec`).
-A suffix `merge=name` means that a list is merged item by item with `name` as merge key;
-`merge` alone, that a list of primitives is merged as a set; `retainKeys` and `replace` mean the same as upstream.
-`go_types` has the Go types of fields that are not what their schema says: named strings, maps with named keys.
-Types may be recursive (JSONSchemaProps is), so traverse the tables only alongside an object.
+It is stored in `schema.json` beside this module, one type per line: its fields, each with its type and, if it has one,
+its patch strategy. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is another type of the file, `[x]` a
+list of x, `{x}` a map from string to x. A `*` before a type means that the field is a pointer in Go: if stated, it is
+kept even if it is "", 0 or false. A `!` means that the field is always present: if not stated, it has Go's zero value
+(see `kschedd.api.schemas.codec`).
+A suffix `merge=name` means that a list is merged item by item with `name` as merge key; `merge` alone, that a list of
+primitives is merged as a set; `retainKeys` and `replace` mean the same as upstream. `go_types` has the Go types of
+fields that differ from their schema: named strings, maps with named keys. Types may be recursive (JSONSchemaProps is),
+so traverse the tables only alongside an object.
 
-Server-side apply merges by these as well, but where a further suffix says otherwise: `keys=a,b` (the items of a list
-are told apart by these fields), `set` (by their value), `atomic` (a list or map has one owner as a whole), `granular`
-(this field is no atomic one, though its type is). `atomic` in the file lists the types that are. `default=TCP` is the
-value of a key field that an item leaves out, `default=` the empty one.
+Server-side apply merges by the same suffixes, unless another suffix overrides them: `keys=a,b` (these fields identify
+the items of a list), `set` (their value identifies them), `atomic` (a list or map has one owner as a whole), `granular`
+(this field is not atomic, though its type is). `atomic` in the file lists the atomic types. `default=TCP` is the value
+of a key field that an item omits, `default=` the empty one.
 
-`rule=pod_level_resize` is a field that 1.34 does not have: there where that rule (`kschedd.config.versions.rules`)
-holds. A version that has the rule behind a gate that is off (`gated_off`) knows the field and drops it. With the suffix
-`off` the field's own gate is off by default and cannot be turned on: a version with the rule knows it and drops it.
+`rule=pod_level_resize` marks a field that 1.34 does not have: it exists if that feature
+(`kschedd.config.versions.rules`) is enabled. A version with the feature behind a disabled gate (`gated_off`) accepts
+the field and drops it. With the suffix `off` the field's own gate is disabled by default and cannot be enabled: a
+version with the feature accepts the field and drops it.
 
 Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch, -list and -map extensions; the JSON
-tags in staging/src/k8s.io/api for pointers and for what is always there.
+tags in staging/src/k8s.io/api for pointers and for fields that are always present.
 """
 
 import json
@@ -94,32 +95,32 @@ class Fields(dict[str, Schema]):
         super().__init__()
         self.name = name
         self.strategies: dict[str, PatchStrategy] = {}
-        self.pointers: set[str] = set()  # a zero value is not the same as none
-        self.always: dict[str, None] = {}  # never left out, in this order
-        self.nested: list[str] = []  # those that are no leaves
-        self.rules: dict[str, str] = {}  # of fields newer than 1.34: the rule by which each is there
-        self.off: set[str] = set()  # of those, the ones whose gate is off
-        self.atomic = False  # one owner has all of it
-        self.key_defaults: dict[str, Any] = {}  # of fields that tell items of a list apart
-        self.others: Schema | None = None  # of fields that are not named; None: there are none
+        self.pointers: set[str] = set()  # a zero value differs from an absent one
+        self.always: dict[str, None] = {}  # always present, in this order
+        self.nested: list[str] = []  # fields that are not leaves
+        self.rules: dict[str, str] = {}  # field newer than 1.34 -> feature that enables it
+        self.off: set[str] = set()  # those of them with a disabled gate
+        self.atomic = False  # has a single owner as a whole
+        self.key_defaults: dict[str, Any] = {}  # defaults of fields that identify items of a list
+        self.others: Schema | None = None  # type of all other fields; None: there are none
 
     @property
     def short_name(self) -> str:
-        """The name of the Go type upstream: PodSpec, DeploymentSpec."""
+        """Name of the Go type upstream: PodSpec, DeploymentSpec."""
         return self.name.rpartition(".")[2]
 
     def has(self, field: str, rules: frozenset[str]) -> bool:
-        """Whether the field is there in a version in which these rules hold."""
+        """Return whether the field exists in a version with these enabled features."""
         return field in self and (field not in self.rules or (self.rules[field] in rules and field not in self.off))
 
     def drops(self, field: str, rules: frozenset[str]) -> bool:
-        """Return whether the field is known and has no effect, since its feature gate is off."""
+        """Return whether the field is accepted without effect because its feature gate is disabled."""
         if field in self.off:
             return self.rules[field] in rules
         return field in self.rules and gated_off(self.rules[field]) in rules
 
     def as_granular(self) -> "Fields":
-        """The same type where each field has owners of its own."""
+        """Return the same type with separate owners of its fields."""
         twin = Fields(self.name)
         twin.update(self)
         twin.strategies, twin.pointers, twin.always = self.strategies, self.pointers, self.always
@@ -130,8 +131,11 @@ class Fields(dict[str, Schema]):
 
 @attrs.frozen(eq=False)
 class ListOf:
-    """A list. For server-side apply its items are told apart by `keys`, by their value if that is empty, or (None)
-    not at all: it has one owner."""
+    """A list.
+
+    For server-side apply its items are identified by `keys`; by their value if `keys` is empty; or not at all if it is
+    None: then the list has a single owner.
+    """
 
     item: Schema
     keys: tuple[str, ...] | None = None
@@ -144,30 +148,30 @@ class MapOf:
 
 
 NO_RULES: Final[frozenset[str]] = frozenset()
-"""Fields as 1.34 has them."""
+"""The features of 1.34: no newer fields."""
 ALL_RULES: Final = frozenset(
     (
         *("declared_features", "pod_groups", "pod_level_resize", "resizes_preempt", "volumes_need_driver"),
         *("fields_of_1_35", "fields_of_1_36", "fields_of_1_37"),
     )
 )
-"""All by which there are newer fields."""
+"""All features that add newer fields."""
 
 
 def gated_off(rule: str) -> str:
-    """Return the name by which a rule is among the features of a version that has it behind a gate that is off."""
+    """Return the feature name of a version that has this feature behind a disabled gate."""
     return f"-{rule}"
 
 
 def field_of(schema: Schema, name: str) -> tuple[Schema, PatchStrategy]:
-    """The schema and patch strategy of a field; an unknown field accepts any value."""
+    """Return the schema and patch strategy of a field; an unknown field accepts any value."""
     if isinstance(schema, Fields):
         return schema.get(name, ANY), schema.strategies.get(name, NO_STRATEGY)
     return (schema.item if isinstance(schema, MapOf) else ANY), NO_STRATEGY
 
 
 def item_of(schema: Schema) -> Schema:
-    """The schema of a list's items."""
+    """Return the schema of a list's items."""
     return schema.item if isinstance(schema, ListOf) else ANY
 
 
@@ -183,7 +187,7 @@ _types: Final[dict[str, Fields]] = {}
 
 
 def type_named(name: str) -> Fields:
-    """The type with this name: `PodSpec`, `meta.ObjectMeta`, `apps.v1.Deployment`."""
+    """Return the type with this name: `PodSpec`, `meta.ObjectMeta`, `apps.v1.Deployment`."""
     known = _types.get(name)
     if known is None:
         known = _types[name] = Fields(name)
@@ -219,7 +223,7 @@ _ZERO_KEYS: Final[Mapping[Schema, Any]] = {STR: "", INT: 0, INT32: 0}
 
 
 def _owned(schema: Schema, ownership: Mapping[str, str], strategy: PatchStrategy) -> Schema:
-    """The schema of a field with what server-side apply has to know of it."""
+    """Return the schema of a field with its ownership in server-side apply."""
     if isinstance(schema, ListOf):
         if "atomic" in ownership or not (ownership.keys() & {"keys", "set"} or strategy.merge):
             return schema
@@ -234,13 +238,13 @@ def _owned(schema: Schema, ownership: Mapping[str, str], strategy: PatchStrategy
 
 @lru_cache(1 << 10)
 def schema_of(api_version: str, kind: str) -> Fields | None:
-    """The schema of a built-in kind in one of its API versions; None if there is no such kind."""
+    """Return the schema of a built-in kind in one of its API versions; None if there is no such kind."""
     name = _file()["kinds"].get(f"{api_version} {kind}")
     return None if name is None else type_named(name)
 
 
 def go_type(fields: Fields, name: str) -> str:
-    """The Go type of a field, as messages about values of a wrong type name it: `[]v1.Container`, `v1.ResourceList`."""
+    """Return the Go type of a field as it appears in type error messages: `[]v1.Container`, `v1.ResourceList`."""
     stated: str | None = _file()["go_types"].get(f"{fields.name}.{name}")
     return stated or _go_type(fields[name])
 

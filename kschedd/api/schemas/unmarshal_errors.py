@@ -1,9 +1,9 @@
-"""Why an object cannot be decoded, in the words of the API server's JSON decoder.
+"""Decoding errors of objects, with the messages of the API server's JSON decoder.
 
-Go's decoder goes through a document in its order. A value of the wrong type is remembered and the rest still read; what
-a type's own decoder refuses (a quantity, a time, an integer or string) ends it. So what is told is the first fault of
-the second sort, else the first of the first. A field is named by the Go type it belongs to, and by the names on the way
-to it, without the places in lists and the keys of maps.
+Go's decoder processes a document in its order. A value of a wrong type is recorded, and decoding continues. A value
+that a type's own decoder rejects (a quantity, a time, an integer or string) ends it. The reported error is the first
+one of the second sort, else the first one of the first sort. A field is named by the Go type it belongs to, and by the
+names on its path, without list indices and map keys.
 
 Source: Go 1.24, encoding/json/decode.go (UnmarshalTypeError); Kubernetes v1.34, apimachinery/pkg/api/resource
 (ParseQuantity), util/intstr, apis/meta/v1/{time,micro_time}.go.
@@ -44,11 +44,11 @@ _BASE64: Final = re.compile(rb"[A-Za-z0-9+/]*", re.ASCII)
 
 
 class _HardFault(Exception):
-    """What a type's own decoder refuses; internal to this module."""
+    """An error of a type's own decoder; internal to this module."""
 
 
 def unmarshal_error(raw: dict[str, Any]) -> str:
-    """The fault that the API server tells of an object; "" where it can be decoded."""
+    """Return the error that the API server reports for an object; "" if it can be decoded."""
     schema = schema_for(raw)
     if schema is None:  # a custom resource
         schema = Fields(str(raw.get("kind")))
@@ -70,7 +70,7 @@ def _fields(value: dict[str, Any], fields: Fields, path: str, soft: list[str]) -
 
 
 def _value(value: Any, schema: Schema, struct: str, path: str, named: str, soft: list[str]) -> None:
-    """`struct` and `path` say which field it is (part of), `named` is its Go type."""
+    """Check a value; `struct` and `path` identify its field, `named` is its Go type."""
     sort = type(schema)
     if sort is str:
         _leaf(value, schema, struct, path, named, soft)
@@ -90,7 +90,7 @@ def _value(value: Any, schema: Schema, struct: str, path: str, named: str, soft:
 
 
 def item_type(named: str) -> str:
-    """The Go type of the items of a list or map of this Go type."""
+    """Return the Go type of the items of a list or map of this Go type."""
     return "resource.Quantity" if named.endswith("ResourceList") else named.partition("]")[2]
 
 
@@ -134,7 +134,7 @@ def _leaf(value: Any, schema: str, struct: str, path: str, named: str, soft: lis
 
 
 def _integer_error(value: Any, bits: int) -> str:
-    """What Go calls a value that is no integer of this size; "" for one that is."""
+    """Return Go's name of a value that is not an integer of this size; "" for one that is."""
     if json_kind(value) != "number":
         return json_kind(value)
     if isinstance(value, int) and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
@@ -143,7 +143,7 @@ def _integer_error(value: Any, bits: int) -> str:
 
 
 def quantity_error(value: Any) -> str:
-    """Why a value is no quantity; "" if it is one."""
+    """Return why a value is not a quantity; "" if it is one."""
     text = value.strip() if isinstance(value, str) else json.dumps(value)
     found = _NUMERIC.fullmatch(text)
     if not text or found is None:
@@ -163,13 +163,13 @@ def base64_error(text: str) -> str:
 
 
 def _first_illegal(data: bytes) -> int:
-    """Where Go's decoder gives up: at a byte outside the alphabet, or where a group of four is not whole."""
+    """Return the position where Go's decoder fails: a byte outside the alphabet, or an incomplete group of four."""
     whole = _BASE64.match(data)
     assert whole is not None, "it matches the empty text"
     at = whole.end()
     if at < len(data) and data[at : at + 1] != b"=":
         return at
     if at == len(data):
-        return at // 4 * 4  # cut short
+        return at // 4 * 4  # truncated
     padding = 4 - at % 4
     return at if padding > 2 else min(at + padding, len(data))

@@ -1,14 +1,14 @@
-"""The number of values in an object: how long walking through it takes, without walking through all of it."""
+"""The weight of an object: its number of values, which estimates how long traversing it takes."""
 
 from typing import Any, Final
 
 LARGE: Final = 2_000
-"""An object with more values than this is large: walking through it takes several milliseconds."""
-_TEXT: Final = 1 << 9  # each so many characters of text count as one more value
+"""An object with more values than this is large: traversing it takes several milliseconds."""
+_TEXT: Final = 1 << 9  # this many characters of text count as one more value
 
 
 def weight(raw: Any, limit: int = LARGE) -> int:
-    """The approximate number of values in `raw`; counting stops soon after the limit."""
+    """Return the approximate number of values in `raw`; counting stops soon after the limit."""
     waiting = [raw]
     counted = 0
     while waiting and counted <= limit:

@@ -1,8 +1,8 @@
 """Syntax checks of names, label keys and label values, with upstream's messages.
 
-Source: Kubernetes v1.34, apimachinery/pkg/util/validation/validation.go.
-Every check takes text and returns its faults in upstream's wording; none means it is well formed.
-Results are cached, since a cluster uses few distinct names many times.
+Source: Kubernetes v1.34, apimachinery/pkg/util/validation/validation.go. Every check takes text and returns its errors
+with upstream's messages; none means that it is valid. Results are cached, since a cluster uses few distinct names many
+times.
 """
 
 import re
@@ -23,7 +23,7 @@ _PORT_CHARACTERS: Final = re.compile("[-a-z0-9]+", re.ASCII)
 _PERCENT: Final = re.compile("[0-9]+%", re.ASCII)
 
 _LONGEST_MATCHED: Final = 10_000  # characters
-_CACHED: Final = 1 << 11  # few: names that come again are asked for often, and most do not come again
+_CACHED: Final = 1 << 11  # small: few names recur often, and most do not recur
 
 
 def too_long(most: int) -> str:
@@ -35,7 +35,7 @@ def between(least: int, most: int) -> str:
 
 
 def does_not_match(rule: str, regex: str, *examples: str) -> str:
-    """Upstream's sentence for text that fails `regex`; the exact spacing is part of the message."""
+    """Return upstream's sentence for text that fails `regex`; the exact spacing is part of the message."""
     text = f"{rule} ("
     if examples:
         text += "e.g. " + " or ".join(f"'{example}', " for example in examples)
@@ -43,12 +43,12 @@ def does_not_match(rule: str, regex: str, *examples: str) -> str:
 
 
 def without_last_dash(prefix: str) -> str:
-    """The beginning of a generated name as it is checked: more comes after a dash at its end."""
+    """Return a generateName in the form that is validated: a dash at its end is allowed."""
     return prefix[:-2] + "a" if len(prefix) > 1 and prefix[-1] == "-" else prefix
 
 
 class _Form:
-    """Text of at most so many characters that matches a regular expression; `why` is told of what does not."""
+    """A regular expression with a maximum length; `why` is the message for text that does not match."""
 
     def __init__(self, most: int, regex: str, rule: str, *examples: str) -> None:
         self.most, self.why = most, does_not_match(rule, regex, *examples)
@@ -105,7 +105,7 @@ _LABEL_VALUE_FORM: Final = _Form(
 
 @lru_cache(_CACHED)
 def dns_label(value: str) -> Faults:
-    """An RFC 1123 label: the name of a namespace, container or volume."""
+    """Check an RFC 1123 label: the name of a namespace, container or volume."""
     faults = _LABEL_FORM.faults(value)
     if faults[-1:] == (_LABEL_FORM.why,) and _SUBDOMAIN_FORM.matches(value):
         return (*faults[:-1], "must not contain dots")
@@ -113,41 +113,41 @@ def dns_label(value: str) -> Faults:
 
 
 def is_dns_subdomain(value: str) -> bool:
-    """Whether `dns_subdomain` finds no fault: for what is rarely asked about twice."""
+    """Return whether `dns_subdomain` finds no error; not cached, for values that rarely recur."""
     return len(value) <= _SUBDOMAIN_FORM.most and _SUBDOMAIN_FORM.matches(value)
 
 
 @lru_cache(_CACHED)
 def dns_subdomain(value: str) -> Faults:
-    """An RFC 1123 subdomain: the name of most objects."""
+    """Check an RFC 1123 subdomain: the name of most objects."""
     return _SUBDOMAIN_FORM.faults(value)
 
 
 def wildcard_subdomain(value: str) -> Faults:
-    """A host name whose first label is an asterisk: the host of an Ingress."""
+    """Check a host name whose first label is an asterisk: the host of an Ingress."""
     return _WILDCARD_FORM.faults(value)
 
 
 @lru_cache(_CACHED)
 def dns1035_label(value: str) -> Faults:
-    """An RFC 1035 label: the name of a Service."""
+    """Check an RFC 1035 label: the name of a Service."""
     return _DNS1035_FORM.faults(value)
 
 
 @lru_cache(_CACHED)
 def path_segment(value: str) -> Faults:
-    """A path segment: the name of a Role and other RBAC objects."""
+    """Check a path segment: the name of a Role and other RBAC objects."""
     return (f"may not be '{value}'",) if value in (".", "..") else path_prefix(value)
 
 
 def path_prefix(value: str) -> Faults:
-    """The beginning of a path segment."""
+    """Check the beginning of a path segment."""
     return tuple(f"may not contain '{sign}'" for sign in "/%" if sign in value)
 
 
 @lru_cache(_CACHED)
 def qualified_name(value: str) -> Faults:
-    """A label key, taint key or extended resource: a name with an optional DNS prefix and slash."""
+    """Check a label key, taint key or extended resource: a name with an optional DNS prefix and slash."""
     rule = (
         "must consist of alphanumeric characters, '-', '_' or '.', "
         "and must start and end with an alphanumeric character"

@@ -21,7 +21,7 @@ DOES_NOT_EXIST: Final = "DoesNotExist"
 GT: Final = "Gt"
 LT: Final = "Lt"
 
-_FEW: Final = 8  # values that are looked through one by one
+_FEW: Final = 8  # number of values that are searched linearly
 _INTEGER: Final = re.compile("[+-]?[0-9]{1,400}", re.ASCII)
 
 
@@ -37,7 +37,7 @@ class SelectorError(KscheddError):
 
 
 def quoted(text: object) -> str:
-    """A value quoted for error messages."""
+    """Return a value quoted for error messages."""
     shown = text if isinstance(text, str) else repr(text)
     shown = shown if len(shown) <= 200 else f"{shown[:200]}..."
     return '"' + shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
@@ -45,7 +45,7 @@ def quoted(text: object) -> str:
 
 @lru_cache(1 << 10)
 def integer(text: str) -> int | None:
-    """`text` parsed as Go's ParseInt does (base 10, 64 bits); None where it fails."""
+    """Return `text` parsed like Go's ParseInt (base 10, 64 bits); None if it is invalid."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -76,7 +76,7 @@ class Requirement:
         return self.accepts(labels.get(self.key))
 
     def accepts(self, label: str | None) -> bool:
-        """Whether a label with this value (None: absent) satisfies the requirement."""
+        """Return whether a label with this value (None: absent) satisfies the requirement."""
         operator = self.operator
         if operator == IN:
             return label is not None and label in self._members
@@ -161,7 +161,7 @@ class KeyRule:
 
 
 def requirement_problems(key: str, operator: str, values: Sequence[str], path: str) -> list[str]:
-    """The faults for which upstream refuses the requirement (NewRequirement); `operator` must be a known one."""
+    """Return the errors for which upstream rejects the requirement (NewRequirement); `operator` must be a known one."""
     dot = f"{path}." if path else ""
     problems = []
     if wrong_key := qualified_name(key):

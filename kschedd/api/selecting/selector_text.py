@@ -25,7 +25,7 @@ from kschedd.api.selecting.requirements import (
 from kschedd.api.selecting.selectors import LabelSelector, interned
 from kschedd.errors import KscheddError
 
-_MANY: Final = 500  # terms: to parse each takes 10 us
+_MANY: Final = 500  # terms; parsing each takes 10 us
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+|$)")
 _SYMBOLS: Final = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">", ""))
 _BINARY: Final = {"=": IN, "==": IN, "!=": NOT_IN, "in": IN, "notin": NOT_IN, ">": GT, "<": LT}
@@ -103,7 +103,7 @@ def parse_selector_text(text: str) -> LabelSelector:
 def _requirement(words: _Words) -> Requirement:
     if words.ahead == "!":
         words.take()
-        if words.ahead in ("in", "notin"):  # after the mark these are operators, not keys
+        if words.ahead in ("in", "notin"):  # after an exclamation mark these are operators, not keys
             raise words.expected("identifier")
         return Requirement(_key(words), DOES_NOT_EXIST)
     key = _key(words)
@@ -131,7 +131,7 @@ def _key(words: _Words) -> str:
 
 
 def _values(words: _Words) -> tuple[str, ...]:
-    """A list in parentheses; two adjacent commas enclose an empty value."""
+    """Parse a list in parentheses; two adjacent commas enclose an empty value."""
     if words.ahead != "(":
         raise words.refused(f"found '{words.ahead[:63]}' expected: '('")
     words.take()
@@ -143,14 +143,14 @@ def _values(words: _Words) -> tuple[str, ...]:
         if words.ahead not in (",", ")"):
             raise words.expected("',' or ')'")
         if words.take() == ")":
-            return tuple(sorted(set(values)))  # a fault names the place in this order
+            return tuple(sorted(set(values)))  # error messages use the index in this order
 
 
 OLD_NODE_NAME: Final = "spec.host"
-"""What pods were once selected by for `spec.nodeName`, and still can be."""
+"""The former field label of pods for `spec.nodeName`, still supported."""
 _SUCCESSFUL: Final = "status.successful"
 _FIELD_OF: Final = {OLD_NODE_NAME: "spec.nodeName", _SUCCESSFUL: "status.succeeded"}
-"""Field labels that are not the path of the field they stand for."""
+"""Field labels that differ from the path of their field."""
 _FALSE_WHEN_ABSENT: Final = frozenset(("spec.unschedulable", "spec.hostNetwork"))
 
 
@@ -181,7 +181,7 @@ class FieldSelector:
 
     @property
     def paths(self) -> int:
-        """Return the number of fields that `matches` looks at."""
+        """Number of fields that `matches` reads."""
         return len(self._by_path)
 
     def matches(self, raw: Mapping[str, Any]) -> bool:
@@ -193,12 +193,13 @@ class FieldSelector:
 
 
 def field_text(raw: Mapping[str, Any], path: str) -> str:
-    """The value of a field as a field selector compares it; "" where absent."""
+    """Return the value of a field as a field selector compares it; "" if absent."""
     found: Any = raw
     for name in _FIELD_OF.get(path, path).split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
     if found is None:
-        if path == _SUCCESSFUL and raw.get("kind") == "Job":  # StatefulSets have the label, too, and no such field
+        # StatefulSets support the label, too, but do not have the field.
+        if path == _SUCCESSFUL and raw.get("kind") == "Job":
             return "0"
         return "false" if path in _FALSE_WHEN_ABSENT else ""
     if isinstance(found, bool):

@@ -60,19 +60,19 @@ __all__ = [
 NODE_OPERATORS: Final = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT)
 FIELD_OPERATORS: Final = (IN, NOT_IN)
 NODE_NAME: Final = "metadata.name"
-_FEW: Final = 16  # requirements that are tested one by one
+_FEW: Final = 16  # number of requirements that are tested one by one
 
 
 @attrs.frozen
 class _KeyRules:
-    """Many requirements, one rule for each label key: testing an object costs at most its number of labels.
+    """Many requirements, combined into one rule per label key: the cost of a test is bounded by the number of labels.
 
-    Keys that must have one value, as all of a map have, are compared as maps: that is done in C.
+    Keys that must have exactly one value are compared as maps, which is done in C.
     """
 
     exact: Mapping[str, str]
     required: Mapping[str, KeyRule]
-    optional: Mapping[str, KeyRule]  # satisfied by an object without the label
+    optional: Mapping[str, KeyRule]  # also satisfied by an object without the label
 
     @classmethod
     def of(cls, requirements: Iterable[Requirement]) -> "_KeyRules":
@@ -122,7 +122,7 @@ class LabelSelector:
 
     @property
     def empty(self) -> bool:
-        """Whether it restricts nothing at all."""
+        """True if it restricts nothing at all."""
         return not self.requirements and not self.nothing
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -152,7 +152,7 @@ _selectors: weakref.WeakValueDictionary[tuple[Requirement, ...], LabelSelector] 
 
 
 def interned(requirements: Iterable[Requirement]) -> LabelSelector:
-    """The interned selector with these requirements, regardless of their order and duplicates."""
+    """Return the interned selector with these requirements, regardless of their order and duplicates."""
     unique = {r if len(r.values) < 2 else attrs.evolve(r, values=tuple(sorted(set(r.values)))) for r in requirements}
     ordered = tuple(sorted(unique, key=lambda r: (r.key, r.operator, r.values)))
     selector = _selectors.get(ordered)
@@ -167,7 +167,7 @@ EVERYTHING: Final = interned(())
 _Expressions = tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
-@lru_cache(1 << 10)  # few: lists of values may be long
+@lru_cache(1 << 10)  # small: lists of values may be long
 def _parse(labels: tuple[tuple[str, str], ...], expressions: _Expressions) -> LabelSelector:
     requirements = []
     problems = []
@@ -188,7 +188,7 @@ def _parse(labels: tuple[tuple[str, str], ...], expressions: _Expressions) -> La
 def parse_label_selector(raw: Mapping[str, Any] | None) -> LabelSelector:
     """Parse a metav1.LabelSelector: None matches nothing, an empty one everything.
 
-    Raises SelectorError where upstream refuses it.
+    Raises SelectorError if upstream rejects it.
     """
     if raw is None:
         return NOTHING
@@ -208,7 +208,7 @@ def parse_label_selector(raw: Mapping[str, Any] | None) -> LabelSelector:
 
 
 def from_map(labels: Mapping[str, str] | None) -> LabelSelector:
-    """The selector of a Service or ReplicationController, a plain map (SelectorFromSet): empty matches everything."""
+    """Return the selector of a Service or ReplicationController, a plain map (SelectorFromSet); empty matches all."""
     if not labels:
         return EVERYTHING
     return interned(Requirement(key, IN, (value,)) for key, value in labels.items())
@@ -240,7 +240,7 @@ class NodeSelectorTerm:
         return not (self.match_expressions or self.match_fields or self.problems)
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
-        """Whether the node matches the term.  Fields are not checked for a node without a name."""
+        """Return whether the node matches the term. Fields are not checked for a node without a name."""
         if self.problems or self.empty:
             return False
         for requirement in self.match_expressions:
@@ -261,11 +261,11 @@ class NodeSelector:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The faults of all terms; to be reported for a node that no term matches."""
+        """Errors in all terms; to be reported for a node that no term matches."""
         return tuple(problem for term in self.terms for problem in term.problems)
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
-        """Whether any term matches the node.  Raises SelectorError if none does and some could not be parsed."""
+        """Return whether any term matches the node. Raises SelectorError if none does and some could not be parsed."""
         for term in self.terms:
             if term.matches(labels, node_name):
                 return True
@@ -275,7 +275,7 @@ class NodeSelector:
 
 
 def parse_node_selector(raw: Mapping[str, Any] | None, path: str = "") -> NodeSelector:
-    """Parse a core/v1 NodeSelector; faults are kept in its terms, with paths under `path`."""
+    """Parse a core/v1 NodeSelector; errors are stored in its terms, with paths under `path`."""
     path = f"{path}.nodeSelectorTerms" if path else "nodeSelectorTerms"
     terms = []
     for index, raw_term in enumerate((raw or {}).get("nodeSelectorTerms") or ()):
@@ -288,9 +288,9 @@ def parse_node_selector(raw: Mapping[str, Any] | None, path: str = "") -> NodeSe
 def parse_preferred_terms(
     raw: Sequence[Mapping[str, Any]] | None, path: str = ""
 ) -> tuple[tuple[int, NodeSelectorTerm], ...]:
-    """(weight, term) of preferred node affinity; terms with weight 0 and empty terms are dropped.
+    """Return (weight, term) of preferred node affinity; terms with weight 0 and empty terms are dropped.
 
-    Raises SelectorError with the faults of all terms.
+    Raises SelectorError with the errors in all terms.
     """
     terms = []
     problems: list[str] = []
@@ -308,7 +308,7 @@ def parse_preferred_terms(
 
 
 def parse_node_selector_term(raw: Mapping[str, Any] | None, path: str = "") -> NodeSelectorTerm:
-    """One term; `problems` holds its faults."""
+    """Parse one term; `problems` contains its errors."""
     raw = raw or {}
     return _term(_plain(raw.get("matchExpressions")), _plain(raw.get("matchFields")), path)
 
@@ -317,7 +317,7 @@ def _plain(raw: Sequence[Mapping[str, Any]] | None) -> _Expressions:
     return tuple((e.get("key", ""), e.get("operator", ""), tuple(e.get("values") or ())) for e in raw or ())
 
 
-@lru_cache(256)  # few: lists of values may be long
+@lru_cache(256)  # small: lists of values may be long
 def _term(expressions: _Expressions, fields: _Expressions, path: str) -> NodeSelectorTerm:
     dot = f"{path}." if path else ""
     problems = []

@@ -1,7 +1,7 @@
-"""Affinity terms, tolerations, taints and spread constraints as a pod's spec states them.
+"""Affinity terms, tolerations, taints and spread constraints of a pod's spec.
 
-All are frozen and hashable, so that equal ones can share one cached result.
-Source: Kubernetes v1.34, api/core/v1/types.go and scheduler/framework/types.go (AffinityTerm).
+All are frozen and hashable, so that equal ones can share one cached result. Source: Kubernetes v1.34,
+api/core/v1/types.go and scheduler/framework/types.go (AffinityTerm).
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ class Toleration:
 
 @attrs.frozen(cache_hash=True)
 class PodAffinityTerm:
-    """One (anti-)affinity term with its namespaces resolved for the pod that states it.
+    """One (anti-)affinity term with its namespaces resolved for the pod that has it.
 
     It applies to pods in `namespaces`, and to pods in namespaces whose labels `namespace_selector` matches.
     """
@@ -57,7 +57,7 @@ class PodAffinityTerm:
     namespace_selector: LabelSelector | None  # None: only `namespaces` apply
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Whether the term matches a pod with these labels in this namespace, which has `namespace_labels`."""
+        """Return whether the term matches a pod with these labels in this namespace, which has `namespace_labels`."""
         if namespace not in self.namespaces and (
             self.namespace_selector is None or not self.namespace_selector.matches(namespace_labels)
         ):
@@ -73,7 +73,10 @@ class WeightedPodAffinityTerm:
 
 @attrs.frozen
 class SpreadConstraint:
-    """One topologySpreadConstraint; `selector` already includes what matchLabelKeys add for this pod."""
+    """One topologySpreadConstraint.
+
+    `selector` already includes the requirements that matchLabelKeys add for this pod.
+    """
 
     max_skew: int
     topology_key: str
@@ -115,7 +118,10 @@ def parse_pod_affinity_term(raw: Raw, namespace: str) -> PodAffinityTerm:
 def with_label_values(
     selector: Raw | None, keys: list[str] | None, labels: Mapping[str, str]
 ) -> Mapping[str, Any] | None:
-    """The raw selector restricted to the pod's own values of `keys` (matchLabelKeys); absent labels are ignored."""
+    """Return the raw selector restricted to the pod's own values of `keys` (matchLabelKeys).
+
+    Absent labels are ignored.
+    """
     present = [key for key in keys or () if key in labels]
     if not present:
         return selector

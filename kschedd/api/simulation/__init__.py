@@ -1,1 +1,1 @@
-"""Annotations that tell simulated kubelets how pods and nodes behave."""
+"""Annotations that configure the behavior of simulated pods and nodes."""

@@ -1,24 +1,24 @@
-"""Annotations that tell simulated kubelets how pods and nodes behave: how long containers run, what they use.
+"""Annotations that configure the behavior of simulated pods and nodes: run times, exit codes, resource usage.
 
     of a pod                      meaning                                                          default
-    kschedd.io/startup-seconds    how long its containers are being created                        0
-    kschedd.io/run-seconds        how long a container runs until it exits                         for ever
+    kschedd.io/startup-seconds    time to create its containers                                    0
+    kschedd.io/run-seconds        time until a container exits                                     forever
     kschedd.io/exit-code          its exit code then                                               0
-    kschedd.io/termination-seconds  how long it takes to end when told to (preStop included)       the grace period
-    kschedd.io/memory-usage       what it uses; likewise storage-usage                             its request
-    kschedd.io/pids               how many processes it has                                        1
-    kschedd.io/image-size         the size of its image                                            what nodes report
+    kschedd.io/termination-seconds  time to end after a stop request (preStop included)            the grace period
+    kschedd.io/memory-usage       memory usage; likewise storage-usage                             its request
+    kschedd.io/pids               number of processes                                              1
+    kschedd.io/image-size         size of its image                                                as nodes report it
 
     of a node
-    kschedd.io/pressure           memory, disk, pid: what it is short of, whatever its pods use
-    kschedd.io/system-memory      what is used besides the pods; likewise system-storage           0
-    kschedd.io/max-pids           how many processes it can have                                   32768
+    kschedd.io/pressure           memory, disk, pid: resources that are short, whatever its pods use
+    kschedd.io/system-memory      usage besides the pods; likewise system-storage                  0
+    kschedd.io/max-pids           maximum number of processes                                      32768
     kschedd.io/eviction-hard, eviction-soft, eviction-soft-grace-period, eviction-minimum-reclaim,
     eviction-pressure-transition-period, eviction-max-pod-grace-period: the kubelet's flags of these names
 
-All of a pod but the first may name a container: `kschedd.io/run-seconds.app`. Without a name they count for all
-containers, but init containers: these end well at once unless named. One that cannot be read is ignored, and whoever
-submits it is told so.
+All annotations of a pod but the first may name a container: `kschedd.io/run-seconds.app`. Without a name they apply to
+all containers except init containers, which succeed at once unless named. An invalid annotation is ignored, and the
+client that submits it gets a warning.
 
 Units: seconds; bytes; counts.
 """
@@ -60,7 +60,7 @@ EVICTION_MAX_GRACE: Final = PREFIX + "eviction-max-pod-grace-period"
 
 
 def pressures_of(text: str) -> tuple[str, ...]:
-    """What a node is short of. Raises AnnotationError."""
+    """Return the resources that a node is short of. Raises AnnotationError."""
     named = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     if not set(named) <= set(PRESSURES):
         raise AnnotationError(f"allowed are {', '.join(PRESSURES)}, separated by commas")
@@ -93,7 +93,7 @@ _OF_POD: Final[Mapping[str, Callable[[str], float | int]]] = {
 
 @attrs.frozen
 class NodeSettings:
-    """What a node's annotations say."""
+    """The settings in a node's annotations."""
 
     eviction: EvictionConfig
     pressures: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class NodeSettings:
 
     @property
     def short(self) -> bool:
-        """Whether anything is said of what the node is short of, or uses besides its pods."""
+        """True if they state a shortage, or usage besides the node's pods."""
         return bool(self.pressures or self.system_memory or self.system_storage)
 
 
@@ -117,7 +117,7 @@ def _node_settings(items: _Items) -> NodeSettings:
     def read(name: str, reader: Callable[[str], T], default: T) -> T:
         try:
             return reader(annotations[name]) if name in annotations else default
-        except AnnotationError:  # `annotation_faults` tells whoever submits it
+        except AnnotationError:  # `annotation_faults` warns the client that submits it
             return default
 
     no_values: dict[str, ThresholdValue] = {}
@@ -131,7 +131,7 @@ def _node_settings(items: _Items) -> NodeSettings:
     thresholds += [
         Threshold(signal, value, graces[signal], reclaims.get(signal))
         for signal, value in soft.items()
-        if signal in graces  # the kubelet would not start with a soft threshold that has no grace period
+        if signal in graces  # a kubelet does not start with a soft threshold without a grace period
     ]
     transition = read(EVICTION_TRANSITION, duration_of, EvictionConfig.DEFAULT_TRANSITION_S)
     return NodeSettings(
@@ -153,7 +153,7 @@ def _ours(annotations: Mapping[str, str]) -> _Items:
 
 @attrs.frozen(eq=False)
 class PodSettings:
-    """What a pod's annotations say, by setting and container ("" for all of them)."""
+    """The settings in a pod's annotations, by setting and container ("" for all of them)."""
 
     _found: Mapping[tuple[str, str], float]
 
@@ -162,7 +162,7 @@ class PodSettings:
         return self._found.get(("startup-seconds", ""), 0.0)
 
     def of(self, setting: str, container: str, *, named_only: bool = False) -> float | None:
-        """The setting of a container: its own, or else (unless `named_only`) the pod's."""
+        """Return the setting of a container: its own, or else (unless `named_only`) the pod's."""
         own = self._found.get((setting, container))
         return own if own is not None or named_only else self._found.get((setting, ""))
 
@@ -171,12 +171,12 @@ class PodSettings:
         return any(self.states(setting) for setting in ("memory-usage", "storage-usage", "pids"))
 
     def states(self, setting: str) -> bool:
-        """Whether anything is said of this setting, for whichever container."""
+        """Return whether this setting is stated for any container."""
         return any(stated == setting for stated, _ in self._found)
 
     @property
     def states_run(self) -> bool:
-        """Whether the pod does anything but run at once, for ever."""
+        """True if the pod does anything other than run immediately and forever."""
         return any(self.states(setting) for setting in ("startup-seconds", "run-seconds", "exit-code"))
 
     def __bool__(self) -> bool:
@@ -202,12 +202,12 @@ def _pod_settings(items: _Items) -> PodSettings:
             try:
                 found[setting, container] = _OF_POD[setting](text)
             except AnnotationError:
-                continue  # `annotation_faults` tells whoever submits it
+                continue  # `annotation_faults` warns the client that submits it
     return PodSettings(found)
 
 
 def annotation_faults(kind: str, annotations: Mapping[str, str], containers: Iterable[str] = ()) -> list[str]:
-    """What is wrong with the annotations of a Pod (or pod template) or Node with these containers."""
+    """Return the errors in the annotations of a Pod (or pod template) or Node with these containers."""
     faults = []
     for key, text in _ours(annotations):
         reader: Callable[[str], object] | None = _READERS.get(key) if kind == "Node" else None
@@ -219,7 +219,7 @@ def annotation_faults(kind: str, annotations: Mapping[str, str], containers: Ite
                 faults.append(f"annotation {key} is ignored: it has no container {container}, but {', '.join(named)}")
                 continue
         if reader is None:
-            continue  # somebody else's
+            continue  # not one of ours
         try:
             reader(text)
         except AnnotationError as wrong:
@@ -234,6 +234,6 @@ def _graceless(annotations: Mapping[str, str]) -> list[str]:
         soft = thresholds_of(annotations.get(EVICTION_SOFT, ""))
         graces = graces_of(annotations.get(EVICTION_SOFT_GRACE, ""))
     except AnnotationError:
-        return []  # said above
+        return []  # reported above
     why = f"annotation {EVICTION_SOFT}: %s is ignored: grace period must be specified for the soft eviction threshold"
     return [f"{why % signal} {signal} ({EVICTION_SOFT_GRACE})" for signal in soft if signal not in graces]

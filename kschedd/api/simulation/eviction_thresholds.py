@@ -1,7 +1,7 @@
-"""Eviction thresholds of a kubelet: the values of its flags --eviction-hard, --eviction-soft and those beside them.
+"""Eviction thresholds of a kubelet: the values of its flags --eviction-hard, --eviction-soft and related ones.
 
 Source: Kubernetes v1.34, pkg/kubelet/eviction/helpers.go (ParseThresholdConfig), defaults_linux.go.
-Units: bytes, counts, seconds.  Raises: AnnotationError, with what would be allowed.
+Units: bytes, counts, seconds. Raises: AnnotationError, whose message names the allowed values.
 """
 
 import math
@@ -24,24 +24,24 @@ SIGNALS: Final = (MEMORY, NODEFS, NODEFS_INODES, IMAGEFS, IMAGEFS_INODES, PID)
 
 @attrs.frozen
 class ThresholdValue:
-    """A quantity, or a share of the capacity."""
+    """A quantity, or a percentage of the capacity."""
 
     units: int = 0
-    share: float | None = None  # 0 to 1, where it is a percentage
+    share: float | None = None  # 0 to 1, if it is a percentage
     written: str = attrs.field(default="", eq=False)
 
     def of(self, capacity: int) -> int:
-        """Source: pkg/kubelet/eviction/api/types.go (GetThresholdQuantity)."""
+        """Return the amount for this capacity. Source: pkg/kubelet/eviction/api/types.go (GetThresholdQuantity)."""
         return self.units if self.share is None else int(capacity * self.share)
 
     def text(self, capacity: int) -> str:
-        """As the kubelet's messages have it."""
+        """Return the amount as the kubelet's messages print it."""
         return self.written or format_value(self.of(capacity), "BinarySI")
 
 
 @attrs.frozen
 class Threshold:
-    """An eviction threshold: met while less of the signal is left than `value`."""
+    """An eviction threshold: met if less than `value` of the signal is available."""
 
     signal: str
     value: ThresholdValue
@@ -55,11 +55,11 @@ class Threshold:
 
 @attrs.frozen
 class EvictionConfig:
-    """How a kubelet evicts. The defaults are upstream's (pkg/kubelet/eviction/defaults_linux.go)."""
+    """A kubelet's eviction settings. The defaults are upstream's (pkg/kubelet/eviction/defaults_linux.go)."""
 
     thresholds: tuple[Threshold, ...]
-    transition_s: float  # how long a pressure condition outlasts the pressure
-    max_pod_grace_s: int  # grace period of pods that a soft threshold evicts
+    transition_s: float  # time for which a pressure condition outlasts the pressure
+    max_pod_grace_s: int  # grace period of pods evicted by a soft threshold
 
     DEFAULT_TRANSITION_S: ClassVar[float] = 300.0
 
@@ -95,15 +95,15 @@ def _statements(text: str, sign: str) -> Iterable[tuple[str, str]]:
 
 
 def thresholds_of(text: str) -> dict[str, ThresholdValue]:
-    """Raises AnnotationError."""
+    """Parse thresholds such as `memory.available<100Mi`. Raises AnnotationError."""
     return {signal: _amount_of(value) for signal, value in _statements(text, "<")}
 
 
 def reclaims_of(text: str) -> dict[str, ThresholdValue]:
-    """Raises AnnotationError."""
+    """Parse minimum reclaims such as `memory.available=100Mi`. Raises AnnotationError."""
     return {signal: _amount_of(value) for signal, value in _statements(text, "=")}
 
 
 def graces_of(text: str) -> dict[str, float]:
-    """Raises AnnotationError."""
+    """Parse grace periods such as `memory.available=30s`. Raises AnnotationError."""
     return {signal: duration_of(value) for signal, value in _statements(text, "=")}

@@ -1,4 +1,4 @@
-"""Values of the annotations that simulated kubelets read: seconds, counts, bytes, durations."""
+"""Values of the annotations for simulated kubelets: seconds, counts, bytes, durations."""
 
 import math
 import re
@@ -8,11 +8,11 @@ from kschedd.api.quantity import MAX_INT64, QuantityError, parse
 
 
 class AnnotationError(ValueError):
-    """An annotation that cannot be read; its text says what would be allowed."""
+    """An invalid annotation; the message names the allowed values."""
 
 
 def seconds_of(text: str) -> float:
-    """Raises AnnotationError."""
+    """Parse a number of seconds. Raises AnnotationError."""
     why = "a number of seconds from 0 up is expected, such as 30 or 0.5"
     try:
         found = float(text)
@@ -24,7 +24,7 @@ def seconds_of(text: str) -> float:
 
 
 def count_of(text: str, highest: int = MAX_INT64) -> int:
-    """Raises AnnotationError."""
+    """Parse a count. Raises AnnotationError."""
     if not re.fullmatch(r"[0-9]{1,19}", text) or int(text) > highest:
         most = "up" if highest == MAX_INT64 else f"to {highest}"
         raise AnnotationError(f"a whole number from 0 {most} is expected")
@@ -32,7 +32,7 @@ def count_of(text: str, highest: int = MAX_INT64) -> int:
 
 
 def bytes_of(text: str) -> int:
-    """Raises AnnotationError."""
+    """Parse a number of bytes. Raises AnnotationError."""
     try:
         exact = parse(text)
     except QuantityError:
@@ -46,7 +46,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def duration_of(text: str) -> float:
-    """A duration as the kubelet's flags have them (Go's syntax). Raises AnnotationError."""
+    """Parse a duration in the syntax of the kubelet's flags (Go's). Raises AnnotationError."""
     parts = re.findall(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)", text)
     if text == "0":
         return 0.0

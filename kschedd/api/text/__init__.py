@@ -1,1 +1,1 @@
-"""Texts: YAML and JSON documents, times, durations, numbers, addresses."""
+"""Text formats: YAML and JSON documents, times, durations, numbers, addresses."""

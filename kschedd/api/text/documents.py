@@ -1,11 +1,11 @@
 """Documents: YAML and JSON text parsed document by document, with the line of each value.
 
-Plain YAML scalars resolve as in kubectl (kubernetes-sigs/yaml, goyaml.v2/resolve.go): `on`, `yes` and `y` are
-booleans, 0644 is octal, 1_000 is a number, 12:30:45 and timestamps stay text, keys are text.  A whole number is an
-int, as it would be after conversion to JSON.
+Plain YAML scalars resolve as in kubectl (kubernetes-sigs/yaml, goyaml.v2/resolve.go): `on`, `yes` and `y` are booleans,
+0644 is octal, 1_000 is a number, 12:30:45 and timestamps stay text, keys are text. A whole number is an int, as it
+would be after conversion to JSON.
 A stream is split at `---` before parsing, so that one malformed document does not affect the others.
-Refused: deep nesting, excessive alias expansion, duplicate keys in one mapping, NaN and infinity.
-The text's content never raises: a `Document` has a value or faults.  Owns nothing.
+Deep nesting, excessive alias expansion, duplicate keys in one mapping, NaN and infinity are rejected. The text's
+content never raises: a `Document` has a value or faults. Owns nothing.
 """
 
 import json
@@ -26,15 +26,15 @@ MOST_ALIASED: Final = 100_000
 _TEXT: Final = 6  # 2 ** 6 characters count as one more value
 
 MOST_FAULTS: Final = 1_000
-"""Faults told of one text; it is not read further than that."""
+"""Limit of reported faults per text; reading stops after that."""
 
 _FREED: Final = 500  # nodes
-_LONGEST_WITH_LINES: Final = 8 << 20  # characters: to find lines takes most of a second and 30 MB for each MB
+_LONGEST_WITH_LINES: Final = 8 << 20  # characters; finding lines takes most of a second and 30 MB per MB
 _TOO_DEEP: Final = f"nested more than {DEEPEST} levels deep"
 
 Path = tuple[str | int, ...]
 
-# Not \s, which would look at all blank lines that follow, from each of them.
+# Not \s, which would scan all following blank lines again from each of them.
 _CONTENT: Final = re.compile(r"^(?![^\S\n]*(#|%|$)).", re.MULTILINE)
 _TRUE: Final = frozenset("y Y yes Yes YES true True TRUE on On ON".split())
 _FALSE: Final = frozenset("n N no No NO false False FALSE off Off OFF".split())
@@ -57,7 +57,7 @@ _PLAIN_TAGS: Final = frozenset(_TAG + name for name in ("bool", "int", "float", 
 
 @attrs.frozen
 class DocumentFault:
-    """One fault of a document and its position.  `line` is 1-based, in the whole text."""
+    """An error in a document, with its position. `line` is 1-based, in the whole text."""
 
     line: int
     path: Path
@@ -87,7 +87,7 @@ _ONE: Final = {"mapping": "this mapping", "object": "one object"}
 class Document:
     """One document of a text: its value, or the faults that prevent parsing it.
 
-    `repeated` has the keys of which the last value counts; see `read_documents`.
+    `repeated` has the repeated keys, whose last value counts; see `read_documents`.
     """
 
     text: str
@@ -97,7 +97,10 @@ class Document:
     repeated: tuple[RepeatedKey, ...] = ()
 
     def line_of(self, path: Path) -> int:
-        """The line of the value at `path`, or of its nearest existing ancestor; of a very long document, its first."""
+        """Return the line of the value at `path`, or of its nearest existing ancestor.
+
+        For a very long document, its first.
+        """
         node = self._root
         if node is None:
             return self.first_line
@@ -114,7 +117,10 @@ class Document:
         return self.first_line + int(line)
 
     def _entries_of(self, mapping: yaml.MappingNode) -> dict[str | int, tuple[yaml.Node, yaml.Node]]:
-        """A mapping's entries by key, the first of equal ones: many faults may stand in one mapping."""
+        """Return a mapping's entries by key, the first of equal ones.
+
+        Cached, since one mapping may have many faults.
+        """
         found = self._entries.get(id(mapping))
         if found is None:
             found = {}
@@ -125,8 +131,10 @@ class Document:
         return found
 
     def forget_lines(self) -> None:
-        """Give back what was read to find lines, a part at a time: whoever frees a large tree at once holds up all
-        threads. A line that is asked for afterwards is read again."""
+        """Free the nodes parsed for finding lines, in portions: freeing a large tree at once would block all threads.
+
+        If a line is requested afterwards, the nodes are parsed again.
+        """
         self.__dict__.pop("_entries", None)
         within = [self.__dict__.pop("_root", None)]
         while within:
@@ -155,10 +163,10 @@ class Document:
 
 
 def composed(text: str) -> yaml.Node | None:
-    """The nodes of a document; None where it is nested too deeply. Raises YAMLError.
+    """Return the nodes of a document; None if it is nested too deeply. Raises YAMLError.
 
-    The composer goes down by recursion in C, which nothing stops before the stack is used up, so that the events,
-    which take none, are looked through first.
+    The composer recurses in C without a limit until the stack overflows. The events are therefore checked first, which
+    needs no recursion.
     """
     depth = 0
     try:
@@ -178,8 +186,10 @@ def composed(text: str) -> yaml.Node | None:
 
 
 def _nested_too_deeply(error: yaml.YAMLError) -> bool:
-    """Whether libyaml stopped because of the nesting: from 0.2.6 on its scanner, which reads ahead, stops at 1,000
-    levels."""
+    """Return whether libyaml stopped because of the nesting.
+
+    Since 0.2.6 its scanner, which reads ahead, stops at 1,000 levels.
+    """
     return isinstance(error, yaml.scanner.ScannerError) and error.problem == "exceeded maximum nesting depth"
 
 
@@ -189,7 +199,7 @@ class _Faulty(Exception):
 
 
 def read_documents(text: str, *, last_wins: bool = False) -> Iterator[Document]:
-    """Yield the documents of `text` that are not empty. After `MOST_FAULTS` faults one more says so and reading stops.
+    """Yield the documents of `text` that are not empty. After `MOST_FAULTS` faults reading stops with a final fault.
 
     A repeated key is a fault; with `last_wins` its last value counts and it is listed in `Document.repeated`.
     """
@@ -228,11 +238,11 @@ def _read_yaml(text: str, first_line: int) -> Iterator[Document]:
         yield Document(text, first_line, faults=(_yaml_fault(error, first_line),))
         return
     try:
-        loader.get_event()  # the start of the stream
+        loader.get_event()  # stream start
         while not isinstance(loader.get_event(), yaml.StreamEndEvent):
             builder = _Builder(loader)
             value = builder.build()
-            loader.get_event()  # the end of the document
+            loader.get_event()  # document end
             repeated = tuple(RepeatedKey(first_line + line, path, "mapping") for line, path in builder.repeated)
             if repeated or value is not None:
                 yield Document(text, first_line, value, repeated=repeated)
@@ -262,7 +272,7 @@ _ABSENT: Final = object()
 
 
 class _Builder:
-    """One document, built from the parser's events without recursion."""
+    """A builder of one document from the parser's events, without recursion."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -291,7 +301,7 @@ class _Builder:
             elif kind is yaml.AliasEvent:
                 value, size = self._alias(event, frames)
                 anchor = None
-            else:  # the end of a mapping or sequence
+            else:  # end of a mapping or sequence
                 value, _, anchor, size, _ = frames.pop()
             if anchor is not None:
                 self._anchors[anchor] = (value, size)
@@ -368,7 +378,7 @@ _MERGE: Final = "<<merge>>"
 
 
 def _path(frames: list[list[Any]]) -> Path:
-    """The builder's current path: the open keys and indices."""
+    """Return the builder's current path: the open keys and indices."""
     steps: list[str | int] = []
     for frame in frames:
         if frame[4] is None:
@@ -379,7 +389,7 @@ def _path(frames: list[list[Any]]) -> Path:
 
 
 def plain_scalar(text: str) -> str | int | float | bool | None:
-    """An unquoted YAML scalar as kubectl resolves it.  Raises ValueError for what JSON cannot represent."""
+    """Resolve an unquoted YAML scalar like kubectl. Raises ValueError for values that JSON cannot represent."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _NUMERIC or len(text) > 400:
@@ -405,7 +415,7 @@ def plain_scalar(text: str) -> str | int | float | bool | None:
 
 
 def _as_json(number: int | float) -> int | float:
-    """The number as it is after conversion to JSON: 2.0 is 2, and an integer beyond 64 bits is a float."""
+    """Return the number after conversion to JSON: 2.0 becomes 2, and an integer beyond 64 bits a float."""
     if isinstance(number, float):
         if not math.isfinite(number):
             raise ValueError("numbers must be finite")
@@ -414,10 +424,10 @@ def _as_json(number: int | float) -> int | float:
 
 
 def _read_json(text: str, first_line: int) -> Iterator[Document]:
-    """A stream of JSON values.  What is no JSON may still be YAML in flow style.
+    """Read a stream of JSON values. Text that is not JSON may still be YAML in flow style.
 
-    After a value that cannot be read, reading goes on with the next line that begins one; never before the place that
-    the faulty one was read up to, so that all of it takes time in proportion to the text.
+    After an invalid value, reading continues with the next line that begins a value. It never continues before the
+    position up to which the invalid value was read, so the total time is proportional to the length of the text.
     """
     text = without_lone_surrogates(text)
     position = counted = _past_space(text, 0)
@@ -438,7 +448,7 @@ def _read_json(text: str, first_line: int) -> Iterator[Document]:
                     yield from documents
                     return
             if isinstance(error, json.JSONDecodeError):
-                what = error.msg.removesuffix(" at")  # as some say it of a whole text
+                what = error.msg.removesuffix(" at")  # some messages of the decoder end with this word
                 at, why = line + text.count("\n", position, error.pos), f"not JSON: {what} at column {error.colno}"
                 read_to = max(position + 1, error.pos)
             else:
@@ -469,7 +479,7 @@ def _past_space(text: str, position: int) -> int:
 
 
 def _extent(text: str, position: int) -> tuple[int, int]:
-    """Where the JSON value at `position` first nests too deep (or begins, if it does not), and where it ends."""
+    """Return where the JSON value at `position` first exceeds the nesting limit (else its begin), and its end."""
     depth = 0
     deepest = -1
     for match in _STRUCTURE.finditer(text, position):
@@ -511,7 +521,7 @@ def _decoder(twice: dict[str, None]) -> json.JSONDecoder:
 
 
 def _second_lines(document: Document) -> dict[str, int]:
-    """The lines on which keys stand for the second time in one mapping."""
+    """Return the lines on which keys occur for the second time in one mapping."""
     lines: dict[str, int] = {}
     waiting = [document._root]
     while waiting:

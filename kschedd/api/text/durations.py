@@ -1,8 +1,8 @@
-"""Durations as Go writes them: `1h30m`, `7s`, `1.5s`, `250ms`.
+"""Durations in Go's notation: `1h30m`, `7s`, `1.5s`, `250ms`.
 
 Source: Go's time package (ParseDuration, Duration.String).
-Units: seconds, as float; nanoseconds are kept where float can hold them.
-Raises: DurationError, in Go's words.
+Units: seconds, as float; nanoseconds are preserved as far as float allows.
+Raises: DurationError, with Go's messages.
 """
 
 import re
@@ -19,7 +19,7 @@ _LONGEST_S: Final = (2**63 - 1) / 1e9
 
 @attrs.define(eq=False)
 class DurationError(KscheddError):
-    """Text that is no duration."""
+    """Text that is not a duration."""
 
     why: str
 
@@ -28,7 +28,7 @@ class DurationError(KscheddError):
 
 
 def parse_duration(text: str) -> float:
-    """The seconds of a duration. Raises DurationError."""
+    """Return the seconds of a duration. Raises DurationError."""
     shown = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     sign = -1.0 if text.startswith("-") else 1.0
     rest = text[1:] if text[:1] in ("-", "+") else text
@@ -51,7 +51,7 @@ def parse_duration(text: str) -> float:
 
 
 def show_duration(seconds: float) -> str:
-    """As Go prints it: `7s`, `1m30s`, `1h0m0s`, `250ms`."""
+    """Return a duration as Go prints it: `7s`, `1m30s`, `1h0m0s`, `250ms`."""
     sign = "-" if seconds < 0 else ""
     left = abs(seconds)
     if left == 0:

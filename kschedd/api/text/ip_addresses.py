@@ -1,10 +1,10 @@
-"""IP addresses and ranges as text: what the API server takes for one.
+"""IP addresses and ranges as text, parsed like the API server does.
 
-IPv4 addresses may have leading zeros, which mean nothing; IPv6 addresses have no zone; a range says how many bits are
-fixed, nothing else.
+IPv4 addresses may have leading zeros, which are ignored. IPv6 addresses have no zone. A range has a number of fixed
+bits only.
 
-Source: k8s.io/utils/net (ParseIPSloppy, ParseCIDRSloppy), which keep to Go 1.16's net package; Kubernetes v1.34,
-apimachinery/pkg/util/validation/ip.go (IsValidIP, IsValidCIDR).
+Source: k8s.io/utils/net (ParseIPSloppy, ParseCIDRSloppy), which preserve the behavior of Go 1.16's net package;
+Kubernetes v1.34, apimachinery/pkg/util/validation/ip.go (IsValidIP, IsValidCIDR).
 """
 
 import ipaddress
@@ -18,7 +18,7 @@ _BITS: Final = re.compile(r"\d{1,3}", re.ASCII)
 
 
 def ip_address(text: str) -> Address | None:
-    """The address, or None where it is not one."""
+    """Return the address, or None if the text is not one."""
     try:
         if _IPV4.fullmatch(text):
             return ipaddress.IPv4Address(".".join(str(int(part)) for part in text.split(".")))
@@ -28,12 +28,12 @@ def ip_address(text: str) -> Address | None:
 
 
 def ip_family(address: Address) -> int:
-    """4 or 6; an IPv4 address may be written as one of IPv6."""
+    """Return 4 or 6; an IPv4 address may be written as an IPv6 address."""
     return 4 if address.version == 4 or address.ipv4_mapped is not None else 6
 
 
 def cidr_family(text: str) -> int:
-    """The family of a range, 4 or 6; 0 where it is not one."""
+    """Return the family of a range, 4 or 6; 0 if the text is not a range."""
     start, slash, bits = text.partition("/")
     address = ip_address(start) if slash and _BITS.fullmatch(bits) else None
     if address is None or int(bits) > address.max_prefixlen:
@@ -42,7 +42,7 @@ def cidr_family(text: str) -> int:
 
 
 def address_faults(text: str) -> list[str]:
-    """Return what is wrong with an IP address; it must be written in the one way that Go writes it."""
+    """Return the errors in an IP address, which must have exactly the form in which Go prints it."""
     address = ip_address(text)
     if address is None:
         return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
@@ -57,7 +57,7 @@ def address_faults(text: str) -> list[str]:
 
 
 def range_faults(text: str) -> list[str]:
-    """Return what is wrong with a range of IP addresses."""
+    """Return the errors in a range of IP addresses."""
     if not cidr_family(text):
         return ["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]
     start, _, bits = text.partition("/")
@@ -74,16 +74,16 @@ def range_faults(text: str) -> list[str]:
 
 
 def _written(address: Address) -> str:
-    """Return the address as Go writes it: as Python does, but for IPv4 addresses within IPv6."""
+    """Return the address as Go prints it, which differs from Python for IPv4 addresses within IPv6."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return str(address if mapped is None else mapped)
 
 
 def _written_range(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:
-    """Return the range as Go writes it."""
+    """Return the range as Go prints it."""
     return f"{_written(network.network_address)}/{network.prefixlen}"
 
 
 def _has_leading_zeros(text: str) -> bool:
-    """Return whether a decimal part of an address begins with a zero that means nothing."""
+    """Return whether a decimal part of an address has a leading zero."""
     return "." in text and any(len(part) > 1 and part[0] == "0" for part in text.rpartition(":")[2].split("."))

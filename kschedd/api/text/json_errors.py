@@ -1,7 +1,7 @@
-"""What is wrong with a text that is no JSON, in the words of Go's scanner: the first character that is out of place.
+"""JSON syntax errors with the messages of Go's scanner, which name the first invalid character.
 
-Whether a text is JSON at all is for Python's decoder to say; this is asked of those it refuses.
-Source: Go 1.24, encoding/json/scanner.go.
+Python's decoder decides whether a text is JSON; this module is used only for texts that it rejects. Source: Go 1.24,
+encoding/json/scanner.go.
 """
 
 import re
@@ -21,11 +21,11 @@ _END: Final = "unexpected end of JSON input"
 
 
 class _WrongCharacter(Exception):
-    """Internal to this module: the message."""
+    """A syntax error with its message; internal to this module."""
 
 
 def json_error(text: str) -> str:
-    """The syntax error; "" where Go finds none."""
+    """Return the syntax error; "" if Go finds none."""
     try:
         _Scanner(text).document()
     except _WrongCharacter as found:
@@ -34,7 +34,7 @@ def json_error(text: str) -> str:
 
 
 class _Scanner:
-    """One text, read from its start: a stack of the maps and lists that are open stands for recursion."""
+    """A scanner of one text; a stack of the open maps and lists replaces recursion."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -53,7 +53,7 @@ class _Scanner:
             self._wrong("after top-level value")
 
     def _value(self, opened: list[str]) -> bool:
-        """Read a value, or the opening of one that is not empty: whether another value follows in it."""
+        """Read a value, or the opening of a nonempty map or list; return whether another value follows inside it."""
         character = self._next()
         if character == "{":
             self._at += 1
@@ -81,7 +81,7 @@ class _Scanner:
         return False
 
     def _after_value(self, opened: list[str]) -> bool:
-        """Go on behind a value: whether that closed a map or list, so that it ended a value, too."""
+        """Continue after a value; return whether that closed a map or list, which ends another value."""
         inside = opened[-1]
         character = self._next()
         if character == ",":
@@ -166,7 +166,7 @@ class _Scanner:
         return self._text[self._at]
 
     def _next(self, *, end_is_fine: bool = False) -> str:
-        """The next character that is no space, which is where the scanner is then."""
+        """Skip spaces and return the next character, where the scanner then is."""
         while self._at < len(self._text) and self._text[self._at] in _SPACE:
             self._at += 1
         return "" if end_is_fine and self._at >= len(self._text) else self._here()
@@ -176,9 +176,9 @@ class _Scanner:
 
 
 def _quoted(character: str) -> str:
-    """A character between single quotes; Go looks at bytes, so one that is not ASCII shows as its first byte.
+    """Return a character in single quotes; like Go, show one that is not ASCII as its first byte.
 
-    A byte that is no UTF-8 is the surrogate that Python's "surrogateescape" has for it.
+    A byte that is not valid UTF-8 is given as the surrogate of Python's "surrogateescape".
     """
     if character == "'":
         return "'\\''"

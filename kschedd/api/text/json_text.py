@@ -1,7 +1,8 @@
-"""JSON texts from outside: before they are decoded, and how deep they may nest.
+r"""JSON texts from outside: preparation for decoding, and the nesting limit.
 
-JSON can write half of a surrogate pair, `"\\ud800"`. Python decodes it to a character that no encoder takes afterwards:
-neither the journal, nor the socket, nor a terminal. Go's decoder has U+FFFD in its place, and so have we.
+JSON can contain half of a surrogate pair, `"\ud800"`. Python decodes it to a character that cannot be encoded
+afterwards, neither for the journal, nor the socket, nor a terminal. Go's decoder replaces it by U+FFFD, and so does
+this module.
 """
 
 import json
@@ -9,7 +10,7 @@ import re
 from typing import Any, Final
 
 DEEPEST: Final = 100
-"""Levels of arrays and objects; a pod's affinity takes 12."""
+"""Maximum levels of arrays and objects; a pod's affinity takes 12."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\.", re.DOTALL
@@ -17,7 +18,7 @@ _ESCAPE: Final = re.compile(
 
 
 def without_lone_surrogates(text: str) -> str:
-    """The JSON text with `\\ufffd` for each half of a surrogate pair without its other half."""
+    r"""Return the JSON text with `\ufffd` for each half of a surrogate pair without its other half."""
     if _HALF.search(text) is None:
         return text
     return _ESCAPE.sub(_repaired, text)
@@ -29,8 +30,10 @@ def _repaired(escape: re.Match[str]) -> str:
 
 
 def json_value(text: str) -> Any:
-    """What a JSON text within an object says, such as an annotation. Raises ValueError, also for what is nested more
-    than DEEPEST levels deep."""
+    """Decode a JSON text within an object, such as an annotation.
+
+    Raises ValueError, also for more than DEEPEST levels of nesting.
+    """
     too_many = f"nested more than {DEEPEST} levels deep"
     try:
         value = json.loads(without_lone_surrogates(text))

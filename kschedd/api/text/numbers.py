@@ -1,7 +1,7 @@
-"""Whole numbers in texts that anybody may have written.
+"""Whole numbers in untrusted text.
 
-`int` alone takes digits of every script, and refuses more than 4,300 of them with a ValueError, and `str.isdigit` is
-true of texts that `int` takes for none, such as "²".
+`int` alone accepts digits of every script, and raises ValueError for more than 4,300 digits. `str.isdigit` is True for
+texts that `int` rejects, such as "²".
 """
 
 from typing import Final
@@ -10,7 +10,7 @@ _MOST_DIGITS: Final = 100
 
 
 def whole_number(text: str) -> int | None:
-    """The number that these ASCII digits are; None where they are not, or are too many for anything that is counted."""
+    """Return the number in these ASCII digits; None if there are other characters or too many digits for any count."""
     if len(text) > _MOST_DIGITS or not text.isascii() or not text.isdigit():
         return None
     return int(text)

@@ -1,6 +1,6 @@
-"""A text of manifests in parts that fit into requests, cut where one document ends and the next begins.
+"""Splitting of manifests into portions that fit into requests, at the boundaries of documents.
 
-Reads no YAML: what stands between two lines of `---` is left as it is. Owns nothing.
+YAML is not parsed: the text between two lines of `---` is not changed. Owns nothing.
 """
 
 import re
@@ -11,9 +11,9 @@ SEPARATOR: Final = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 
 
 def portions(text: str, most: int) -> Iterator[tuple[str, int]]:
-    """The text in parts of whole documents that take `most` bytes each, and after how many lines of it each begins.
+    """Yield the text in portions of whole documents of at most `most` bytes, each with the number of lines before it.
 
-    A document that is longer is a part by itself.
+    A longer document is a portion by itself.
     """
     start = line = 0
     held = 0

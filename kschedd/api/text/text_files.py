@@ -1,4 +1,4 @@
-"""The text of a file; of what is in another form than UTF-8 text, which form that is."""
+"""Decoding of text files, and detection of files in other formats than UTF-8 text."""
 
 from typing import Final
 
@@ -6,14 +6,14 @@ import attrs
 
 from kschedd.errors import KscheddError
 
-_OTHER_FORMS: Final = (  # offset, what stands there, the form, what makes text of it
+_OTHER_FORMS: Final = (  # offset, bytes at it, format, command that converts it to text
     (0, b"\x1f\x8b", "gzip data", "unpack"),
     (0, b"PK\x03\x04", "a zip archive", "unpack"),
     (0, b"BZh", "bzip2 data", "unpack"),
     (0, b"\xfd7zXZ\0", "xz data", "unpack"),
     (0, b"\x28\xb5\x2f\xfd", "zstd data", "unpack"),
     (257, b"ustar", "a tar archive", "unpack"),
-    (0, b"\xff\xfe", "UTF-16 text", "convert"),  # what PowerShell's `>` writes
+    (0, b"\xff\xfe", "UTF-16 text", "convert"),  # written by PowerShell's `>`
     (0, b"\xfe\xff", "UTF-16 text", "convert"),
 )
 
@@ -27,7 +27,7 @@ class NotText(KscheddError):
 
 
 def text_of(data: bytes) -> str:
-    """The text, with its byte order mark if it has one. Raises NotText."""
+    """Return the text, with its byte order mark if it has one. Raises NotText."""
     for offset, mark, form, remedy in _OTHER_FORMS:
         if data.startswith(mark, offset):
             raise NotText(1, f"not UTF-8 text but {form}: {remedy} it first")

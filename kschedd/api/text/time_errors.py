@@ -1,4 +1,4 @@
-"""Why a text is no time, in the words of Go's time.Parse: element by element, what could not be read as what.
+"""Errors in times, with the messages of Go's time.Parse, which name the element that could not be parsed.
 
 Source: Go 1.24, time/format.go (parse, ParseError); the layouts of apimachinery's Time and MicroTime.
 """
@@ -9,7 +9,7 @@ from typing import Final
 _RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 _MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-# Element of the layout, what is read for it, its name and its bounds (None: it is checked at the end).
+# Element of the layout, its pattern, its name and its bounds (None: checked at the end).
 _ELEMENTS: Final = (
     ("2006", r"\d{4}", "", None),
     ("-", "-", "", None),
@@ -27,7 +27,7 @@ _ZONE: Final = re.compile(r"Z|[+-](\d\d):(\d\d)", re.ASCII)
 
 
 def time_error(text: str, *, micro: bool) -> str:
-    """`parsing time "x" as ...`; "" where the text is a time after all."""
+    """Return `parsing time "x" as ...`; "" if the text is a valid time."""
     layout = _MICRO if micro else _RFC3339
     begin = f'parsing time "{_quoted(text)}"'
 

@@ -20,13 +20,17 @@ _CYCLE_YEARS: Final = 400  # period of the Gregorian calendar
 _CYCLE_DAYS: Final = 146_097
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 FIRST_S: Final = -62_167_219_200  # 0000-01-01T00:00:00Z
-_TWO_DIGITS: Final = tuple(f"{number:02}" for number in range(60))  # formatted anew, they take several times as long
+# Formatting each time would take several times as long.
+_TWO_DIGITS: Final = tuple(f"{number:02}" for number in range(60))
 LAST_S: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 
 
 @lru_cache(1 << 14)  # preemption compares the start times of all candidate victims
 def micros(text: str) -> int:
-    """Microseconds since the epoch; finer digits are truncated. Raises ValueError if it is not RFC 3339."""
+    """Return microseconds since the epoch; finer digits are truncated.
+
+    Raises ValueError if the text is not RFC 3339.
+    """
     if _AS_PRINTED.fullmatch(text):
         return int(datetime.fromisoformat(text).timestamp()) * SECOND
     found = _RFC3339.fullmatch(text)
@@ -43,7 +47,7 @@ def micros(text: str) -> int:
 
 @lru_cache(256)
 def _days(text: str) -> int:
-    """From the epoch to this date."""
+    """Return the number of days from the epoch to this date."""
     year, month, day = int(text[:4]), int(text[5:7]), int(text[8:])
     # datetime does not support the year 0.
     days = date(year + _CYCLE_YEARS, month, day).toordinal() if year < 1 else date(year, month, day).toordinal()
@@ -51,7 +55,7 @@ def _days(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """The inverse of `stamp`, for any RFC 3339 text (metav1.MicroTime included); raises ValueError."""
+    """Parse any RFC 3339 text (including metav1.MicroTime); the inverse of `stamp`. Raises ValueError."""
     return micros(text) / SECOND
 
 
@@ -62,7 +66,7 @@ def _stamp(second: int) -> str:
     return f"{_day(days)}T{_TWO_DIGITS[hour]}:{_TWO_DIGITS[rest // 60]}:{_TWO_DIGITS[rest % 60]}Z"
 
 
-@lru_cache(256)  # simulated time passes by the second, and rarely is one asked for twice
+@lru_cache(256)  # small: simulated time advances by the second, and a day is rarely requested twice
 def _day(days: int) -> str:
     ordinal = days + _EPOCH
     if ordinal < 1:
@@ -71,19 +75,19 @@ def _day(days: int) -> str:
 
 
 def stamp(now: float) -> str:
-    """`now` (seconds since the epoch) as metav1.Time prints it; the fraction is truncated."""
+    """Return `now` (seconds since the epoch) as metav1.Time prints it; the fraction is truncated."""
     return _stamp(int(now if FIRST_S <= now <= LAST_S else min(max(now, FIRST_S), LAST_S)))
 
 
 def duration_s(whole_seconds: int) -> float:
-    """That many seconds as a Go time.Duration: 64 bits of nanoseconds, which wrap around (after 292 years).
+    """Return these seconds as a Go time.Duration: 64 bits of nanoseconds, which overflow (after 292 years).
 
-    So a grace period of 2^63-1 s becomes -1 s, as in kube-apiserver; and an addition can be reversed by subtraction.
+    A grace period of 2^63-1 s thus becomes -1 s, as in kube-apiserver; and an addition can be reversed by subtraction.
     """
     return ((whole_seconds * 1_000_000_000 + 2**63) % 2**64 - 2**63) / 1e9
 
 
 def micro_stamp(moment: int) -> str:
-    """Microseconds since the epoch as metav1.MicroTime prints them."""
+    """Return microseconds since the epoch as metav1.MicroTime prints them."""
     whole, fraction = divmod(moment, SECOND)
     return f"{stamp(whole)[:-1]}.{fraction:06}Z"

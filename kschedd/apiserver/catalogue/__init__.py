@@ -1,1 +1,1 @@
-"""The resources that are served, with their schemas, table columns and versions."""
+"""The served resources, with their schemas, table columns and versions."""

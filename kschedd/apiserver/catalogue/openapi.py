@@ -1,8 +1,9 @@
-"""OpenAPI, v3 by group version and v2 in one: made from the schema of each kind (`kschedd.api.schemas.schema`).
+"""OpenAPI documents: v3 by group version and v2 as one, from the schema of each kind (`kschedd.api.schemas.schema`).
 
-kubectl looks into v3 for two things: whether PATCH of a kind takes `fieldValidation`, and the fields for `explain`.
-It asks for v2, in protobuf, when it meets a kind it does not know; that document names no types, which it takes as
-"not described".
+kubectl reads two things from v3: whether PATCH of a kind accepts `fieldValidation`, and the fields for `explain`. It
+requests v2, in protobuf, for a kind that it does not know; that document names no types, which kubectl treats as "not
+described".
+
 Source: Kubernetes v1.34, the documents under /openapi; gnostic's openapi_v2 messages.
 """
 
@@ -17,7 +18,7 @@ from kschedd.apiserver.catalogue.version import ServedVersion
 
 V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 V2_PROTOBUF_ASKED: Final = frozenset((V2_PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"))
-"""Also as older clients ask for it: that is no media type, so it is never the answer's."""
+"""The media types of v2 in requests. Older clients use an invalid one, which is never the answer's."""
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -47,7 +48,7 @@ _LEAVES: Final[Mapping[str, dict[str, Any]]] = {
 
 
 def component_name(name: str) -> str:
-    """The name of a type in the documents: PodSpec is io.k8s.api.core.v1.PodSpec."""
+    """Return the name of a type in the documents: io.k8s.api.core.v1.PodSpec for PodSpec."""
     package, dot, short = name.rpartition(".")
     if not dot:
         return f"io.k8s.api.core.v1.{short}"
@@ -59,7 +60,7 @@ def component_name(name: str) -> str:
 
 
 class _Components:
-    """Schemas by name, each made once; `prefix` is how one refers to another. `rules`: fields are there by them."""
+    """The schemas by name, each made once; `prefix` begins references. `rules`: those that make fields exist."""
 
     def __init__(self, prefix: str, rules: frozenset[str]) -> None:
         self._prefix = prefix
@@ -105,7 +106,7 @@ class _Components:
 
 
 def document(version: GroupVersion, served: ServedVersion) -> dict[str, Any]:
-    """OpenAPI v3 of one group version."""
+    """Return OpenAPI v3 of one group version."""
     components = _Components("#/components/schemas/", served.rules)
     paths: dict[str, Any] = {}
     for resource in version.resources:
@@ -151,7 +152,7 @@ def _custom_name(resource: Resource) -> str:
 
 
 def _custom(resource: Resource, gvk: Mapping[str, str], components: _Components) -> dict[str, Any]:
-    """The schema of a custom resource as its definition has it."""
+    """Return the schema of a custom resource from its definition."""
     assert resource.definition is not None, "only custom resources have a definition"
     versions = resource.definition.spec.get("versions") or ()
     own: Mapping[str, Any] = next((each for each in versions if each.get("name") == resource.version), {})
@@ -204,7 +205,7 @@ def path_of(version: GroupVersion) -> str:
 
 
 def index(etags: Mapping[str, str]) -> dict[str, Any]:
-    """`/openapi/v3`: where each document is; its address changes with its content."""
+    """Return `/openapi/v3`: the addresses of the documents, which change with their content."""
     return {
         "paths": {
             path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={etag}"} for path, etag in sorted(etags.items())
@@ -213,7 +214,7 @@ def index(etags: Mapping[str, str]) -> dict[str, Any]:
 
 
 def document_v2(catalogue: Catalogue, served: ServedVersion) -> dict[str, Any]:
-    """OpenAPI v2 of all groups."""
+    """Return OpenAPI v2 of all groups."""
     components = _Components("#/definitions/", served.rules)
     paths: dict[str, Any] = {}
     for version in catalogue.versions:
@@ -231,7 +232,7 @@ def document_v2(catalogue: Catalogue, served: ServedVersion) -> dict[str, Any]:
 
 
 def _without_all_of(value: Any) -> Any:
-    """v2 refers to a type directly."""
+    """Return the schema with direct references to types, as in v2."""
     if isinstance(value, dict):
         if set(value) == {"allOf"} and len(value["allOf"]) == 1:
             return value["allOf"][0]
@@ -240,7 +241,7 @@ def _without_all_of(value: Any) -> Any:
 
 
 def protobuf_v2(served: ServedVersion) -> bytes:
-    """The least OpenAPI v2 document in protobuf: it describes nothing."""
+    """Return a minimal OpenAPI v2 document in protobuf, which describes nothing."""
     info = _field(1, b"Kubernetes") + _field(2, served.git_version.encode())
     return _field(1, b"2.0") + _field(2, info) + _field(8, b"") + _field(9, b"")
 

@@ -1,7 +1,8 @@
-"""The resources that are served: kube-apiserver's own, those of CustomResourceDefinitions, and metrics.
+"""The served resources: kube-apiserver's own, those of CustomResourceDefinitions, and metrics.
 
-`resources.json` beside this module has the built-in ones with their verbs and subresources. Most of them the store
-knows by a kind with rules of its own; the others it keeps unchanged.
+`resources.json` beside this module has the built-in ones with their verbs and subresources. For most of them the store
+has a kind with its own rules; the others are stored unchanged.
+
 Source: Kubernetes v1.34, the discovery documents of kube-apiserver.
 """
 
@@ -20,7 +21,7 @@ from kschedd.store.custom_resources.kinds import defined_kind
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 METRICS_GROUP: Final = "metrics.k8s.io"
 
-# The group and version by which upstream keeps a kind, where it is not the one that is asked for.
+# The group and version in which upstream stores a kind, if it differs from the requested one.
 _STORED_AS: Final = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ("apiextensions.k8s.io", "v1beta1"),
     ("autoscaling", "HorizontalPodAutoscaler"): ("autoscaling", "v2"),
@@ -37,18 +38,18 @@ _STORED_AS: Final = {
 class Subresource:
     name: str
     kind: str
-    api_version: str  # of the kind; "" where it is the resource's own
+    api_version: str  # version of the kind; "" if it is the resource's own
     verbs: tuple[str, ...]
 
 
 @attrs.frozen(eq=False)
 class Resource:
-    """One resource in one version of its group. `stored` is the name under which the store has its objects."""
+    """A resource in one version of its group. `stored` is the store's name for its objects."""
 
     group: str
     version: str
-    name: str  # pods
-    kind: str  # Pod
+    name: str  # for example pods
+    kind: str  # for example Pod
     singular: str
     namespaced: bool
     verbs: tuple[str, ...]
@@ -56,8 +57,8 @@ class Resource:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: Mapping[str, Subresource] = attrs.field(factory=dict)
-    response: tuple[str, str] | None = None  # group and version of `kind`, where they are not those of the resource
-    definition: Object | None = None  # of a custom resource
+    response: tuple[str, str] | None = None  # group and version of `kind`, if they differ from those of the resource
+    definition: Object | None = None  # set for a custom resource
 
     @property
     def api_version(self) -> str:
@@ -65,7 +66,7 @@ class Resource:
 
     @property
     def storage_version(self) -> tuple[str, str] | None:
-        """The group and version by which upstream keeps the objects; None where it keeps none."""
+        """The group and version in which upstream stores the objects; None if it stores none."""
         if "watch" not in self.verbs:
             return None
         if self.definition is None:
@@ -76,12 +77,12 @@ class Resource:
 
     @property
     def stored_kind(self) -> Kind | None:
-        """The kind of its objects; None where no such objects are kept."""
+        """The kind of its objects; None if no such objects are stored."""
         return BY_NAME.get(self.stored) if self.definition is None else defined_kind(self.definition)
 
     @property
     def qualified(self) -> str:
-        """As error messages name it: `pods`, `deployments.apps`."""
+        """The name in error messages: `pods`, `deployments.apps`."""
         return f"{self.name}.{self.group}" if self.group else self.name
 
 
@@ -97,7 +98,7 @@ class GroupVersion:
 
 
 class Catalogue:
-    """Resources by group, version and name. Within a group the preferred version comes first."""
+    """The resources by group, version and name. Within a group the preferred version comes first."""
 
     def __init__(self, versions: Sequence[GroupVersion]) -> None:
         versions = self.versions = _merged(versions)
@@ -108,7 +109,7 @@ class Catalogue:
         return self._by_path.get((group, version, name))
 
     def version(self, name: str) -> GroupVersion | None:
-        """`apps/v1`, or `v1` of the core group."""
+        """Return a version by name: `apps/v1`, or `v1` of the core group."""
         return self._names.get(name)
 
     def groups(self) -> list[str]:
@@ -119,7 +120,7 @@ class Catalogue:
 
 
 def _merged(versions: Sequence[GroupVersion]) -> Sequence[GroupVersion]:
-    """Return the versions with each name once: a version that is given again adds its resources to the first."""
+    """Return the versions with unique names: a repeated version adds its resources to the first."""
     found: dict[str, GroupVersion] = {}
     for each in versions:
         first = found.get(each.name)
@@ -174,7 +175,7 @@ def metrics_version() -> GroupVersion:
 
 
 def defined_versions(definitions: Iterable[Object]) -> list[GroupVersion]:
-    """The group versions of custom resources, by the definitions that are there and not on their way out."""
+    """Return the group versions of custom resources whose definitions exist and are not being deleted."""
     found: dict[tuple[str, str], list[Resource]] = {}
     for definition in definitions:
         for resource in _defined(definition):

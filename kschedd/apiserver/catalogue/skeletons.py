@@ -1,4 +1,4 @@
-"""What an object of a kind has though nobody gave it: the fields that are written even when empty, as in a bookmark.
+"""The fields of a kind that are written even when empty, as in a bookmark.
 
 Source: Kubernetes v1.34, the Go types whose fields have no `omitempty`.
 """
@@ -71,7 +71,7 @@ _SKELETONS: Final[dict[str, dict[str, Any]]] = {
 
 
 def skeleton(resource: Resource) -> dict[str, Any]:
-    """These fields, `metadata` among them where conversion writes an annotation."""
+    """Return the fields that are always written, including `metadata` if conversion writes an annotation."""
     if resource.definition is not None:
         return {}
     return _SKELETONS.get(resource.stored, _OBJECT)

@@ -1,4 +1,4 @@
-"""Objects as a Table: what `get` of every kubectl prints, with the columns that kube-apiserver has for each kind.
+"""Objects as a Table, which `kubectl get` prints, with kube-apiserver's columns for each kind.
 
 Columns and cells are those of our own `get` (`kschedd.printing.columns`), with values of the column's type.
 Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go; apiextensions-apiserver tableconvertor for CRDs.
@@ -29,7 +29,7 @@ _BOOLEAN: Final = {"true": True, "false": False}
 
 
 class TableColumns:
-    """The columns of one resource, and the cells of an object."""
+    """The columns of a resource, which also compute the cells of an object."""
 
     def __init__(self, definitions: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> None:
         self.definitions = definitions
@@ -41,7 +41,7 @@ class TableColumns:
 
 
 def row_conditions(pod: Raw) -> list[dict[str, str]]:
-    """What a row says beside its cells: that a pod has ended, so that a client may leave it out."""
+    """Return the conditions of a row: a finished pod is marked, so that clients may leave it out."""
     ended = {
         "Succeeded": ("Succeeded", "The pod has completed successfully."),
         "Failed": ("Failed", "The pod failed."),
@@ -122,7 +122,7 @@ def _by_path(path: str, typed: str) -> Any:
 
 
 def scale_table(scale: Raw, now: float, version: str) -> dict[str, Any]:
-    """A Scale, which is no object of its own."""
+    """Return the table of a Scale, which is not a stored object."""
     own = meta(scale)
     counts = [(spec(scale).get("replicas") or 0), (status(scale).get("replicas") or 0)]
     cells = [own.get("name"), *counts, age(own.get("creationTimestamp"), now)]
@@ -137,7 +137,7 @@ def scale_table(scale: Raw, now: float, version: str) -> dict[str, Any]:
 
 
 def component_table(components: Sequence[Raw], version: str) -> dict[str, Any]:
-    """ComponentStatuses, which no store has."""
+    """Return the table of ComponentStatuses, which are not stored."""
     definitions = [each.shown for each in definitions_of("ComponentStatus")]
     rows = [
         {

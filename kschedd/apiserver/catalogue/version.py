@@ -1,4 +1,4 @@
-"""Which release of Kubernetes the face passes for: clients choose what they ask by it."""
+"""The release of Kubernetes that the REST API reports: clients adapt their requests to it."""
 
 from typing import Any, Final, Self
 
@@ -10,7 +10,7 @@ from kschedd.config.versions.kube_versions import DEFAULT
 
 @attrs.frozen
 class ServedVersion:
-    """The very release, and the names of those of its rules that hold: some fields are there by them."""
+    """The exact release, and the names of its active rules, which determine some fields."""
 
     patch: str = DEFAULT.patch
     rules: frozenset[str] = DEFAULT.default_rules.features
@@ -28,7 +28,7 @@ class ServedVersion:
         return f"v{self.patch}"
 
     def document(self, own: str) -> dict[str, Any]:
-        """`/version`; `own` is our own version, told where upstream names its commit."""
+        """Return `/version`; `own` is kschedd's version, in place of upstream's commit."""
         major, minor, *_ = self.patch.split(".")
         return {
             "major": major,

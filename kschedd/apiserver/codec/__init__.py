@@ -1,1 +1,1 @@
-"""Bodies of requests and answers: JSON, YAML and protobuf, Status, and what a client accepts."""
+"""Encoding of requests and answers: JSON, YAML and protobuf, Status, and content negotiation."""

@@ -1,4 +1,4 @@
-"""Bodies of requests: JSON, YAML or protobuf into an object of the kind that the path is for.
+"""Bodies of requests: JSON, YAML or protobuf decoded into an object of the path's kind.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (create.go, patch.go, delete.go), apimachinery's serializers.
 Raises: StatusError.
@@ -23,9 +23,9 @@ _YAML: Final = (YAML, "text/yaml", "application/x-yaml")
 
 
 class Body:
-    """An object as it was sent, and its bytes.
+    """A received object, and its bytes.
 
-    `duplicates` are the paths of fields that came twice, of which the last counts.
+    `duplicates` are the paths of repeated fields, of which the last counts.
     """
 
     def __init__(self, data: bytes, value: Any, duplicates: tuple[str, ...] = ()) -> None:
@@ -43,7 +43,7 @@ def is_yaml(content_type: str) -> bool:
 
 
 def read_body(data: bytes, content_type: str, expected: str) -> Body:
-    """The value in a body; `expected` is the kind in the error messages, "" for the options of a request."""
+    """Return the value in a body; `expected` is the kind in error messages, "" for the options of a request."""
     media = media_type(content_type) or JSON
     if media == PROTOBUF:
         try:
@@ -59,7 +59,7 @@ def read_body(data: bytes, content_type: str, expected: str) -> Body:
 
 
 def read_json(data: bytes, expected: str | None = None) -> Body:
-    """The value of a JSON text. Raises StatusError; `expected` as for `read_body`, None if it is no object."""
+    """Return the value of a JSON text. Raises StatusError; `expected` as for `read_body`, None if it is no object."""
     duplicates: list[tuple[int, str]] = []
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def read_json(data: bytes, expected: str | None = None) -> Body:
 
 
 def summary(data: bytes) -> str:
-    """How a body begins, as messages about one that cannot be decoded end: in hex unless it could be JSON."""
+    """Return the begin of an undecodable body for the end of a message: in hex unless it could be JSON."""
     if not data:
         return "<empty>"
     begin = data[:_LONGEST_SUMMARY]
@@ -95,12 +95,12 @@ def summary(data: bytes) -> str:
 
 
 def _unrecognized(expected: str | None) -> str:
-    """How a message about an object begins that cannot be decoded."""
+    """Return the begin of a message about an undecodable object."""
     return f"the object provided is unrecognized (must be of type {expected}): " if expected else ""
 
 
 def _without_kind(data: bytes, expected: str, why: str) -> StatusError:
-    """The refusal of a body of which not even version and kind can be read."""
+    """Return the error for a body whose version and kind cannot be read."""
     told = f"{_unrecognized(expected)}couldn't get version/kind; json parse error: {why}"
     return bad_request(f"{told} ({summary(data)})" if expected else told)
 
@@ -154,7 +154,7 @@ def _read_yaml(data: bytes, expected: str) -> Body:
 
 
 def checked_kind(body: Body, api_version: str, kind: str, group: str) -> dict[str, Any]:
-    """The object with the kind and version that the path is for; one that names others is refused."""
+    """Return the object with the kind and version of the path; an object with others is rejected."""
     value = _with_kind(body, kind)
     given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or api_version
     if given_version != api_version or given_kind != kind:
@@ -171,7 +171,7 @@ def checked_kind(body: Body, api_version: str, kind: str, group: str) -> dict[st
 
 
 def read_delete_options(data: bytes, content_type: str) -> dict[str, Any]:
-    """The DeleteOptions in a body, of whatever group and version; every field has its type."""
+    """Return the DeleteOptions in a body, of any group and version; every field has its type."""
     value = _with_kind(read_body(data, content_type, ""), "")
     if (kind := value.get("kind") or "DeleteOptions") != "DeleteOptions":
         version = value.get("apiVersion") or "meta.k8s.io/v1"
@@ -183,7 +183,7 @@ def read_delete_options(data: bytes, content_type: str) -> dict[str, Any]:
 
 
 def _with_kind(body: Body, expected: str) -> dict[str, Any]:
-    """The map in a body, of which `apiVersion` and `kind` are texts if they are there; nothing is an empty map."""
+    """Return the map in a body, empty for an empty body; `apiVersion` and `kind` must be strings if present."""
     value = body.value
     if value is None:
         return {}
@@ -201,14 +201,14 @@ def _with_kind(body: Body, expected: str) -> dict[str, Any]:
 
 
 def _registered(api_version: str, kind: str) -> bool:
-    """Whether there is such a built-in kind, or a list of them."""
+    """Return whether a built-in kind, or a list of it, exists."""
     return schema_of(api_version, kind) is not None or (
         kind.endswith("List") and schema_of(api_version, kind.removesuffix("List")) is not None
     )
 
 
 def warning_headers(warnings: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """`Warning` header fields, each text in quotes."""
+    """Return `Warning` header fields, each text in quotes."""
     return tuple(
         ("Warning", '299 - "' + without_hints(text).replace("\\", "\\\\").replace('"', '\\"') + '"')
         for text in warnings

@@ -1,7 +1,8 @@
-"""Objects as bytes: what a list or a watch sends of each. Lately encoded objects are remembered.
+"""Objects as bytes, for lists and watches, with a cache of recently encoded objects.
 
-Objects never change, so the bytes of one are those of all who watch it: a thousand watchers cost one encoding.
-Owns: its memory, bounded in bytes, those of the objects included, which may be gone otherwise.
+Objects never change, so all watchers share the bytes of an object: a thousand watchers cost one encoding.
+
+Owns: its cache, limited in bytes, which include the objects that would otherwise be freed.
 """
 
 from collections import OrderedDict
@@ -15,13 +16,13 @@ from kschedd.service.operations.versions import converted
 from kschedd.store.managing import MANAGED, with_resolved_entries
 
 _MOST: Final = 64 << 20  # bytes
-_OBJECT: Final = 6  # times its encoding is what an object takes
+_OBJECT: Final = 6  # size of an object in memory, in multiples of its encoding
 
 _PARTIAL: Final = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
 
 
 class Encoder:
-    """See the module."""
+    """A cache of encoded objects; see the module."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
@@ -29,7 +30,7 @@ class Encoder:
         self._memory: OrderedDict[tuple[int, str], tuple[Any, bytes]] = OrderedDict()
 
     def whole(self, raw: Raw, api_version: str) -> bytes:
-        """The object with its kind and version, as a watch or a get shows it."""
+        """Return the object with its kind and version, as in a watch or a get."""
         return self._remembered(raw, api_version, lambda: encode(converted(raw, api_version)))
 
     def partial(self, raw: Raw) -> bytes:
@@ -50,18 +51,18 @@ class Encoder:
         return data
 
     def used(self) -> tuple[int, int]:
-        """Bytes now, and at most so far."""
+        """Return the current and the highest number of bytes."""
         return self._held, self._most_held
 
 
 def partial(raw: Raw) -> dict[str, Any]:
-    """Metadata only, without the annotation that upstream makes of a field when it converts a whole DaemonSet."""
+    """Return the metadata only, without the annotation that upstream derives when it converts a whole DaemonSet."""
     meta = with_resolved_entries(raw).get("metadata") or {}
     return {**_PARTIAL, "metadata": _without_template_generation(raw, meta)}
 
 
 def row_object(raw: Raw) -> dict[str, Any]:
-    """What comes with a row of a table: metadata, without the managers, which nobody looks up in a table."""
+    """Return the object of a table row: metadata without managed fields, which are of no use in a table."""
     meta = {name: value for name, value in (raw.get("metadata") or {}).items() if name != MANAGED}
     return {**_PARTIAL, "metadata": _without_template_generation(raw, meta)}
 
@@ -75,5 +76,5 @@ def _without_template_generation(raw: Raw, meta: Raw) -> Raw:
 
 
 def listed_item(raw: Raw, api_version: str) -> Raw:
-    """An object as an item of a list, which names the kind once for all."""
+    """Return an object as an item of a list, which states the kind once for all."""
     return {name: value for name, value in converted(raw, api_version).items() if name not in ("kind", "apiVersion")}

@@ -1,4 +1,4 @@
-"""In which form an answer goes out: JSON or YAML; whole objects, tables or metadata only; as `Accept` asks.
+"""Content negotiation by `Accept`: JSON or YAML; whole objects, tables or metadata only.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/negotiation.
 Raises: StatusError (406).
@@ -27,7 +27,7 @@ COMPRESSION: Final = 1
 
 @attrs.frozen
 class Form:
-    """What a client accepts. `shape` is "" (whole objects), `Table` or `PartialObjectMetadata`."""
+    """The form that a client accepts. `shape` is "" (whole objects), `Table` or `PartialObjectMetadata`."""
 
     media: str = JSON
     shape: str = ""
@@ -40,7 +40,7 @@ class Form:
 
 
 def clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
-    """The media types of an Accept header with their parameters, the most wanted first."""
+    """Return the media types of an Accept header with their parameters, by descending preference."""
     found = []
     for place, clause in enumerate(accept.split(",")[:32]):
         media, *params = (part.strip() for part in clause.split(";"))
@@ -58,7 +58,7 @@ def _weight(text: str) -> float:
 
 
 def wanted_form(accept: str, *, single: bool) -> Form:
-    """The first form asked for that there is. `single`: of one object, not of a list."""
+    """Return the first requested form that is available. `single`: for one object, not for a list."""
     for media, params in clauses(accept or "*/*"):
         if media not in _WHOLE and media != YAML:
             continue
@@ -73,7 +73,8 @@ def wanted_form(accept: str, *, single: bool) -> Form:
         if (shape == "PartialObjectMetadata") is single:
             return Form(form, "PartialObjectMetadata", params["v"])
     available = f"{JSON}, {YAML}"
-    if all(media != PROTOBUF for media, _ in clauses(accept)):  # upstream's words; who wants it is told what there is
+    # upstream's message; a client that requested protobuf gets the list without it
+    if all(media != PROTOBUF for media, _ in clauses(accept)):
         available += f", {PROTOBUF}"
     raise StatusError(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
@@ -82,7 +83,7 @@ PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
 
 def encode(value: Any) -> bytes:
-    """Encode as JSON; msgspec takes a fifteenth of json's time, but no lone surrogates."""
+    """Encode a value as JSON; msgspec takes a fifteenth of json's time, but rejects lone surrogates."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -102,7 +103,7 @@ def encode_as(value: Any, form: Form, pretty: bool = False) -> bytes:
 
 @cache
 def _dumper() -> Any:
-    """YAML as upstream writes it: in double quotes what would otherwise be no text."""
+    """Return a YAML dumper with upstream's style: double quotes where plain text would not be a string."""
     import yaml
 
     class Dumper(yaml.CSafeDumper):
@@ -131,7 +132,7 @@ def json_response(
     request_headers: Mapping[str, str] | None = None,
     pretty: bool = False,
 ) -> HttpResponse:
-    """A response with this body, compressed where it is large and the client takes that."""
+    """Return a response with this body, compressed if it is large and the client accepts that."""
     chosen = form or Form()
     body = encode_as(value, chosen, pretty)
     named = [("Content-Type", chosen.content_type), ("Cache-Control", "no-cache, private"), *headers]

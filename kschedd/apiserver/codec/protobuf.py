@@ -1,15 +1,14 @@
-"""Protobuf bodies of requests, read into objects as JSON would have them.
+"""Protobuf bodies of requests, decoded into objects like those of JSON.
 
 kubectl sends a few commands in protobuf only: an envelope (runtime.Unknown, after the bytes `k8s` and 0) that names the
 kind, and the object in the encoding of its Go type. `protobuf.json` beside this module has the field numbers of each
 type: `3: "status core.v1.PodStatus"` is a field with a message, `[` before a type a list, `{` a map from string; `s` is
-text, `b` bytes, `i` an integer, `o` a boolean, `d` a number; `~` for a name means that the message's fields are the
-object's own.
+text, `b` bytes, `i` an integer, `o` a boolean, `d` a number; `~` for a name means that the message's fields belong to
+the object itself.
 
-The encoding writes a field that is no pointer even where it is empty, so empty values are left out, as JSON leaves them
-out, but for those that are pointers: there zero was meant.
-Source: Kubernetes v1.34, the generated.proto of each API group; apimachinery/pkg/runtime/serializer/protobuf.
-Raises: ProtobufError.
+The encoding writes non-pointer fields even when empty, so empty values are left out, as in JSON. Pointers are kept,
+because an explicit zero was meant. Source: Kubernetes v1.34, the generated.proto of each API group;
+apimachinery/pkg/runtime/serializer/protobuf. Raises: ProtobufError.
 """
 
 import base64
@@ -47,7 +46,7 @@ _ALWAYS: Final = frozenset(
     (
         ("scheduling.v1.PriorityClass", "value"),
         ("autoscaling.v1.ScaleSpec", "replicas"),
-        ("core.v1.PersistentVolumeClaimSpec", "storageClassName"),  # a pointer: "" is no class, not the default one
+        ("core.v1.PersistentVolumeClaimSpec", "storageClassName"),  # a pointer: "" means no class, not the default one
     )
 )
 
@@ -58,7 +57,7 @@ class ProtobufError(KscheddError):
 
 
 def decode_protobuf(data: bytes) -> Any:
-    """The object in an envelope, with its kind and apiVersion; None for an empty body."""
+    """Return the object in an envelope, with its kind and apiVersion; None for an empty body."""
     if not data:
         return None
     if not data.startswith(MAGIC):
@@ -93,19 +92,19 @@ def _tables() -> Mapping[str, Mapping[str, Any]]:
 
 
 def kinds() -> Mapping[str, str]:
-    """`VERSION KIND` -> the name of its message."""
+    """Return the map from `VERSION KIND` to the name of its message."""
     return _tables()["kinds"]
 
 
 @cache
 def numbers(name: str) -> Mapping[int, tuple[str, str]]:
-    """The fields of a message by their numbers: each one's name and type, as the module's docstring has them."""
+    """Return the fields of a message by number, with name and type in the module docstring's notation."""
     listed = _tables()["messages"][name]
     return {int(number): (text.split(" ")[0], text.split(" ")[1]) for number, text in listed.items()}
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
-    """(number, wire type, value) of each field of a message."""
+    """Yield (number, wire type, value) of each field of a message."""
     at, size = 0, len(data)
     while at < size:
         key, at = _varint(data, at)
@@ -170,7 +169,7 @@ def _message(name: str, data: bytes, depth: int) -> Any:
             elif item not in (None, "", 0, False) or field in _POINTERS or (name, field) in _ALWAYS:
                 found[field] = item
     if known_fields == {1: ("items", "[s")}:
-        return found.get("items", [])  # a named list of texts
+        return found.get("items", [])  # a named list of strings
     return found
 
 

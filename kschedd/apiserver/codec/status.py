@@ -1,7 +1,8 @@
-"""Status: how the API server says that something was refused, and why, or that it was done.
+"""Status: the API server's result of a request, with the reason of an error.
 
-Every refusal of the store, and every one of this room (`StatusError`), becomes an HTTP status and a Status object with
+Every error of the store, and every one of this package (`StatusError`), becomes an HTTP status and a Status object with
 its reason, details and causes.
+
 Source: Kubernetes v1.34, apimachinery/pkg/api/errors/errors.go.
 """
 
@@ -42,7 +43,7 @@ _HINT: Final = re.compile(r'; did you mean "[^"]*"\?')
 
 @attrs.define(eq=False)
 class StatusError(KscheddError):
-    """A request that this room refuses. Reason "" is upstream's Unknown, which is left out."""
+    """A rejected request. Reason "" is upstream's Unknown, which is left out."""
 
     code: int
     reason: str
@@ -60,7 +61,7 @@ def bad_request(message: str) -> StatusError:
 
 
 def not_found_path() -> StatusError:
-    """What no resource answers to."""
+    """Return the error for a path without a resource."""
     return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
@@ -73,7 +74,7 @@ def internal_error(why: str) -> StatusError:
 
 
 def invalid_options(kind: str, faults: Sequence[FieldError], name: str = "", group: str = "meta.k8s.io") -> StatusError:
-    """Options of a request (ListOptions, DeleteOptions, TokenRequest) that contradict each other or are no such."""
+    """Return the error for invalid or contradictory options of a request (ListOptions, DeleteOptions, TokenRequest)."""
     unique = list(dict.fromkeys(map(str, faults)))
     why = unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
     details: dict[str, Any] = {"group": group, "kind": kind, "causes": causes(faults)}
@@ -119,14 +120,14 @@ def success(code: int = 0, details: Raw | None = None) -> dict[str, Any]:
 
 
 def refusal_of(error: KscheddError) -> StatusError:
-    """Any refusal as one of this room, with the HTTP status and the reason that upstream has for it."""
+    """Return any error as a StatusError, with upstream's HTTP status and reason."""
     match error:
         case StatusError():
             return error
         case store.InvalidOptions(kind=kind, faults=faults):
             return invalid_options(kind, faults)
         case store.Invalid(kind=kind, name=name, faults=(FieldError(why=why) as fault,)) if why == _VERSION_NEEDED:
-            # Said before the object is looked at, so by the resource and not by the kind.
+            # Raised before the object is examined, so it names the resource, not the kind.
             details = {**_named(kind, name), "causes": causes((fault,))}
             return StatusError(422, "Invalid", f'{store.resource_of(kind)} "{name}" is invalid: {fault}', details)
         case store.TooManyRequests():
@@ -161,7 +162,7 @@ def _too_large_version(error: store.StillToCome) -> StatusError:
 
 
 def _details(error: store.ApiError) -> Raw | None:
-    """The details of a Status: what the refusal is about, and its causes."""
+    """Return the details of a Status: the object that the error concerns, and its causes."""
     match error:
         case store.PreconditionFailed(kind=kind, name=name):
             return {"name": name, "kind": kind}
@@ -186,7 +187,7 @@ def _details(error: store.ApiError) -> Raw | None:
 
 
 def of_events_group(refusal: StatusError) -> StatusError:
-    """A refusal about an Event that was asked for as one of events.k8s.io: the store has them in the core group."""
+    """Return the error about an Event requested as events.k8s.io; the store has Events in the core group."""
     details = refusal.details
     if details is None or details.get("kind") != "events":
         return refusal
@@ -196,7 +197,7 @@ def of_events_group(refusal: StatusError) -> StatusError:
 
 
 def of_resource(refusal: StatusError, resource: str, group: str) -> StatusError:
-    """A refusal about an object of this resource, with the group: the store does not know that of every kind."""
+    """Return the error about an object of this resource with the group, which the store lacks for some kinds."""
     details = refusal.details
     if not group or details is None or "group" in details or details.get("kind") != resource:
         return refusal
@@ -206,7 +207,7 @@ def of_resource(refusal: StatusError, resource: str, group: str) -> StatusError:
 
 
 def of_storage(refusal: StatusError, path: str, *, dry_run: bool = False) -> StatusError:
-    """A refusal because of a uid or version that is not the object's, as the storage below upstream words it."""
+    """Return the error about a wrong uid or version with the message of upstream's storage layer."""
     before, mark, why = refusal.message.partition(": Precondition failed: ")
     details = refusal.details
     if not mark or details is None or "AdditionalErrorMsg" in before:
@@ -220,7 +221,7 @@ def of_storage(refusal: StatusError, path: str, *, dry_run: bool = False) -> Sta
 
 
 def without_hints(text: str) -> str:
-    """A message about unknown fields in upstream's words alone: the store adds what may have been meant."""
+    """Return a message about unknown fields in upstream's wording, without the store's suggestions."""
     return _HINT.sub("", text)
 
 
@@ -253,7 +254,10 @@ def _forbidden(kind: str, name: str, message: str) -> dict[str, Any]:
 
 
 def _too_many(error: store.TooManyRequests) -> StatusError:
-    """An eviction that a budget does not allow. It says when to try again only while the budget is being worked out."""
+    """Return the error for an eviction that a budget does not allow.
+
+    It has a retry time only while the budget is being computed.
+    """
     details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": error.why}]}
     headers: tuple[tuple[str, str], ...] = ()
     if error.retry_after_s:

@@ -1,1 +1,1 @@
-"""Answers to requests by verb and subresource, as HTTP has them; `kschedd.service` does the work."""
+"""Handlers of HTTP requests by verb and subresource; `kschedd.service` does the work."""

@@ -1,4 +1,4 @@
-"""ComponentStatuses, which are deprecated: what runs in this process is healthy as long as it answers.
+"""ComponentStatuses, which are deprecated: components of this process are healthy as long as it answers.
 
 Source: Kubernetes v1.34, pkg/registry/core/componentstatus.
 """

@@ -1,10 +1,10 @@
-"""metrics.k8s.io: what nodes and pods use, as far as annotations say it. Nothing runs here, so nothing can be measured.
+"""The group metrics.k8s.io: usage of nodes and pods from annotations, because no containers run.
 
-A pod uses what its annotations `kschedd.io/cpu-usage` and `kschedd.io/memory-usage` say, all of its containers
-together; a node what its own annotations say, or else what its pods use in sum. Discovery names the group once anything
-is annotated.
-Source: Kubernetes v1.34, staging/src/k8s.io/metrics.
-Raises: StatusError.
+A pod's usage is given by its annotations `kschedd.io/cpu-usage` and `kschedd.io/memory-usage`, for all of its
+containers together. A node's usage is given by its own annotations, or else is the sum of its pods'. Discovery lists
+the group once any object is annotated.
+
+Source: Kubernetes v1.34, staging/src/k8s.io/metrics. Raises: StatusError.
 """
 
 from collections.abc import Generator, Mapping
@@ -28,7 +28,7 @@ _LOOKED_AT: Final = 1000
 
 
 async def usage_is_known(face: FaceServices) -> bool:
-    """Whether any node or pod says what it uses."""
+    """Return whether any node or pod has usage annotations."""
     present = await face.cluster.store.do(lambda store: [*store.present("Node"), *store.present("Pod")])
 
     def look() -> Generator[None, None, bool]:
@@ -49,7 +49,7 @@ def _annotated(obj: Object) -> bool:
 
 
 def usage_of(obj: Object) -> tuple[int, int] | None:
-    """(millicores, bytes) as annotated; None where the object says nothing that can be read."""
+    """Return (millicores, bytes) from the annotations; None if they are absent or invalid."""
     if not _annotated(obj):
         return None
     annotations = obj.annotations
@@ -101,7 +101,7 @@ def _node(store: ClusterReader, node: Object, now: float) -> dict[str, Any] | No
 
 
 def _pod(pod: Object, now: float) -> dict[str, Any] | None:
-    """The pod's containers share evenly what the pod uses; the first has what is left over."""
+    """Return the pod's metrics, with its usage shared evenly by its containers; the first gets the remainder."""
     usage = usage_of(pod)
     if usage is None:
         return None

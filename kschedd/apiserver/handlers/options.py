@@ -1,4 +1,4 @@
-"""The options of a list or watch in a query, the combinations that are refused, and continue tokens.
+"""The options of a list or watch in a query, the rejected combinations, and continue tokens.
 
 Source: Kubernetes v1.34, apimachinery/pkg/apis/meta/internalversion/validation, apiserver/pkg/storage (continue.go).
 Raises: StatusError.
@@ -33,11 +33,11 @@ from kschedd.service.request import EXACT, NOT_OLDER, Continue, ReadOptions, Req
 _MOST_VERSION: Final = 2**64
 _WITH_CONTINUE: Final = "resourceVersionMatch is forbidden when continue is provided"
 LATEST: Final = -1
-"""The version in a token of a list that goes on with what is there now."""
+"""The version in a token for a list that continues with the current objects."""
 
 
 async def reading_request(face: FaceServices, asked: Asked, verb: Literal["list", "watch"] = "list") -> Request:
-    """Return the request to list or watch that the client makes. Raises StatusError."""
+    """Return the client's request to list or watch. Raises StatusError."""
     resource = asked.target.resource
     options = await _options(face, asked, watch=verb == "watch", api_version=resource.api_version)
     namespace = asked.target.namespace if resource.namespaced else ""
@@ -142,7 +142,7 @@ def _check_combination(query: Query, match: str, initial: bool | None, watch: bo
 # Continue tokens
 
 _TOKEN_VERSION: Final = "meta.k8s.io/v1"
-_UNCLEAN: Final = frozenset(("", ".", ".."))  # steps of a path that Go's path.Clean takes away
+_UNCLEAN: Final = frozenset(("", ".", ".."))  # steps of a path that Go's path.Clean removes
 _NO_BASE64: Final = re.compile("[^A-Za-z0-9_-]")
 
 

@@ -35,8 +35,8 @@ from kschedd.service.request import ReadOptions, Request
 from kschedd.store.errors import Gone
 from kschedd.values import in_parts
 
-_AT_ONCE: Final = 200  # objects that are encoded without sharing the loop
-_AT_ONCE_SLOWLY: Final = 5  # the same in YAML, or with line breaks
+_AT_ONCE: Final = 200  # objects encoded without yielding
+_AT_ONCE_SLOWLY: Final = 5  # the same in YAML, or indented
 _PIECE: Final = 64 << 10  # bytes
 _LOOKED_AT: Final = 200
 _INCONSISTENT: Final = (
@@ -48,7 +48,7 @@ _INCONSISTENT: Final = (
 
 
 async def find(face: FaceServices, asked: Asked) -> Object:
-    """Return the object in the path."""
+    """Return the object that the path names."""
     target = asked.target
     version = whole_number(asked.query.text("resourceVersion")) if not target.subresource else None
     options = ReadOptions(version=version)
@@ -57,7 +57,7 @@ async def find(face: FaceServices, asked: Asked) -> Object:
 
 
 async def get_object(face: FaceServices, asked: Asked, obj: Object) -> HttpResponse:
-    """One object in the form that the client wants."""
+    """Return the response with one object in the requested form."""
     form = wanted_form(asked.headers.get("accept", ""), single=True)
     return await object_response(face, asked, obj.raw, 200, form)
 
@@ -70,7 +70,7 @@ async def object_response(
     form: Form,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> HttpResponse:
-    """Return the response with an object; that of a large one is made in a thread."""
+    """Return the response with an object; for a large one it is made in a thread."""
     resource, now = asked.target.resource, face.now()
 
     def shown() -> Any:
@@ -109,7 +109,7 @@ async def list_all(face: FaceServices, asked: Asked) -> HttpResponse:
 
 
 async def read_page(face: FaceServices, asked: Asked, request: Request) -> ListPage:
-    """Return the objects that are listed. Raises StatusError where the version is too old."""
+    """Return the listed objects. Raises StatusError if the version is too old."""
     try:
         return await list_objects(face.cluster, request, face.shares.turns, asked.client)
     except Gone:
@@ -129,7 +129,7 @@ def _list_metadata(page: ListPage) -> dict[str, Any]:
     return meta
 
 
-# How a page goes out
+# Encoding of a page
 
 
 def _row(columns: TableColumns, asked: Asked, resource: Resource, raw: Raw, now: float) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _table(
 def table_event(
     columns: TableColumns, asked: Asked, raw: Raw, form: Form, now: float, *, headers: bool
 ) -> dict[str, Any]:
-    """The Table of one row that a watch sends of an object."""
+    """Return the Table of one row that a watch sends for an object."""
     version = (raw.get("metadata") or {}).get("resourceVersion", "")
     row = _row(columns, asked, asked.target.resource, raw, now)
     return _table({"resourceVersion": version}, columns, [row], form, headers=headers)
@@ -193,7 +193,7 @@ async def list_response(face: FaceServices, asked: Asked, page: ListPage, form: 
 
 
 def _items(objects: Sequence[Object], item: Callable[[Object], Any]) -> Generator[None, None, list[Any]]:
-    """Return the objects as items of a list, in steps."""
+    """Yield steps and return the objects as items of a list."""
     made: list[Any] = []
     for part in in_parts(objects, _AT_ONCE):
         made += map(item, part)
@@ -204,7 +204,7 @@ def _items(objects: Sequence[Object], item: Callable[[Object], Any]) -> Generato
 def _parts(
     face: FaceServices, asked: Asked, page: ListPage, form: Form
 ) -> tuple[dict[str, Any], str, Any, dict[str, Any]]:
-    """The list around the items: what comes before, the items' field, an object as an item, what comes after."""
+    """Return the list around the items: head, name of the items' field, encoding of an item, tail."""
     resource = asked.target.resource
     if form.shape == "Table":
         columns, now = table_columns(resource), face.now()
@@ -215,7 +215,7 @@ def _parts(
         head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.version}"}
         return {**head, "metadata": _list_metadata(page)}, "items", lambda obj: metadata_of(obj.raw), {}
     head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": _list_metadata(page)}
-    if resource.definition is not None:  # items of custom resources name their kind
+    if resource.definition is not None:  # items of custom resources have their kind
         return head, "items", lambda obj: converted(obj.raw, resource.api_version), {}
     return head, "items", lambda obj: listed_item(obj.raw, resource.api_version), {}
 
@@ -223,7 +223,7 @@ def _parts(
 def _pieces(
     head: Mapping[str, Any], name: str, objects: Sequence[Object], encoded: Any, compressed: bool
 ) -> Generator[bytes | None, None, None]:
-    """The body in pieces; None wherever it may be left."""
+    """Yield the body in pieces; None at points where it may be interrupted."""
     packer = zlib.compressobj(COMPRESSION, wbits=31) if compressed else None
     opening = encode(head)[:-1] + b"," + encode(name) + b":["
     waiting, size = [opening], len(opening)

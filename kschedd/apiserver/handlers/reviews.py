@@ -1,4 +1,4 @@
-"""Reviews: who am I, may I do this, what may I do. Whoever is let in may do everything, as a system:masters.
+"""Reviews: the caller's identity and permissions. Every client with access may do everything, as in system:masters.
 
 Source: Kubernetes v1.34, pkg/registry/authorization, pkg/registry/authentication.
 Raises: StatusError.

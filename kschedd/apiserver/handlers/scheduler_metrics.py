@@ -1,4 +1,4 @@
-"""/metrics and /metrics/resources: what kube-scheduler counts, and what each pod requests, is limited to and costs.
+"""The pages /metrics and /metrics/resources: kube-scheduler's metrics, and each pod's requests and limits.
 
 Source: Kubernetes v1.34, scheduler/metrics/resources/resources.go; kube-state-metrics (kube_pod_overhead_…).
 """
@@ -34,7 +34,7 @@ def _page(text: str) -> HttpResponse:
 
 
 def pod_resources(pods: Iterable[Object]) -> Generator[None, None, list[MetricFamily]]:
-    """The families of these pods; yields after each."""
+    """Return the families of these pods; yield after each pod."""
     families: dict[Metric, dict[Labels, float]] = {
         metric: {}
         for metric in (

@@ -1,4 +1,4 @@
-"""Subresources: status, scale, binding, eviction, log and what else a path may end in.
+"""Subresources: status, scale, binding, eviction, log and the other path suffixes.
 
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage, pkg/registry/apps/*/storage, pkg/registry/core/pod/rest.
 Raises: StatusError and the store's errors.
@@ -73,7 +73,7 @@ async def _part(face: FaceServices, asked: Asked, part: Any) -> HttpResponse:
 
 
 async def bind(face: FaceServices, asked: Asked) -> HttpResponse:
-    """Give a pod its node; of the path of the pod, or of the collection of bindings."""
+    """Bind a pod to a node; by the path of the pod, or of the collection of bindings."""
     check_options(asked)
     raw, duplicates = await read_object(face, asked, "v1", "Binding")
     await serve(face, asked, request_of(asked, "create", raw, "binding", duplicates))
@@ -96,11 +96,14 @@ async def _evict(face: FaceServices, asked: Asked) -> HttpResponse:
     return json_response(success(201), 201)
 
 
-# What a kubelet would answer
+# Requests for a kubelet
 
 
 def _container(asked: Asked, pod: Pod) -> str:
-    """The container asked for. Raises StatusError where none is named and there are several, or it is not there."""
+    """Return the requested container.
+
+    Raises StatusError if it does not exist, or if none is named and there are several.
+    """
     names = [
         str(each.get("name", ""))
         for field in ("containers", "initContainers", "ephemeralContainers")
@@ -132,7 +135,7 @@ async def _log(face: FaceServices, asked: Asked) -> HttpResponse:
 
 
 async def _connect(face: FaceServices, asked: Asked) -> HttpResponse:
-    """exec, attach, portforward, proxy: there is nothing to connect to."""
+    """Reject exec, attach, portforward and proxy, because there is nothing to connect to."""
     found = await find(face, asked)
     if isinstance(found, Pod) and asked.target.subresource in ("exec", "attach"):
         _container(asked, found)
@@ -146,14 +149,14 @@ async def _connect(face: FaceServices, asked: Asked) -> HttpResponse:
 
 
 def _lifetime_fault(seconds: int) -> str:
-    """What is wrong with the lifetime of a token; "" if nothing."""
+    """Return why the lifetime of a token is invalid; "" if it is valid."""
     if seconds < 600:
         return "may not specify a duration less than 10 minutes"
     return "may not specify a duration larger than 2^32 seconds" if seconds > 1 << 32 else ""
 
 
 async def _token(face: FaceServices, asked: Asked) -> HttpResponse:
-    """A token of a ServiceAccount. It opens nothing here: whoever reaches this face may do everything."""
+    """Issue a token of a ServiceAccount. It grants no rights here: every client with access may do everything."""
     account = await find(face, asked)
     raw = await received(face, asked, "authentication.k8s.io/v1", "TokenRequest", "authentication.k8s.io")
     spec = dict(raw.get("spec") or {})

@@ -1,7 +1,9 @@
-"""Encoding of watches: the objects that are there first, if wanted, then each change, until the client or time ends it.
+"""Encoding of watches: the initial objects, if requested, then each change, until the client or a timeout ends it.
 
-A watch from a version that is no longer kept is one ERROR event; one from a version still to come is silent until that
-comes. Bookmarks have the version that a watch has reached: about once a minute, and shortly before its end.
+A watch from a version that is no longer retained gets one ERROR event. A watch from a future version is silent until
+that version exists. Bookmarks have the version that a watch has reached: about once a minute, and shortly before its
+end.
+
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/watch.go.
 """
 
@@ -31,8 +33,8 @@ from kschedd.service.operations.watching import MOST_BEHIND, Change, Watching, w
 from kschedd.store.errors import Gone
 from kschedd.store.objects.log import ADDED, WatchEvent
 
-_PIECE: Final = 32 << 10  # bytes that are put together for a client; what is longer is sent as it is, and shared
-_EVENTS: Final = 50  # sent at once: about 2 ms where each is encoded anew
+_PIECE: Final = 32 << 10  # bytes combined for a client; longer lines are sent unchanged, and shared
+_EVENTS: Final = 50  # events sent at once: about 2 ms if each is encoded again
 _LONGEST_S: Final = 45 * 60.0
 _BOOKMARK_S: Final = 60.0
 _BEFORE_END_S: Final = 2.0
@@ -46,8 +48,8 @@ async def watch(face: FaceServices, asked: Asked) -> HttpResponse:
     request = await reading_request(face, asked, "watch")
     options = attrs.evolve(request.reading, patient=True)
     if options.initial_events is False and options.version == 0:
-        options = attrs.evolve(options, version=None)  # any version will do: the present one
-    if asked.target.name:  # the old path of a watch on one object
+        options = attrs.evolve(options, version=None)  # any version will do: the current one is used
+    if asked.target.name:  # the deprecated path for a watch on one object
         named = FieldSelectorRequirement("metadata.name", True, asked.target.name)
         own = () if options.fields is None else options.fields.requirements
         options = attrs.evolve(options, fields=FieldSelector((*own, named)))
@@ -75,7 +77,7 @@ async def _send_piece(send: Send, piece: Piece) -> None:
 
 
 class _Streaming:
-    """One watch of a client."""
+    """A watch of one client."""
 
     def __init__(self, face: FaceServices, asked: Asked, watching: Watching, form: Form) -> None:
         self._face = face
@@ -101,7 +103,7 @@ class _Streaming:
                 self._watch.close()
 
     async def _initial(self, send: Send) -> None:
-        await send(b"")  # the head: the client learns that the watch is open
+        await send(b"")  # send the headers, so that the client sees that the watch is open
         pieces = self._pieces((ADDED, obj.raw) for obj in self._watching.first)
         while True:
             async with self._face.shares.turns.turn(self._asked.client):
@@ -114,7 +116,7 @@ class _Streaming:
             await send(self._bookmark(self._watch.version, {_INITIAL_END: "true"}))
 
     async def _changes(self, send: Send) -> None:
-        """Send what happens: alone until all is sent that has happened, then with all who watch the same."""
+        """Send changes: individually until the watch has caught up, then together with equal watches."""
         given = self._options.timeout_s
         began = trio.current_time()
         ends = began + (min(given, _LONGEST_S) if given else _LONGEST_S)
@@ -126,7 +128,7 @@ class _Streaming:
             if self._member is not None:
                 if not await self._flush(self._member, send):
                     return
-                if self._member is None:  # it goes its own way
+                if self._member is None:  # the watch has left its group
                     continue
             if trio.current_time() >= bookmark:
                 bookmark = next(bookmarks)
@@ -137,7 +139,7 @@ class _Streaming:
                     await send(line)
                 else:
                     self._member.offer(line, chunk(line), self._version)
-                continue  # there may be more to send by now
+                continue  # there may be new events
             with trio.move_on_at(min(ends, bookmark)):
                 if self._member is not None:
                     await self._member.wait()
@@ -146,13 +148,13 @@ class _Streaming:
 
     @property
     def _version(self) -> int:
-        """Everything up to this version has been sent."""
+        """The version up to which everything has been sent."""
         if self._group is not None and self._member is not None:
             return self._group.version_of(self._member)
         return self._watch.version
 
     async def _catch_up(self, send: Send, ends: float) -> bool:
-        """Send what has happened, then join those who watch the same; False where the watch is over."""
+        """Send the changes so far, then join equal watches; return False if the watch is over."""
         watch = self._watch
         while watch.behind and trio.current_time() < ends:
             if watch.lag > MOST_BEHIND:
@@ -183,7 +185,7 @@ class _Streaming:
         return not member.ended
 
     async def _go_alone(self, member: Member, send: Send) -> bool:
-        """Leave the group, whose pace the client does not keep; False where the log does not have what follows."""
+        """Leave the group, because the client is too slow; return False if the log lacks the following events."""
         assert self._group is not None, "only a member falls behind"
         self._group.leave(member)
         self._group = self._member = None
@@ -196,7 +198,7 @@ class _Streaming:
 
     @property
     def _key(self) -> Hashable:
-        """What makes two watches the same, whoever has them."""
+        """The key that equal watches share, whichever client has them."""
         asked, form = self._asked, self._form
         selectors = tuple(asked.query.text(name) for name in ("labelSelector", "fieldSelector", "includeObject"))
         namespace = self._watching.request.namespace
@@ -204,7 +206,7 @@ class _Streaming:
         return (*where, *selectors, form.shape, form.version)
 
     def _bookmark_times(self, began: float, ends: float) -> Iterator[float]:
-        """When bookmarks are due. The moment of the last one is not put off by those before it."""
+        """Yield the times of bookmarks. Earlier ones do not delay the last."""
         if self._options.bookmarks:
             last = ends - _BEFORE_END_S
             due = began + _BOOKMARK_S
@@ -222,7 +224,7 @@ class _Streaming:
             yield b"".join(self._parts(*change))
 
     def _pieces(self, changes: Iterable[Change]) -> Iterator[Piece]:
-        """Yield the lines of these changes, put together to pieces; a long one as its parts, of which one is shared."""
+        """Yield the lines of these changes, combined into pieces; a long line as its parts, one of them shared."""
         waiting: list[bytes] = []
         size = 0
         for event_type, raw in changes:
@@ -243,7 +245,7 @@ class _Streaming:
             yield (b"".join(waiting),)
 
     def _parts(self, event_type: str, raw: Raw) -> tuple[bytes, bytes, bytes]:
-        """Return a line: what comes before the object, the object, and what comes after it."""
+        """Return the parts of a line: before the object, the object, and after it."""
         if self._columns is not None:
             table = table_event(
                 self._columns, self._asked, raw, self._form, self._face.now(), headers=self._headers_due

@@ -1,8 +1,9 @@
-"""Writing objects: create, update, patch, delete one or a collection. The store has the rules; here is what HTTP adds.
+"""Writing of objects over HTTP: create, update, patch, delete one or a collection. The store has the rules.
 
-An answer goes out when the write is kept: requests to the store wait for that.
-Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (create.go, update.go, patch.go, delete.go).
-Raises: StatusError and the store's errors.
+An answer is sent when the write is durable: requests to the store wait for that.
+
+Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (create.go, update.go, patch.go, delete.go). Raises:
+StatusError and the store's errors.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,7 @@ from kschedd.store.patches.patching import PatchType, manager_faults, patch_faul
 
 T = TypeVar("T")
 
-_LARGE_YAML: Final = 8 << 10  # bytes: YAML takes ten times as long as JSON to read
+_LARGE_YAML: Final = 8 << 10  # bytes: YAML takes ten times as long to parse as JSON
 
 _AGENT_ENDS: Final = "/"
 _LONGEST_AGENT: Final = 128
@@ -66,7 +67,7 @@ def request_of(
     duplicates: Sequence[str] = (),
     deletion: DeleteOptions | None = None,
 ) -> Request:
-    """Return the request that the client makes. Raises StatusError for options that are wrong."""
+    """Return the client's request. Raises StatusError for invalid options."""
     target, query = asked.target, asked.query
     options = WriteOptions(asked.dry_run, manager_of(asked), field_validation(query), query.flag("force"))
     return Request(
@@ -84,7 +85,7 @@ def request_of(
 
 
 async def serve(face: FaceServices, asked: Asked, request: Request) -> Response:
-    """Serve a request; its warnings, also those of a refusal, go to those of `asked`."""
+    """Serve a request; add its warnings, also those of an error, to those of `asked`."""
     try:
         response = await face.executor(asked).serve(request)
     except KscheddError as refusal:
@@ -95,7 +96,7 @@ async def serve(face: FaceServices, asked: Asked, request: Request) -> Response:
 
 
 async def read_aside(face: FaceServices, asked: Asked, read: Callable[[], T], at_once: int = LARGE_BODY) -> T:
-    """Read the body by `read`, in a thread if it has more than `at_once` bytes."""
+    """Parse the body by `read`, in a thread if it has more than `at_once` bytes."""
     if len(asked.http.body) <= at_once:
         return read()
     return await face.shares.workers.run(asked.client, lambda given_up: read())
@@ -104,9 +105,9 @@ async def read_aside(face: FaceServices, asked: Asked, read: Callable[[], T], at
 async def read_object(
     face: FaceServices, asked: Asked, api_version: str = "", kind: str = "", group: str = ""
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the object in the body, and the paths of fields that came twice.
+    """Return the object in the body, and the paths of repeated fields.
 
-    It is of the kind and version of the path unless another one is named.
+    It is of the kind and version of the path unless others are passed.
     """
     resource = asked.target.resource
     if not kind:
@@ -123,9 +124,9 @@ async def read_object(
 async def received(
     face: FaceServices, asked: Asked, api_version: str = "", kind: str = "", group: str = ""
 ) -> dict[str, Any]:
-    """Return the object in the body of a request that writes none, as it is decoded.
+    """Return the decoded object in the body of a request that writes no object.
 
-    What is told of unknown fields goes to the request's warnings.
+    Warnings about unknown fields are added to the request's warnings.
     """
     raw, duplicates = await read_object(face, asked, api_version, kind, group)
     twice = tuple(map(duplicate_field, duplicates))
@@ -151,7 +152,7 @@ async def _written(face: FaceServices, asked: Asked, response: Response, form: F
 
 
 def without_version(raw: Raw) -> Raw:
-    """A new object that was tried only: no version is its own."""
+    """Return a new object from a dry run, without a resourceVersion."""
     kept = {field: value for field, value in raw["metadata"].items() if field != "resourceVersion"}
     return {**raw, "metadata": kept}
 
@@ -171,7 +172,7 @@ async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "")
 
 
 async def patch_request(face: FaceServices, asked: Asked, subresource: Subresource) -> Request:
-    """Return the request to patch, or to apply on the server, as the media type says."""
+    """Return the request to patch, or to apply server-side, according to the media type."""
     if media_type(asked.headers.get("content-type", "")) == APPLY:
         config, warnings = await read_apply(face, asked)
         asked.warnings.extend(warnings)
@@ -193,7 +194,7 @@ async def read_apply(face: FaceServices, asked: Asked) -> tuple[dict[str, Any], 
 
 
 def check_options(asked: Asked, *, applied: bool = False) -> None:
-    """Refuse options of a write that are wrong, all at once: before what is in the body."""
+    """Reject invalid options of a write, all at once and before the body is examined."""
     query = asked.query
     manager = query.text("fieldManager")
     if asked.target.verb == "patch":
@@ -205,7 +206,7 @@ def check_options(asked: Asked, *, applied: bool = False) -> None:
 
 
 def manager_of(asked: Asked) -> str:
-    """Who writes: as the request says, or as the client calls itself."""
+    """Return the field manager: that of the request, or derived from the User-Agent."""
     if given := asked.query.text("fieldManager"):
         return given
     agent = asked.headers.get("user-agent", "").partition(_AGENT_ENDS)[0]
@@ -213,7 +214,7 @@ def manager_of(asked: Asked) -> str:
 
 
 async def read_patch(face: FaceServices, asked: Asked) -> tuple[PatchBody, tuple[str, ...]]:
-    """Return a JSON patch, merge patch or strategic merge patch, and the paths of fields that came twice."""
+    """Return a JSON patch, merge patch or strategic merge patch, and the paths of repeated fields."""
     patch_type = PATCHES.get(media_type(asked.headers.get("content-type", "")))
     definition = asked.target.resource.definition
     custom = definition is not None and rule_kind(definition) is None
@@ -245,7 +246,7 @@ async def delete_options(face: FaceServices, asked: Asked) -> DeleteOptions:
             given = await read_aside(face, asked, lambda: read_delete_options(body, media), at_once)
         except StatusError as refusal:
             if refusal.code == 400 and face.served.minor < 35:
-                raise StatusError(500, "", refusal.message) from None  # upstream's: mended in 1.35
+                raise StatusError(500, "", refusal.message) from None  # upstream's bug, fixed in 1.35
             raise
     else:
         if (grace := query.integer("gracePeriodSeconds")) is not None:
@@ -260,7 +261,7 @@ async def delete_options(face: FaceServices, asked: Asked) -> DeleteOptions:
 
 
 def options_of(given: Mapping[str, Any]) -> DeleteOptions:
-    """DeleteOptions, whose fields have their types, as an object. Raises StatusError."""
+    """Return DeleteOptions, whose fields have their types, as an object. Raises StatusError."""
     if faults := _delete_faults(given):
         raise invalid_options("DeleteOptions", faults)
     asked, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
@@ -299,7 +300,7 @@ async def delete(face: FaceServices, asked: Asked) -> HttpResponse:
     last = response.object
     still = last.deleting if options.dry_run else not response.gone
     if target.resource.stored in _ANSWERED_WITH_OBJECT or still:
-        # Only who asked for the dependents to go, too, in the old way, is told that it takes a while.
+        # Only a client that used the old orphanDependents gets the code of a pending deletion.
         code = 202 if still and options.orphan is False else 200
         return await object_response(face, asked, last.raw, code, form)
     details = {"name": target.name}
@@ -310,7 +311,7 @@ async def delete(face: FaceServices, asked: Asked) -> HttpResponse:
 
 
 async def delete_collection(face: FaceServices, asked: Asked) -> HttpResponse:
-    """Delete all that is selected; answered with the objects as they were."""
+    """Delete all selected objects; answer with the objects before the deletion."""
     target = asked.target
     form = wanted_form(asked.headers.get("accept", ""), single=False)
     request = request_of(asked, "delete", deletion=await delete_options(face, asked))
@@ -318,7 +319,7 @@ async def delete_collection(face: FaceServices, asked: Asked) -> HttpResponse:
         raise method_not_allowed()
     asked.warnings.extend(deletion_warnings(request))
     page = await read_page(face, asked, await reading_request(face, asked))
-    if target.resource.stored == "Event":  # those of the scheduler are nobody's to delete
+    if target.resource.stored == "Event":  # the scheduler's events cannot be deleted
         page = attrs.evolve(page, objects=[obj for obj in page.objects if obj.resource_version])
     for response in await face.executor(asked).serve_each(request, page.objects):
         asked.warnings.extend(text for text in response.warnings if text not in asked.warnings)

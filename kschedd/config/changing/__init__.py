@@ -1,1 +1,1 @@
-"""Changes of a `Config`, and writing one."""
+"""Changes of a `Config`, and output as a file."""

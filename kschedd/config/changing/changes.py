@@ -1,7 +1,7 @@
 """Changes to a configuration at runtime: each function returns a new `Config` and does not modify the old one.
 
-A change takes effect when the caller switches to the new value, and is reverted by switching back to the old one.
-All raise `ConfigErrors` for a change whose result would not pass validation when loaded.
+A change takes effect when the caller switches to the new value, and is reverted by switching back to the old one. All
+raise `ConfigErrors` for a change whose result would fail validation when loaded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SOURCE = "change"
 
 
 def with_weight(config: Config, scheduler_name: str, plugin: str, weight: int) -> Config:
-    """The configuration with another score weight for one plugin."""
+    """Return the configuration with another score weight for one plugin."""
     profile, path = _found(config, scheduler_name)
     path = f"{path}.plugins.score"
     scoring = profile.at("score")
@@ -43,7 +43,7 @@ def with_weight(config: Config, scheduler_name: str, plugin: str, weight: int) -
 def with_plugin_disabled(
     config: Config, scheduler_name: str, plugin: str, points: Sequence[str] | None = None
 ) -> Config:
-    """The configuration with a plugin disabled, at some extension points or at all of them."""
+    """Return the configuration with a plugin disabled, at some extension points or at all of them."""
     profile, path = _found(config, scheduler_name)
     points = EXTENSION_POINTS if points is None else _checked_points(points, path)
     changed = {
@@ -66,7 +66,7 @@ def with_plugin_enabled(
     args: Mapping[str, Any] | None = None,
     catalogue: Catalogue = IN_TREE,
 ) -> Config:
-    """The configuration with a plugin enabled, at some extension points or at all those it implements.
+    """Return the configuration with a plugin enabled, at some extension points or at all those it implements.
 
     A default plugin gets its position in the default order, any other goes last.  Without `weight` it gets its
     default weight; without `args` it keeps its arguments in this profile.
@@ -105,10 +105,10 @@ def with_plugin_enabled(
 def with_plugin_args(
     config: Config, scheduler_name: str, plugin: str, args: Mapping[str, Any], *, catalogue: Catalogue = IN_TREE
 ) -> Config:
-    """The configuration with other arguments for a plugin, in the file's format; the old ones are replaced entirely."""
+    """Return the configuration with other arguments for a plugin, in the file's format, which replace all old ones."""
     profile, path = _found(config, scheduler_name)
     if plugin not in profile.names():
-        why = "takes no part in this profile"
+        why = "is not enabled in this profile"
         _refuse(f"{path}.pluginConfig", plugin, why, ", ".join(profile.names()))
     reading = ConfigReader(SOURCE)
     place = ConfigValue(args, f"{path}.pluginConfig.{plugin}", reading)
@@ -120,7 +120,7 @@ def with_plugin_args(
 
 
 def with_percentage(config: Config, percentage: int | None, scheduler_name: str | None = None) -> Config:
-    """The configuration with another percentageOfNodesToScore: of one profile, or the top-level default.
+    """Return the configuration with another percentageOfNodesToScore: of one profile, or the top-level default.
 
     0 means adaptive; more than 100 means 100; None, for a profile, means the top-level default.
     """
@@ -134,7 +134,7 @@ def with_percentage(config: Config, percentage: int | None, scheduler_name: str 
 
 
 def with_backoff(config: Config, initial_s: int, max_s: int) -> Config:
-    """The configuration with other podInitialBackoffSeconds and podMaxBackoffSeconds."""
+    """Return the configuration with other podInitialBackoffSeconds and podMaxBackoffSeconds."""
     if not 1 <= initial_s <= INT64[1]:
         _refuse("$.podInitialBackoffSeconds", initial_s, "out of range", "1 or more")
     if max_s < initial_s:
@@ -151,9 +151,9 @@ def with_parallelism(config: Config, parallelism: int) -> Config:
 def with_profile_added(
     config: Config, scheduler_name: str, profile: Mapping[str, Any] | None = None, *, catalogue: Catalogue = IN_TREE
 ) -> Config:
-    """The configuration with one more profile, in the file's format (none: the default one)."""
+    """Return the configuration with one more profile, in the file's format (None: the default one)."""
     if any(one.scheduler_name == scheduler_name for one in config.profiles):
-        _refuse("$.profiles", scheduler_name, "there is such a profile already")
+        _refuse("$.profiles", scheduler_name, "a profile with this name already exists")
     raw = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -166,7 +166,7 @@ def with_profile_added(
 
 
 def with_profile_copied(config: Config, scheduler_name: str, like: str) -> Config:
-    """The configuration by which pods of this scheduler are scheduled as those of the profile `like`."""
+    """Return the configuration that schedules pods of this scheduler like those of the profile `like`."""
     copied = attrs.evolve(_found(config, like)[0], scheduler_name=scheduler_name)
     old = config.profile(scheduler_name)
     return attrs.evolve(config, profiles=(*config.profiles, copied)) if old is None else _replaced(config, old, copied)
@@ -180,7 +180,7 @@ def with_profile_removed(config: Config, scheduler_name: str) -> Config:
 
 
 def with_unschedulable_flush(config: Config, seconds: int) -> Config:
-    """The configuration with another podMaxInUnschedulablePodsDuration."""
+    """Return the configuration with another podMaxInUnschedulablePodsDuration."""
     if not 1 <= seconds <= INT32[1]:
         _refuse("$.podMaxInUnschedulablePodsDuration", seconds, "out of range", "1 or more")
     return attrs.evolve(config, unschedulable_flush_s=seconds)
@@ -206,7 +206,7 @@ def _checked_points(points: Sequence[str], path: str) -> Sequence[str]:
 
 
 def _inserted(refs: tuple[PluginRef, ...], new: PluginRef, order: list[str]) -> tuple[PluginRef, ...]:
-    """`refs` with `new` inserted before the first plugin that follows it in `order`, else appended."""
+    """Return `refs` with `new` inserted before the first plugin that follows it in `order`, else appended."""
     if new.name in order:
         after = set(order[order.index(new.name) + 1 :])
         for at, ref in enumerate(refs):
@@ -251,12 +251,10 @@ def with_version(
     catalogue: Catalogue = IN_TREE,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Config:
-    """Return the configuration as another version of Kubernetes would read it. Raises ConfigErrors.
+    """Return the configuration as read by another version of Kubernetes. Raises ConfigErrors.
 
-    Fields that it leaves out have the defaults of that version.
-
-    Feature gates that are not as by default stay so, unless the version lacks them or has locked them; those in
-    `feature_gates` are as said there.
+    Fields that it leaves out get the defaults of that version. Feature gates that were changed from their default stay
+    changed, unless the version lacks them or has locked them; those in `feature_gates` get these states.
     """
     before = config.version.gates
     gates = {
@@ -271,9 +269,9 @@ def with_version(
 
 
 def with_flags(config: Config, gates: Mapping[str, bool], unschedulable_flush_s: int | None) -> Config:
-    """Return the configuration with the values of kube-scheduler's flags, and that they come from flags.
+    """Return the configuration with the values of kube-scheduler's flags, and with the flags as their origin.
 
-    `gates` were given to the loading of the configuration.
+    `gates` were passed when the configuration was loaded.
     """
     origins = {**config.origins, **{f"featureGates[{gate}]": FLAG for gate in gates}}
     if unschedulable_flush_s is not None:
@@ -283,7 +281,7 @@ def with_flags(config: Config, gates: Mapping[str, bool], unschedulable_flush_s:
 
 
 def with_schedulers(config: Config, schedulers: Mapping[str, str]) -> Config:
-    """The configuration in which each of these schedulers decides as a profile does. Raises ConfigErrors."""
+    """Return the configuration in which each of these schedulers decides like a profile. Raises ConfigErrors."""
     if not schedulers:
         return config
     changed = config

@@ -1,8 +1,8 @@
-"""Writes a configuration as KubeSchedulerConfiguration v1, with a comment for everything that has no counterpart there.
+"""Output of a configuration as KubeSchedulerConfiguration v1, with comments for settings without a counterpart.
 
-Loaded again it comes to the same: each extension point whose plugins differ from v1's default lists all of its plugins,
-others are left to the default.  What only kschedd runs (plugins of older releases) is marked where it stands; what was
-given up on loading is listed at the top, with its line in the old file.
+Loading the output gives the same configuration: each extension point whose plugins differ from v1's default lists all
+of its plugins, and others are left to the default.  Features that only kschedd has (plugins of older releases) are
+marked in place. What was dropped on loading is listed at the top, with its line in the old file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HEAD: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSch
 
 
 def as_v1(config: Config, default: Config, catalogue: Catalogue = IN_TREE) -> dict[str, Any]:
-    """The configuration as a v1 file says it; what is as in `default`, that of v1, is left out."""
+    """Return the configuration as a v1 file; values equal to those in `default`, v1's own, are left out."""
     said: dict[str, Any] = dict(_HEAD)
     for field, value, usual in (
         ("parallelism", config.parallelism, default.parallelism),
@@ -58,7 +58,7 @@ def as_v1(config: Config, default: Config, catalogue: Catalogue = IN_TREE) -> di
 
 
 def converted(config: Config, default: Config, catalogue: Catalogue = IN_TREE) -> str:
-    """The text of the v1 file."""
+    """Return the text of the v1 file."""
     top = [f"# {_remark(warning)}" for warning in config.warnings if not _is_said_beside(warning, config)]
     top += [
         f"# extenders[{number}]: by v1 the nodes that its filter returns are scored without their pods "
@@ -79,7 +79,7 @@ def _remark(warning: ConfigError) -> str:
 
 
 def _is_said_beside(warning: ConfigError, config: Config) -> bool:
-    """Whether it is about a plugin of an older release that the file names, and is said there."""
+    """Return whether the warning is about a plugin of an older release that the file marks in place."""
     return warning.value in OLDER and any(warning.value in profile.names() for profile in config.profiles)
 
 
@@ -125,7 +125,7 @@ def _profile(profile: Profile, config: Config, usual: Profile, catalogue: Catalo
     for name in sorted(profile.plugin_args):
         given = written(profile.args(name))
         if by_extenders and isinstance(given, Mapping) and "ignoredResources" in given:
-            # On loading they come from the extenders.
+            # They are set from the extenders on loading.
             given = {key: value for key, value in given.items() if key != "ignoredResources"}
         if given and given != written(default_args_of(name, catalogue, config.feature_gates)):
             args.append({"name": name, "args": given})

@@ -1,6 +1,6 @@
-"""What can be asked about a configuration file: is it right, what does it say, what does it come to in v1.
+"""Operations on a configuration file: validation, listing of its values, conversion to v1.
 
-Answers are those of the socket's methods, for the command line as well.
+The answers are those of the socket's methods, and serve the command line as well.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ConfigFaultAnswer:
 
 @attrs.frozen
 class CheckedConfig:
-    release: Annotated[str | None, "that whose defaults hold, null where there are errors"]
+    release: Annotated[str | None, "release whose defaults apply, null if there are errors"]
     errors: Sequence[ConfigFaultAnswer]
     warnings: Sequence[ConfigFaultAnswer]
 
@@ -48,7 +48,7 @@ def check(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | No
 def convert(
     text: str, source: str, catalogue: Catalogue, read_file: ReadFile | None = None, *, upstream: bool = False
 ) -> str:
-    """The file as v1; with `upstream`, one that kube-scheduler itself takes.  Raises ConfigErrors."""
+    """Return the file as v1; with `upstream`, as one that kube-scheduler itself accepts.  Raises ConfigErrors."""
     config = load_config(text, source, catalogue=catalogue, read_file=read_file)
     return written_as_v1(config, catalogue, upstream=upstream)
 
@@ -61,7 +61,7 @@ def written_as_v1(config: Config, catalogue: Catalogue, *, upstream: bool = Fals
 
 
 def show(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | None = None) -> list[ConfiguredValue]:
-    """The values that the file comes to.  Raises ConfigErrors."""
+    """Return the values that the file sets, including defaults.  Raises ConfigErrors."""
     return list(values(load_config(text, source, catalogue=catalogue, read_file=read_file)))
 
 

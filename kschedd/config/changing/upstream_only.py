@@ -1,8 +1,8 @@
-"""A configuration without what only kschedd has: what kube-scheduler v1.34 itself can be given.
+"""A configuration without kschedd's own features, as kube-scheduler v1.34 itself accepts it.
 
-Plugins of older releases are left out.  Where a plugin of today does the same, it takes the place: NodeResourcesFit
-with a scoring strategy for the three plugins that scored by resources, PodTopologySpread's System constraints for
-SelectorSpread.  Everything that is left out or replaced gives a remark.
+Plugins of older releases are left out or replaced by a current plugin with the same function: NodeResourcesFit with a
+scoring strategy for the three plugins that scored by resources, PodTopologySpread's System constraints for
+SelectorSpread.  Everything that is left out or replaced causes a remark.
 
 Source: Kubernetes v1.34, kube-scheduler/config/v1; v1.22, apis/config/v1beta2 (the plugins that it no longer had).
 """
@@ -29,7 +29,7 @@ _STRATEGIES: Final[Mapping[str, str]] = {
 
 
 def upstream_only(config: Config) -> Config:
-    """The configuration, with a warning for each plugin that was left out or replaced."""
+    """Return the configuration, with a warning for each plugin that was left out or replaced."""
     warnings = [warning for warning in config.warnings if warning.value not in OLDER]
     profiles = []
     for profile in config.profiles:
@@ -71,7 +71,7 @@ def _profile(profile: Profile) -> tuple[Profile, list[tuple[str, str]]]:
 def _with_strategy(fit: Any, kind: str, old: Any) -> Any:
     shape = old.shape if kind == "RequestedToCapacityRatio" else ()
     highest = max((point.score for point in shape), default=0)
-    if highest > 10:  # of a Policy whose shape runs to 100
+    if highest > 10:  # from a Policy whose shape goes up to 100
         shape = tuple(attrs.evolve(point, score=point.score // 10) for point in shape)
     strategy = attrs.evolve(fit.scoring_strategy, type=kind, resources=old.resources, shape=shape)
     return attrs.evolve(fit, scoring_strategy=strategy)

@@ -1,4 +1,4 @@
-"""A configuration as a list of values, each with the place where it was said: what `kschedd config show` shows."""
+"""A configuration as a list of values, each with its origin, as shown by `kschedd config show`."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ DEFAULT: Final = "default of"
 @attrs.frozen
 class ConfiguredValue:
     path: str
-    """With profiles and plugins by name: `profiles[default-scheduler].plugins.score[NodeAffinity]`."""
+    """The path with profiles and plugins by name: `profiles[default-scheduler].plugins.score[NodeAffinity]`."""
     value: Any
-    """A score plugin's value is its weight, any other plugin's is true."""
+    """The value; for a score plugin its weight, for any other plugin true."""
     origin: str
-    """File and line, a flag, a change while it ran, or the release whose default it is."""
+    """A file and line, a flag, a change at run time, or the release whose default it is."""
 
 
 def values(config: Config) -> list[ConfiguredValue]:
-    """Every value in force, in the order of a file."""
+    """Return every value in effect, in the order of a file."""
     default = f"{DEFAULT} {config.release}"
     return [ConfiguredValue(path, value, config.origins.get(path, default)) for path, value in _pairs(config)]
 
 
 def changed_origins(before: Config, after: Config, origin: str) -> dict[str, str]:
-    """The origins of `after`, where `origin` is that of every value that differs from `before`."""
+    """Return the origins of `after`; every value that differs from `before` gets `origin`."""
     old = dict(_pairs(before))
     origins = dict(before.origins)
     for path, value in _pairs(after):

@@ -1,1 +1,1 @@
-"""From a configuration file of any release to a `Config`."""
+"""Loading of a configuration file of any release into a `Config`."""

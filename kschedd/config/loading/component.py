@@ -1,4 +1,4 @@
-"""Reads what kube-scheduler's configuration has in common with other components': leader election, the connection.
+"""Reading of the settings that kube-scheduler shares with other components: leader election and the connection.
 
 Source: Kubernetes v1.34, component-base/config/v1alpha1, component-base/config/validation.
 """

@@ -1,4 +1,4 @@
-"""A configuration being loaded: its reader, its release, the plugins and gates there are, and what was noted of it."""
+"""A configuration being loaded: its reader, its release, the available plugins and gates, and the recorded origins."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from kschedd.config.versions.rules import Rules
 from kschedd.input_files import open_input
 
 ReadFile = Callable[[str], str]
-"""Path as a configuration says it -> the file's text.  Raises OSError or UnicodeDecodeError."""
+"""Returns the text of a file, given its path in the configuration.  Raises OSError or UnicodeDecodeError."""
 
 
 def read_beside(source: str, *, pipes: bool = True) -> ReadFile:
-    """Reads files by absolute paths, or by paths from where `source` is; pipes only with `pipes`."""
+    """Return a function that reads files by absolute paths or relative to `source`; pipes only with `pipes`."""
 
     def read(path: str) -> str:
         with open_input(Path(source).parent / path, pipes=pipes) as file:
@@ -39,7 +39,7 @@ class Loading:
     read_file: ReadFile
     release: ConfigRelease = V1
     origins: dict[str, str] = attrs.field(factory=dict)
-    """Where each value in force was said, as `Config.origins`."""
+    """The origin of each value in effect, as `Config.origins`."""
     rules: Rules = attrs.field(init=False)
 
     @rules.default
@@ -52,7 +52,7 @@ class Loading:
 
     @property
     def release_name(self) -> str:
-        """The release whose defaults hold: of a v1 file that is the version's own."""
+        """The release whose defaults apply; for a v1 file that of the version itself."""
         return self.version.release if self.release is V1 else self.release.kube
 
     def implements(self, name: str) -> frozenset[str] | None:
@@ -63,7 +63,7 @@ class Loading:
         return default_args(plugin, self.catalogue.get(plugin), self.context)
 
     def note(self, key: str, place: ConfigValue | None) -> None:
-        """Note that the value in force under `key` was said at `place`."""
+        """Record `place` as the origin of the value in effect under `key`."""
         if place is not None:
             self.note_path(key, place.path)
 
@@ -73,5 +73,5 @@ class Loading:
 
 
 def default_args_of(plugin: str, catalogue: Catalogue, gates: Mapping[str, bool]) -> Any:
-    """The arguments that a plugin has in a v1 file without `pluginConfig`."""
+    """Return the arguments that a plugin has in a v1 file without `pluginConfig`."""
     return default_args(plugin, catalogue.get(plugin), ArgsContext(gates))

@@ -1,4 +1,4 @@
-"""Expands a profile's `plugins` to the ordered list of plugins at each extension point.
+"""Expansion of a profile's `plugins` to the ordered list of plugins at each extension point.
 
 Two steps.  `merged` merges the user's plugin sets into the defaults: disabled plugins are removed, a default enabled
 again is replaced in place, other enabled plugins are appended.  `expand` then expands MultiPoint to the extension
@@ -34,11 +34,11 @@ MAX_TOTAL_SCORE = 2**63 - 1
 MAX_NODE_SCORE = 100
 
 Report = Callable[[str, Any, str, str], None]
-"""Reports a fault: takes path, value, why, allowed."""
+"""Reports a fault: takes path, value, reason and allowed values."""
 
 
 def merged(custom: PluginSets, defaults: PluginSets, *, replaces: bool = True) -> PluginSets:
-    """The user's plugin sets merged into the defaults of the file's release."""
+    """Return the user's plugin sets merged into the defaults of the file's release."""
     return {
         point: _merged_set(defaults.get(point, NOTHING_SAID), custom.get(point, NOTHING_SAID), replaces)
         for point in FIELD_OF_POINT
@@ -46,7 +46,7 @@ def merged(custom: PluginSets, defaults: PluginSets, *, replaces: bool = True) -
 
 
 def _merged_set(default: PluginSet, custom: PluginSet, replaces: bool) -> PluginSet:
-    # Of a plugin enabled twice the later entry replaces the default and the earlier one is appended: a duplicate,
+    # If a plugin is enabled twice, the later entry replaces the default and the earlier one is appended: a duplicate,
     # which the expansion then reports.
     replacing = {one.name: at for at, one in enumerate(custom.enabled)} if replaces else {}
     replaced: set[int] = set()
@@ -69,12 +69,12 @@ def expand(
     report: Report,
     profile_path: str = "$",
 ) -> dict[str, tuple[PluginRef, ...]]:
-    """The plugins of each extension point, in calling order.
+    """Return the plugins of each extension point, in calling order.
 
-    `implements` gives the extension points of a plugin, None for an unknown plugin.  Faults are reported to
-    `report`; the return value is then not valid.
+    `implements` returns the extension points of a plugin, None for an unknown plugin.  Faults are reported to `report`;
+    the return value is then not valid.
     """
-    implements = cache(implements)  # each plugin is looked at again for every point
+    implements = cache(implements)  # each plugin is looked up for every point
     multi = sets.get(MULTI_POINT, NOTHING_SAID)
     weights = _score_weights(sets.get("score", NOTHING_SAID).enabled + multi.enabled, implements)
     points: dict[str, tuple[PluginRef, ...]] = {}
@@ -116,7 +116,7 @@ def expand(
 def _own_plugins(
     said: PluginSet, point: str, implements: Callable[[str], frozenset[str] | None], report: Report
 ) -> list[str]:
-    """The plugins enabled at the point itself, without duplicates; duplicates are reported."""
+    """Return the plugins enabled at the point itself, without duplicates; duplicates are reported."""
     own: list[str] = []
     for one in said.enabled:
         takes_part = implements(one.name)
@@ -136,7 +136,7 @@ def _own_plugins(
 def _score_weights(
     listed: tuple[PluginEntry, ...], implements: Callable[[str], frozenset[str] | None]
 ) -> dict[str, int]:
-    """The weight of each score plugin: the `score` entry takes precedence over MultiPoint; 0 becomes 1."""
+    """Return the weight of each score plugin: the `score` entry takes precedence over MultiPoint; 0 becomes 1."""
     weights: dict[str, int] = {}
     for one in listed:
         if "score" in (implements(one.name) or ()):
@@ -145,7 +145,7 @@ def _score_weights(
 
 
 def _check_needed(points: Mapping[str, tuple[PluginRef, ...]], report: Report, profile_path: str) -> None:
-    """A profile needs exactly one QueueSort plugin and at least one Bind plugin."""
+    """Check that a profile has exactly one QueueSort plugin and at least one Bind plugin."""
     sorting = [ref.name for ref in points["queue_sort"]]
     if len(sorting) != 1:
         report(
@@ -164,7 +164,7 @@ def _check_needed(points: Mapping[str, tuple[PluginRef, ...]], report: Report, p
 
 
 def unknown_plugin(name: str, known: Mapping[str, Any]) -> tuple[str, str]:
-    """Why a name is refused, and which ones are allowed."""
+    """Return why a name is rejected, and which ones are allowed."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return "no such plugin" + (f"; did you mean {close[0]}?" if close else ""), ", ".join(sorted(known))
 
@@ -184,10 +184,10 @@ def with_new_points(
     defaults: PluginSets,
     implements: Callable[[str], frozenset[str] | None],
 ) -> dict[str, tuple[PluginRef, ...]]:
-    """The points with every plugin also where it works today, but did not in the release of `defaults`.
+    """Return the points with every plugin also at the points that it has gained since the release of `defaults`.
 
-    A file of that release could not have left it out there: NodeVolumeLimits, say, got its PreFilter in v1.30, which
-    its Filter counts on.
+    A file of that release could not have disabled it there. For example, NodeVolumeLimits got its PreFilter in v1.30,
+    and its Filter depends on it.
     """
     had: dict[str, set[str]] = {}
     for point, said in defaults.items():

@@ -1,8 +1,8 @@
 """Parsing and validation of a configuration's extenders.
 
-Source: Kubernetes v1.34, apis/config/validation/validation.go (validateExtenders), scheduler/extender.go.
-Differences: a URL that cannot be called (no http:// or https://, no host, a wrong port), a negative timeout and
-contradictory TLS settings are refused here instead of failing at the first call.
+Source: Kubernetes v1.34, apis/config/validation/validation.go (validateExtenders), scheduler/extender.go. Differences:
+a URL that cannot be called (no http:// or https://, no host, a wrong port), a negative timeout and contradictory TLS
+settings are rejected here instead of failing at the first call.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEFAULT_TIMEOUT_S = 5.0
 
 
 def read_extenders(root: ConfigFields, *, nodes_lose_pods: bool) -> tuple[Extender, ...]:
-    """Return the extenders; `nodes_lose_pods` depends on the release whose format this is."""
+    """Return the extenders; `nodes_lose_pods` depends on the release that defined the format."""
     extenders = []
     managed: set[str] = set()
     binders = 0
@@ -42,7 +42,7 @@ def _can_be_called(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and url.isprintable()
-    except ValueError:  # an IPv6 address, or a port, that is none
+    except ValueError:  # an invalid IPv6 address or port
         return False
 
 
@@ -112,7 +112,7 @@ def _managed(fields: ConfigFields, seen: set[str]) -> tuple[ManagedResource, ...
 
 
 def _is_extended(name: str) -> bool:
-    """Whether it is an extended resource: neither a native one nor a `requests.` quota (IsExtendedResourceName)."""
+    """Return whether it is an extended resource: neither a native one nor a quota (IsExtendedResourceName)."""
     own = "/" not in name or "kubernetes.io/" in name
     return not own and not name.startswith("requests.") and not qualified_name(f"requests.{name}")
 
@@ -143,15 +143,16 @@ def _pem(fields: ConfigFields, name: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        # The message omits the value: it may be a private key.
+        # The message omits the value, which may be a private key.
         fields.place.reading.report(fields.path(name), None, "not base64")
         return b""
 
 
 def legacy_extenders(fields: ConfigFields) -> ConfigFields:
-    """Return the fields of a Policy or of v1alpha2 with their extenders as v1 spells them.
+    """Return the fields of a Policy or of v1alpha2 with their extenders in v1's spelling.
 
-    Those have `enableHttps`, and `httpTimeout` in nanoseconds.
+    Those formats have `enableHttps`, and `httpTimeout` in nanoseconds.
+
     Source: Kubernetes v1.22, kube-scheduler/config/v1/types.go (LegacyExtender).
     """
     given = fields.place.value.get("extenders")

@@ -1,12 +1,12 @@
-"""`timeoutSeconds`: how long an out-of-tree plugin may take at an extension point. An addition to upstream's format.
+"""`timeoutSeconds`: the time limit of an out-of-tree plugin at an extension point. An addition to upstream's format.
 
-It is said where the plugin is enabled:
+It is set where the plugin is enabled:
 
     plugins:
       multiPoint: {enabled: [{name: Slow, timeoutSeconds: 10}]}     # at all its points
       bind: {enabled: [{name: Slow, timeoutSeconds: 60}]}           # except this one
 
-Where nothing is said the daemon's own limit holds. In-tree plugins have none.
+Without it the daemon's own limit applies. In-tree plugins have no limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_S: Final = 3600
 
 
 def read_timeout(fields: ConfigFields, name: str) -> float | None:
-    """The limit that an entry of a plugin set says, if it says one."""
+    """Return the limit set by an entry of a plugin set; None if it sets none."""
     place = fields.get(FIELD)
     if place is None:
         return None
@@ -38,12 +38,12 @@ def read_timeout(fields: ConfigFields, name: str) -> float | None:
 
 
 def limit_of(name: str, own: tuple[PluginEntry, ...], everywhere: tuple[PluginEntry, ...]) -> float | None:
-    """The limit of a plugin at a point: that said there, else that of multiPoint."""
+    """Return the limit of a plugin at a point: that of the point's entry, else that of multiPoint."""
     return next((one.timeout_s for one in (*own, *everywhere) if one.name == name and one.timeout_s is not None), None)
 
 
 def limits_of(profile: Profile, plugin: str) -> Mapping[str, float]:
-    """The limits that the profile sets for a plugin, by extension point."""
+    """Return the limits that the profile sets for a plugin, by extension point."""
     return {
         point: ref.timeout_s
         for point, refs in profile.plugins.items()

@@ -1,14 +1,13 @@
-"""Loads kube-scheduler's configuration of any release, as text or as a mapping, into a `Config`.
+"""Loading of kube-scheduler's configuration of any release, as text or as a mapping, into a `Config`.
 
-Formats: KubeSchedulerConfiguration v1, v1beta3, v1beta2, v1beta1, v1alpha2 and v1alpha1, and the Policy file (v1).
-What a file leaves out gets the default of the last release that read its format (`releases.py`).  Every fault is
-reported, with its line; what has no counterpart any more gives a warning that says what to do instead.
+Formats: KubeSchedulerConfiguration v1, v1beta3, v1beta2, v1beta1, v1alpha2 and v1alpha1, and the Policy file (v1). A
+field that the file leaves out gets the default of the last release that read its format (`releases.py`).  Every fault
+is reported, with its line. A setting without a counterpart gives a warning that names the alternative.
 
 Source: Kubernetes v1.34, kube-scheduler/config/v1, apis/config/v1/defaults.go, apis/config/validation,
-scheduler/scheduler.go (buildExtenders); older releases as `releases.py` and `policy.py` say.  Files are read strictly,
-as all of these releases do.
-Differences: a negative weight and arguments for an unknown plugin are refused, where upstream silently accepts them;
-percentageOfNodesToScore over 100 counts as 100.
+scheduler/scheduler.go (buildExtenders); older releases as listed in `releases.py` and `policy.py`.  Files are read
+strictly, as in all of these releases. Differences: a negative weight and arguments for an unknown plugin are rejected,
+where upstream silently accepts them; percentageOfNodesToScore over 100 counts as 100.
 """
 
 from __future__ import annotations
@@ -48,11 +47,11 @@ def load_config(
     feature_gates: Mapping[str, bool] | None = None,
     read_file: ReadFile | None = None,
 ) -> Config:
-    """The configuration in `text`, YAML or JSON; raises `ConfigErrors` with all faults.
+    """Return the configuration in `text`, YAML or JSON; raise `ConfigErrors` with all faults.
 
-    `source` is the file's name in messages.  `catalogue` has all registered plugins, including in-tree ones.
-    `version`: whose defaults, feature gates and rules they are.
-    `read_file` gives the text of a Policy file that the configuration names; by default from beside `source`.
+    `source` is the file's name in messages.  `catalogue` has all registered plugins, including in-tree ones. `version`:
+    the one whose defaults, feature gates and rules apply. `read_file` returns the text of a Policy file that the
+    configuration names; by default it is read relative to `source`.
     """
     document = read_document(text, source)
     reading = ConfigReader(source, document)
@@ -68,7 +67,7 @@ def config_from_raw(
     feature_gates: Mapping[str, bool] | None = None,
     source: str = "configuration",
 ) -> Config:
-    """The configuration in a mapping (None: the default one); as `load_config`, but faults have no lines."""
+    """Return the configuration in a mapping (None: the default one), like `load_config`, with faults without lines."""
     if raw is None:
         return default_config(catalogue=catalogue, version=version, feature_gates=feature_gates)
     reading = ConfigReader(source)
@@ -82,7 +81,7 @@ def default_config(
     version: KubernetesVersion = DEFAULT,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Config:
-    """The configuration of kube-scheduler of that version started without a configuration file."""
+    """Return the configuration of kube-scheduler of that version started without a configuration file."""
     raw = {"apiVersion": API_VERSION, "kind": KIND}
     return config_from_raw(raw, catalogue=catalogue, version=version, feature_gates=feature_gates)
 
@@ -96,7 +95,7 @@ def _config(value: Any, loading: Loading) -> Config:
 
 
 def _read(root: ConfigValue, loading: Loading) -> Config | None:
-    """None, with a fault reported, if this is no configuration in a known format."""
+    """Read the root; return None, with a fault reported, if this is no configuration in a known format."""
     if not isinstance(root.value, Mapping):
         root.wrong("a configuration is a mapping", f"apiVersion: {API_VERSION}, kind: {KIND}, ...")
         return None
@@ -115,13 +114,13 @@ def _read(root: ConfigValue, loading: Loading) -> Config | None:
     release = known.get(version) if isinstance(version, str) else None
     if release is None:
         if kind == POLICY:
-            root.at("apiVersion", version).wrong("needed, and missing" if version is None else "not supported", "v1")
+            root.at("apiVersion", version).wrong("required, but missing" if version is None else "not supported", "v1")
         else:
-            why = "needed, and missing" if version is None else "not supported"
+            why = "required, but missing" if version is None else "not supported"
             root.at("apiVersion", version).wrong(why, ", ".join(known))
         return None
     if kind != KIND:
-        root.at("kind", kind).wrong("needed, and missing" if kind is None else "not supported", KIND)
+        root.at("kind", kind).wrong("required, but missing" if kind is None else "not supported", KIND)
         return None
     loading.release = release
     fields = root.fields(*release.fields)
@@ -174,13 +173,15 @@ def _warn_of_addresses(fields: ConfigFields) -> None:
     for name in ("healthzBindAddress", "metricsBindAddress"):
         given = fields.get(name)
         if given is not None:
-            why = "has no effect: kube-scheduler serves health and metrics where flags say, since v1.23"
+            why = "has no effect: since v1.23 flags set the address of kube-scheduler's health and metrics"
             given.reading.warn(given.path, given.value, why)
 
 
 def _with_ignored(profile: Profile, extenders: tuple[Extender, ...], loading: Loading) -> Profile:
-    """The profile with NodeResourcesFit ignoring the extenders' managed resources that are `ignoredByScheduler`: these
-    take the place of its own ignoredResources, as in scheduler.go (buildExtenders)."""
+    """Return the profile with NodeResourcesFit ignoring the extenders' managed resources that are `ignoredByScheduler`.
+
+    These replace its own ignoredResources, as in scheduler.go (buildExtenders).
+    """
     ignored = tuple([one.name for at in extenders for one in at.managed_resources if one.ignored_by_scheduler])
     fit = profile.plugin_args.get("NodeResourcesFit")
     if not ignored or fit is None:

@@ -1,4 +1,4 @@
-"""A profile's plugin sets, as a configuration file says them: what is enabled and disabled at each extension point."""
+"""A profile's plugin sets in a configuration file: the plugins enabled and disabled at each extension point."""
 
 from __future__ import annotations
 

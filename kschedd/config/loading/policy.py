@@ -1,11 +1,10 @@
-"""The Policy file of kube-scheduler up to v1.22: predicates and priorities, as the plugins that took their place.
+"""The Policy file of kube-scheduler up to v1.22: predicates and priorities, converted to plugins.
 
-Predicates become filters, in the order in which they always ran whatever the file's order; PodToleratesNodeTaints and
-CheckNodeUnschedulable are always there.  Priorities become scores.  A list that is not there means the default one, an
-empty one means none.  Queue sort, preemption and binding were no matter of a Policy and are today's defaults.
-
-RequestedToCapacityRatioPriority is the plugin of that name, with its arithmetic up to v1.16; its shape may run to 10
-or, as some files have it, to 100.
+Predicates become filters, in their fixed order, which never depended on the file. PodToleratesNodeTaints and
+CheckNodeUnschedulable are always included.  Priorities become scores.  A missing list means the default one, an empty
+one means none.  Queue sort, preemption and binding were not part of a Policy and get the current defaults.
+RequestedToCapacityRatioPriority is the plugin of that name, with its arithmetic up to v1.16; its shape may go up to 10
+or, as in some files, to 100.
 
 Source: Kubernetes v1.19, scheduler/framework/plugins/legacy_registry.go, scheduler/factory.go (createFromConfig),
 apis/config/legacy_types.go, apis/config/validation (ValidatePolicy).
@@ -49,19 +48,19 @@ POLICY_RELEASE: Final = ConfigRelease("Policy", "v1.19", ())
 
 @attrs.define
 class _Args:
-    """Arguments that several predicates or priorities say together, and the weights of such priorities."""
+    """The arguments that several predicates or priorities contribute to, and the weights of such priorities."""
 
     node_label: dict[str, list[str]] = attrs.field(factory=dict)
     service: dict[str, list[str]] = attrs.field(factory=dict)
     weights: dict[str, int] = attrs.field(factory=dict)  # by plugin
-    first: dict[str, str] = attrs.field(factory=dict)  # by plugin: the path of the first argument
+    first: dict[str, str] = attrs.field(factory=dict)  # by plugin: path of the first argument
     ratio: ConfigValue | None = None
 
 
 def read_policy(
     root: ConfigValue, loading: Loading, name: str = DEFAULT_SCHEDULER_NAME
 ) -> tuple[Profile, tuple[Extender, ...]]:
-    """The profile of that name that a Policy comes to, and its extenders."""
+    """Return the profile of that name for a Policy, and the Policy's extenders."""
     loading.release = POLICY_RELEASE
     fields = root.fields(
         *("apiVersion", "kind", "metadata", "predicates", "priorities", "extenders"),
@@ -116,7 +115,7 @@ def _unknown(place: ConfigValue, name: str, what: str, known: list[str]) -> None
 
 
 def _predicates(fields: ConfigFields, said: _Args) -> dict[str, str]:
-    """The predicates in force, each with its path; "" for defaults and those that are always there."""
+    """Return the predicates in effect, each with its path; "" for defaults and those that are always included."""
     if fields.get("predicates") is None:
         return dict.fromkeys((*MANDATORY, *DEFAULT_PREDICATES), "")
     found = dict.fromkeys(MANDATORY, "")
@@ -129,7 +128,7 @@ def _predicates(fields: ConfigFields, said: _Args) -> dict[str, str]:
         argument = inner.mapping("argument")
         if argument is not None:
             own = _predicate_argument(argument, said)
-            if name not in PREDICATES:  # the name of a predicate with an argument is free
+            if name not in PREDICATES:  # a predicate with an argument may have any name
                 name = own or name
         if name in PREDICATES:
             found[name] = place.path
@@ -167,7 +166,7 @@ def _predicate_argument(argument: ConfigValue, said: _Args) -> str:
 
 
 def _scores(fields: ConfigFields, said: _Args) -> dict[str, tuple[int, bool, str]]:
-    """Plugin -> its weight, whether it has a PreScore, and where it was said ("": a default); in order."""
+    """Return plugin -> its weight, whether it has a PreScore, and its path ("": a default); in order."""
     chosen: dict[str, tuple[int, str]] = {}
     if fields.get("priorities") is None:
         chosen = {name: (weight, "") for name, weight in DEFAULT_PRIORITIES.items()}
@@ -184,7 +183,7 @@ def _scores(fields: ConfigFields, said: _Args) -> dict[str, tuple[int, bool, str
         name = RENAMED_PRIORITIES.get(given, given)
         argument = inner.mapping("argument")
         if argument is not None:
-            if name not in PRIORITIES:  # the name of a priority with an argument is free
+            if name not in PRIORITIES:  # a priority with an argument may have any name
                 name = _priority_argument(argument, weight, said) or name
         elif given in GONE or name == EQUAL:
             why = f"has no effect: {GONE.get(given, 'it is the same for each node')}"
@@ -207,7 +206,7 @@ def _scores(fields: ConfigFields, said: _Args) -> dict[str, tuple[int, bool, str
 
 
 def _priority_argument(argument: ConfigValue, weight: int, said: _Args) -> str:
-    """The plugin that a priority with an argument becomes; "" where it has a fault."""
+    """Return the plugin for a priority with an argument; "" if it has a fault."""
     names = ("serviceAntiAffinity", "labelPreference", "requestedToCapacityRatioArguments")
     fields = argument.fields(*names)
     if fields is None:
@@ -267,7 +266,7 @@ def _arguments(
     if said.ratio is not None:
         read(RATIO, said.ratio)
     hard = fields.integer("hardPodAffinitySymmetricWeight", 0, (0, 100))
-    if hard and "InterPodAffinity" in taking_part:  # 0 means: not said
+    if hard and "InterPodAffinity" in taking_part:  # 0 means: not set
         given = {"hardPodAffinityWeight": hard}
         read("InterPodAffinity", fields.place.at("hardPodAffinitySymmetricWeight", given))
     return args

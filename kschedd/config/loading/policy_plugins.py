@@ -1,4 +1,4 @@
-"""The predicates and priorities of a Policy, and the plugins that took their places.
+"""The predicates and priorities of a Policy, and the plugins that replaced them.
 
 Source: Kubernetes v1.19, scheduler/framework/plugins/legacy_registry.go.
 """
@@ -35,7 +35,7 @@ PREDICATES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "EvenPodsSpread": (("pre_filter", "PodTopologySpread"), ("filter", "PodTopologySpread")),
     "MatchInterPodAffinity": (("pre_filter", "InterPodAffinity"), ("filter", "InterPodAffinity")),
 }
-"""Predicate -> where which plugins take its part; in the order in which predicates run."""
+"""Predicate -> the extension points and plugins that replace it; in the order in which predicates run."""
 
 MANDATORY: Final = ("CheckNodeUnschedulable", "PodToleratesNodeTaints")
 DEFAULT_PREDICATES: Final = (
@@ -57,7 +57,7 @@ PRIORITIES: Final[Mapping[str, tuple[str, bool]]] = {
     "SelectorSpreadPriority": ("SelectorSpread", True),
     "TaintTolerationPriority": ("TaintToleration", True),
 }
-"""Priority -> the plugin that scores instead, and whether it has a PreScore, in the order in which they score."""
+"""Priority -> the plugin that replaces it, and whether it has a PreScore, in the order in which they score."""
 
 RATIO: Final = "RequestedToCapacityRatioPriority"
 DEFAULT_PRIORITIES: Final[Mapping[str, int]] = {
@@ -73,7 +73,7 @@ DEFAULT_PRIORITIES: Final[Mapping[str, int]] = {
 }
 RENAMED_PRIORITIES: Final = {"ServiceSpreadingPriority": "SelectorSpreadPriority"}
 EQUAL: Final = "EqualPriority"
-"""The same for each node, and so without effect."""
+"""A priority without effect: the same for each node."""
 
 GONE: Final = {
     "CheckNodeCondition": "node conditions are taints since v1.12: PodToleratesNodeTaints",
@@ -82,4 +82,4 @@ GONE: Final = {
     "CheckNodePIDPressure": "node conditions are taints since v1.12: PodToleratesNodeTaints",
     "ResourceLimitsPriority": "left out; kube-scheduler had it behind a gate until v1.19",
 }
-"""What releases before v1.18 had, and v1.18 to v1.22 ignored or refused."""
+"""Predicates and priorities of releases before v1.18 that v1.18 to v1.22 ignored or rejected."""

@@ -1,7 +1,7 @@
-"""Reads the profiles of a KubeSchedulerConfiguration: plugin sets, arguments, and what all profiles must share.
+"""Reading of the profiles of a KubeSchedulerConfiguration: plugin sets, arguments, and checks across profiles.
 
 Source: Kubernetes v1.34, apis/config/v1/default_plugins.go, apis/config/validation/validation.go; before v1beta2,
-apis/config/v1beta1/default_plugins.go (mergePluginSet), where a default enabled again is enabled twice.
+apis/config/v1beta1/default_plugins.go (mergePluginSet), where a default that is enabled again is enabled twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_NAME = "a profile has no schedulerName, which only a single profile may leave
 
 
 def percentage(fields: ConfigFields) -> int | None:
-    """percentageOfNodesToScore; more than 100 counts as 100, with a warning."""
+    """Return percentageOfNodesToScore; more than 100 counts as 100, with a warning."""
     name = "percentageOfNodesToScore"
     found = fields.maybe_integer(name)
     if found is not None and found < 0:
@@ -51,7 +51,7 @@ def read_profiles(fields: ConfigFields, loading: Loading) -> list[Profile]:
 
 
 def checked_queue_sort(profiles: Sequence[Profile], fields: ConfigFields) -> None:
-    """All profiles share one scheduling queue, so they must have the same QueueSort plugin and arguments."""
+    """Check that all profiles have the same QueueSort plugin and arguments, because they share one scheduling queue."""
     for number, profile in enumerate(profiles[1:], 1):
         first = profiles[0]
         sort, first_sort = profile.plugins["queue_sort"], first.plugins["queue_sort"]
@@ -93,7 +93,7 @@ def made_profile(
     loading: Loading,
     share: int | None = None,
 ) -> Profile:
-    """A profile in which every plugin that takes part has arguments."""
+    """Return a profile in which every plugin that takes part has arguments."""
     for taking_part in sorted({ref.name for refs in plugins.values() for ref in refs}):
         args.setdefault(taking_part, loading.default_args(taking_part))
     return Profile(name, plugins, args, share)
@@ -102,7 +102,7 @@ def made_profile(
 def read_plugins(
     profile: ConfigValue, plugins: ConfigValue | None, name: str, loading: Loading
 ) -> dict[str, tuple[PluginRef, ...]]:
-    """The plugins at each point: what `plugins` says, merged into the defaults of the file's release."""
+    """Return the plugins at each point: those of `plugins` merged into the defaults of the file's release."""
     release, reading = loading.release, loading.reading
     custom: dict[str, PluginSet] = {}
     more = ("unreserve",) if release.version.startswith("v1alpha") else ()
@@ -132,7 +132,7 @@ def read_plugins(
 
 
 def _path_of(custom: Mapping[str, PluginSet], point: str, name: str) -> str:
-    """Where a plugin is enabled for a point; empty for a default."""
+    """Return where a plugin is enabled for a point; empty for a default."""
     for said in (custom.get(point), custom.get(MULTI_POINT)):
         for one in said.enabled if said else ():
             if one.name == name:
@@ -175,7 +175,7 @@ def _plugin_set(place: ConfigValue, point: str, loading: Loading) -> PluginSet:
 
 
 def current_name(name: str, loading: Loading) -> str:
-    """The plugin's name of today, of one that a file of an older release may call otherwise."""
+    """Return the current name of a plugin, which a file of an older release may spell differently."""
     return RENAMED.get(name, name) if loading.release.version.startswith("v1alpha") else name
 
 

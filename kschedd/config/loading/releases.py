@@ -1,7 +1,8 @@
 """The formats of kube-scheduler's configuration, and the defaults of the release that read each last.
 
-A format was read by several releases, and its file does not say by which; what is left out means what the last of these
-meant by it.  Up to v1beta2 the defaults are lists by extension point; v1beta3 and v1 have one list for MultiPoint.
+A format was read by several releases, and its file does not say by which. Fields that are left out get the defaults of
+the last of these.  Up to v1beta2 the defaults are lists by extension point; v1beta3 and v1 have one list for
+MultiPoint.
 
 Source: Kubernetes v1.18, scheduler/algorithmprovider/registry.go, kube-scheduler/config/v1alpha1 and v1alpha2/types.go;
 v1.22, apis/config/v1beta1; v1.27, apis/config/v1beta2; v1.28, apis/config/v1beta3 (each: defaults.go,
@@ -42,8 +43,11 @@ _V1ALPHA2: Final[_Defaults] = {
     "pre_bind": ("VolumeBinding",),
     "bind": ("DefaultBinder",),
 }
-"""Preemption and the binding of volumes were no plugins in v1.18; they are what does it now.  Scheduling gates are
-heeded though pods of that time had none: a pod that has some must not be scheduled, whatever the file."""
+"""The defaults of v1alpha2.
+
+Preemption and the binding of volumes were no plugins in v1.18; the current plugins are listed.  Scheduling gates are
+honored although pods of that time had none: a gated pod must not be scheduled, whatever the file.
+"""
 
 _V1BETA1: Final[_Defaults] = {
     "pre_enqueue": ("SchedulingGates",),
@@ -104,15 +108,15 @@ class ConfigRelease:
     kube: str
     fields: tuple[str, ...]
     _defaults: _Defaults | None = None
-    """None: the defaults of the version that decides, which depend on its rules and on feature gates."""
+    """None: the defaults of the version in use, which depend on its rules and on feature gates."""
     replaces: bool = True
-    """Whether enabling a default again replaces it; before v1beta2 it was then enabled twice, an error."""
+    """True if enabling a default again replaces it; before v1beta2 it was then enabled twice, an error."""
     removed: frozenset[str] = frozenset()
-    """Plugins that older formats could name, and this one no longer."""
+    """Plugins that older formats could name, but this one cannot."""
 
     @property
     def by_point(self) -> bool:
-        """Whether the defaults are lists by extension point."""
+        """True if the defaults are lists by extension point."""
         return self._defaults is not None and MULTI_POINT not in self._defaults
 
     @property
@@ -185,7 +189,7 @@ RELEASES: Final[Mapping[str, ConfigRelease]] = {
         V1ALPHA1,
     )
 }
-"""Every format, by its version, the newest first."""
+"""Every format by its version, the newest first."""
 
 RENAMED: Final[Mapping[str, str]] = {"DefaultPodTopologySpread": "SelectorSpread"}
-"""Plugins that v1.18 called otherwise."""
+"""Plugins with a different name in v1.18."""

@@ -1,1 +1,1 @@
-"""Reading untyped values strictly, and the faults found."""
+"""Strict reading of untyped values, and the faults found."""

@@ -12,11 +12,11 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class ConfigError(KscheddError):
-    """One fault at one position of a configuration."""
+    """A fault at one position of a configuration."""
 
     file: str
     line: int
-    """1-based; 0 where the configuration is not text."""
+    """1-based; 0 if the configuration is not text."""
     path: str
     """For example `$.profiles[0].plugins.score.enabled[1].name`."""
     value: Any
@@ -34,11 +34,11 @@ class ConfigError(KscheddError):
 
 @attrs.define(eq=False)
 class ConfigErrors(KscheddError):
-    """A refused configuration, with all its faults in text order."""
+    """A rejected configuration, with all its faults in text order."""
 
     errors: tuple[ConfigError, ...]
     warnings: tuple[ConfigError, ...] = ()
-    """What else was found; not in the text."""
+    """Additional findings; not part of the text."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.errors))

@@ -1,6 +1,6 @@
 """Strict parsing of untyped values: each typed access to a field either returns a value or records a fault.
 
-A `ConfigValue` is a value with its path; `ConfigFields` are those of a mapping that may only have certain keys.  A null
+A `ConfigValue` is a value with its path; `ConfigFields` are the fields of a mapping with a fixed set of keys.  A null
 counts as absent, as in Go.  Faults are collected, not raised, so that one pass finds all.
 """
 
@@ -22,7 +22,7 @@ INT32 = (-(2**31), 2**31 - 1)
 INT64 = (-(2**63), 2**63 - 1)
 
 _DURATION_PART = re.compile(r"(\d++\.?\d*+|\.\d++)(ns|us|µs|μs|ms|s|m|h)")
-_LONGEST_S = float(2**63 // 10**9)  # a number of nanoseconds in 64 bits, as Go has it
+_LONGEST_S = float(2**63 // 10**9)  # limit of Go's 64-bit nanoseconds
 _SECONDS = {
     "ns": Decimal("1e-9"),
     "us": Decimal("1e-6"),
@@ -52,7 +52,7 @@ class ConfigReader:
         self.warnings.append(ConfigError(self.source, self.line(path), path, value, why, allowed))
 
     def line(self, path: str) -> int:
-        """The line of `path`, or of its nearest existing ancestor; 0 if there is no text."""
+        """Return the line of `path`, or of its nearest existing ancestor; 0 if there is no text."""
         return line_in(self.document, path) if self.document else 0
 
 
@@ -69,7 +69,7 @@ class ConfigValue:
         return ConfigValue(value, child_path(self.path, key), self.reading)
 
     def fields(self, *names: str, any_other: bool = False) -> ConfigFields | None:
-        """This mapping's fields; None if it is not a mapping.  Keys not in `names` are faults."""
+        """Return this mapping's fields; None if it is not a mapping.  Keys not in `names` are faults."""
         if not isinstance(self.value, Mapping):
             self.wrong(f"must be a mapping, not {_kind(self.value)}")
             return None
@@ -99,7 +99,7 @@ class ConfigValue:
         return None
 
     def integer(self, bounds: tuple[int, int] = INT32) -> int | None:
-        """An integer within `bounds`, inclusive."""
+        """Return an integer within `bounds`, inclusive."""
         value = self.value
         if isinstance(value, float) and value.is_integer():
             value = int(value)
@@ -118,7 +118,7 @@ class ConfigValue:
         return float(self.value)
 
     def duration_s(self) -> float | None:
-        """A duration in Go's notation, as seconds."""
+        """Return a duration in Go's notation, as seconds."""
         text = self.text()
         if text is None:
             return None
@@ -138,7 +138,7 @@ class ConfigValue:
 
 @attrs.frozen
 class ConfigFields:
-    """A mapping's fields.  Each accessor returns the default where the field is absent, null or invalid."""
+    """The fields of a mapping.  Each accessor returns the default if the field is absent, null or invalid."""
 
     place: ConfigValue
 
@@ -149,7 +149,7 @@ class ConfigFields:
     def path(self, name: str) -> str:
         return child_path(self.place.path, name)
 
-    def missing(self, name: str, why: str = "needed, and missing") -> None:
+    def missing(self, name: str, why: str = "required, but missing") -> None:
         self.place.reading.report(self.path(name), None, why)
 
     def text(self, name: str, default: str = "") -> str:
@@ -158,7 +158,7 @@ class ConfigFields:
         return default if value is None else value
 
     def needed_text(self, name: str) -> str | None:
-        """A required non-empty string; None, with a fault recorded, if absent or invalid."""
+        """Return a required non-empty string; None, with a fault recorded, if absent or invalid."""
         found = self.get(name)
         if found is None:
             self.missing(name)
@@ -203,7 +203,7 @@ class ConfigFields:
         return found.items() if found else []
 
     def texts(self, name: str) -> list[tuple[ConfigValue, str]]:
-        """The strings of a list of strings, with their places; other items are faults."""
+        """Return the strings of a list of strings, with their places; other items are faults."""
         return [(item, value) for item in self.items(name) if (value := item.text()) is not None]
 
     def mapping(self, name: str) -> ConfigValue | None:
@@ -215,7 +215,7 @@ def in_text_order(faults: Iterable[ConfigError]) -> tuple[ConfigError, ...]:
 
 
 def seconds_of(text: str) -> float | None:
-    """A duration in Go's notation, as seconds; None if it is none."""
+    """Return a duration in Go's notation, as seconds; None if it is invalid."""
     unsigned = text.lstrip("+-") if text[:1] in ("+", "-") else text
     if unsigned == "0":
         return 0.0
@@ -234,7 +234,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def duration_text(seconds: float) -> str:
-    """The reverse of `seconds_of`."""
+    """Return seconds in Go's notation, the reverse of `seconds_of`."""
     return f"{Decimal(repr(seconds)).normalize():f}s"
 
 

@@ -1,4 +1,4 @@
-"""The single YAML or JSON document of a configuration, parsed as manifests are."""
+"""The single YAML or JSON document of a configuration, parsed like a manifest."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from kschedd.config.parsing.faults import ConfigError, ConfigErrors
 
 
 def read_document(text: str, source: str) -> Document:
-    """The single document in `text`; raises `ConfigErrors` if there is none, several, or one with faults."""
+    """Return the single document in `text`; raise `ConfigErrors` if there is none, several, or one with faults."""
     documents = list(read_documents(text.removeprefix("\ufeff")))
     if not documents:
-        raise ConfigErrors((ConfigError(source, 0, "$", None, "there is no configuration in it"),))
+        raise ConfigErrors((ConfigError(source, 0, "$", None, "the file is empty: a configuration is required"),))
     faults = [
         ConfigError(source, fault.line, path_of(fault.path), fault.value, fault.why)
         for document in documents
@@ -33,10 +33,10 @@ def path_of(parts: tuple[str | int, ...]) -> str:
 
 
 def child_path(path: str, key: str | int) -> str:
-    """`$.profiles` and 0 make `$.profiles[0]`; a key that is not an identifier is put in brackets, too."""
+    """Return a child's path: `$.profiles` and 0 make `$.profiles[0]`; non-identifiers are put in brackets, too."""
     return f"{path}.{key}" if isinstance(key, str) and key.isidentifier() else f"{path}[{key}]"
 
 
 def line_in(document: Document, path: str) -> int:
-    """The line of the value at `path`, or of its nearest existing ancestor."""
+    """Return the line of the value at `path`, or of its nearest existing ancestor."""
     return document.line_of(steps(path.removeprefix("$").removeprefix(".")))

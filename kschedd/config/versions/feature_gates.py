@@ -1,4 +1,4 @@
-"""Feature gates: how their states are given, checked and listed. `gate_history` has the gates of each release.
+"""Feature gates: parsing, checking and listing of their states. `gate_history` has the gates of each release.
 
 As upstream, gates are set on the command line (`--feature-gates`), not in the configuration file.  Gates of other
 components are unknown here, though kube-scheduler's flag accepts them.
@@ -23,19 +23,19 @@ class FeatureGate:
     default: bool
     stage: Stage
     what: str
-    """What it changes here; "" where nothing here depends on it."""
+    """Its effect here; "" if nothing here depends on it."""
     locked: bool = False
-    """Finished: it cannot be changed any more."""
+    """True if the feature is final and the gate can no longer be changed."""
     needs: tuple[str, ...] = ()
-    """The gates that have to be on where it is on."""
+    """The gates that it requires to be on."""
     supported: bool = True
-    """False: decisions would differ where it is on, and what that takes is not here, so it cannot be turned on."""
+    """False: the gate would change decisions, but the feature is not implemented, so it cannot be turned on."""
 
 
 Gates = Mapping[str, FeatureGate]
 
 ALL_OF_STAGE: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
-"""Names that stand for all gates of a stage; a gate named by itself goes before."""
+"""Names that stand for all gates of a stage; a gate given by name takes precedence."""
 
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
 _FALSE: Final = ("0", "f", "F", "false", "FALSE", "False")
@@ -47,7 +47,7 @@ def defaults(known: Gates) -> dict[str, bool]:
 
 
 def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: str = "feature gates") -> dict[str, bool]:
-    """Every gate of a release with its state; raises `ConfigErrors` for one that it lacks or that cannot be changed."""
+    """Return every gate of a release with its state; raise `ConfigErrors` for an unknown or unchangeable one."""
     faults = []
     states = defaults(known)
     given = dict(overrides or {})
@@ -82,7 +82,7 @@ def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: st
 
 
 def parse_flag(texts: Iterable[str], known: Gates) -> dict[str, bool]:
-    """What the flag says, `A=true,B=false`, given once or several times.  Raises `ConfigErrors`."""
+    """Parse the flag `A=true,B=false`, given once or several times.  Raises `ConfigErrors`."""
     found: dict[str, bool] = {}
     faults = []
     for pair in (pair.strip() for text in texts for pair in text.split(",")):
@@ -101,7 +101,7 @@ def parse_flag(texts: Iterable[str], known: Gates) -> dict[str, bool]:
 
 
 def without_effect(given: Mapping[str, bool], known: Gates) -> list[str]:
-    """The gates among these that are not as by default, though nothing here depends on them."""
+    """Return the gates among these that differ from their default although nothing here depends on them."""
     left_off = [
         name
         for stage in (ALL_OF_STAGE[all_] for all_ in ALL_OF_STAGE if given.get(all_))
@@ -116,7 +116,7 @@ def _is_idle(gate: FeatureGate, state: bool) -> bool:
 
 
 def listing(known: Gates) -> str:
-    """Every gate in a line: its default, its stage, what it changes."""
+    """Return every gate in a line: its default, its stage, its effect."""
     width = max(map(len, known))
     lines = []
     for name, gate in known.items():

@@ -14,8 +14,10 @@ from kschedd.config.versions.feature_gates import FeatureGate, Gates, Stage
 from kschedd.config.versions.kube_releases import Release
 
 State = Literal["on", "off", "locked", "idle", "unsupported"]
-"""`locked`: on for good. `idle`: off, and on or off nothing here depends on it. `unsupported`: off, and decisions would
-differ where it is on, but kschedd lacks the feature, so it cannot be turned on."""
+"""`locked`: on, cannot be changed. `idle`: off, without any effect here. `unsupported`: off, cannot be turned on.
+
+An unsupported gate would change decisions, but kschedd lacks the feature.
+"""
 
 
 @attrs.frozen
@@ -23,7 +25,7 @@ class GateHistory:
     """A gate's stages and states, each with the release that began it."""
 
     what: str
-    """Its effect here, where it is neither idle nor unsupported; "" if nothing here depends on it."""
+    """Its effect here, if it is neither idle nor unsupported; "" if nothing here depends on it."""
     states: tuple[tuple[Release, Stage, State], ...]
     needs: tuple[str, ...] = ()
     until: Release | None = None
@@ -44,7 +46,7 @@ _WHAT: Final[Mapping[State, str]] = {"idle": "", "unsupported": "not supported h
 
 
 def _gate(what: str, *states: str, needs: tuple[str, ...] = (), until: str = "") -> GateHistory:
-    """Return the history that states such as `1.36 BETA on` tell."""
+    """Return the history for states such as `1.36 BETA on`."""
     return GateHistory(what, tuple(map(_state, states)), needs, Release.of(until) if until else None)
 
 
@@ -70,7 +72,7 @@ _GATES: Final[Mapping[str, GateHistory]] = {
     ),
     "DRADeviceCompatibilityGroups": _gate(_NOTHING, "1.37 ALPHA unsupported"),
     "DRADeviceTaintRules": _gate(
-        "taints of DeviceTaintRules count as those of devices do",
+        "taints of DeviceTaintRules count like those of devices",
         "1.35 ALPHA unsupported",
         "1.36 BETA unsupported",
         "1.37 GA on",
@@ -80,7 +82,7 @@ _GATES: Final[Mapping[str, GateHistory]] = {
         "requests must tolerate the taints of devices", "1.34 ALPHA idle", "1.36 BETA on", "1.37 GA on"
     ),
     "DRAExtendedResource": _gate(
-        "extended resources may have a DeviceClass behind them", "1.34 ALPHA idle", "1.36 BETA on", "1.37 GA locked"
+        "extended resources may be provided by a DeviceClass", "1.34 ALPHA idle", "1.36 BETA on", "1.37 GA locked"
     ),
     "DRAFractionalCapacityRange": _gate(
         "ranges of requested capacity may have thousandths", "1.37 BETA off", needs=("DRAConsumableCapacity",)
@@ -101,7 +103,7 @@ _GATES: Final[Mapping[str, GateHistory]] = {
         "DynamicResources is a default plugin and looks at claims", "1.34 GA on", "1.35 GA locked"
     ),
     "GangScheduling": _gate(
-        "GangScheduling is a default plugin: of a gang as many pods as it needs are placed, or none",
+        "GangScheduling is a default plugin: a gang is placed only if its minimum number of pods fits",
         "1.35 ALPHA unsupported",
         "1.36 ALPHA off",
         needs=("GenericWorkload",),
@@ -114,7 +116,7 @@ _GATES: Final[Mapping[str, GateHistory]] = {
         "1.37 BETA off",
     ),
     "InPlacePodLevelResourcesVerticalScaling": _gate(
-        "pod-level resources count as the most of what is asked, allocated and in force",
+        "pod-level resources count as the maximum of requested, allocated and actual values",
         "1.35 ALPHA idle",
         "1.36 BETA on",
     ),
@@ -132,12 +134,12 @@ _GATES: Final[Mapping[str, GateHistory]] = {
     ),
     "NodeInclusionPolicyInPodTopologySpread": _gate(_NOTHING, "1.34 GA locked"),
     "NominatedNodeNameForExpectation": _gate(
-        "the node is written to a pod's status before it is bound, where that may take a while",
+        "the node is written to a pod's status before a binding that may take long",
         "1.34 ALPHA idle",
         "1.35 BETA on",
     ),
     "OpportunisticBatching": _gate(
-        "a pod like the one before it is tried on the next best node first, in profiles that can sign pods",
+        "a pod like the previous one is first tried on the next best node, in profiles that can sign pods",
         "1.35 BETA on",
     ),
     "PodGroupPreemptionPolicy": _gate(_NOTHING, "1.37 ALPHA unsupported", needs=("GenericWorkload",)),

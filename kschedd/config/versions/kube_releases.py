@@ -1,4 +1,4 @@
-"""Releases of Kubernetes as values that compare: 1.34 < 1.34.1 < 1.34.9 < 1.35."""
+"""Releases of Kubernetes as ordered values: 1.34 < 1.34.1 < 1.34.9 < 1.35."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Release:
 
     @classmethod
     def of(cls, text: str) -> Release:
-        """Return the release that `1.34` or `1.34.9` names."""
+        """Return the release for `1.34` or `1.34.9`."""
         major, minor, *patch = map(int, text.split("."))
         assert major == 1, f"{text} is expected to be a release of Kubernetes 1"
         return cls(minor, *patch)

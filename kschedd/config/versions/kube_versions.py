@@ -1,4 +1,4 @@
-"""The releases of kube-scheduler that decisions can be made by: `--kube-version`.
+"""The supported releases of kube-scheduler: `--kube-version`.
 
 A release is data: its feature gates, and the rules (`rules`) in which it differs from 1.34.1. Default plugins and their
 weights follow from the rules (`in_tree`).
@@ -19,12 +19,15 @@ from kschedd.config.versions.rules import RULES, Rules
 from kschedd.errors import KscheddError
 
 RANDOM_TIES: Final = " with random ties"
-"""The end of the name of a version that draws among equally good nodes though its release does not."""
+"""The suffix of a version that draws among equally good nodes although its release does not."""
 
 
 @attrs.frozen(eq=False, repr=False)
 class KubernetesVersion:
-    """`name`: as the flag has it. `patch`: the very release. `rules`: those it has, were all their gates on."""
+    """A release of Kubernetes whose decisions are reproduced.
+
+    `name`: in the flag's form. `patch`: the exact release. `rules`: its rules with all their gates on.
+    """
 
     name: str
     patch: str
@@ -44,26 +47,26 @@ class KubernetesVersion:
         return self.rules.under(defaults(self.gates))
 
     def with_gates(self, states: Mapping[str, bool]) -> KubernetesVersion:
-        """This version, with these states of its feature gates as their defaults."""
+        """Return this version with these states as the defaults of its feature gates."""
         if not states:
             return self
         gates = {name: attrs.evolve(gate, default=states.get(name, gate.default)) for name, gate in self.gates.items()}
         return KubernetesVersion(self.name, self.patch, gates, self.rules)
 
     def with_random_ties(self) -> KubernetesVersion:
-        """Return this version, but ties are drawn as until 1.35; this very one if they are drawn anyway."""
+        """Return this version with ties drawn as up to 1.34; the same object if they are drawn anyway."""
         if not self.rules.ties_in_order:
             return self
         rules = attrs.evolve(self.rules, ties_in_order=False)
         return KubernetesVersion(f"{self.name}{RANDOM_TIES}", self.patch, self.gates, rules)
 
     def with_ties_of(self, other: KubernetesVersion) -> KubernetesVersion:
-        """Return this version with ties broken as by the other: of two that are compared the difference is no luck."""
+        """Return this version with the other's tie breaking, so that comparing both shows no random differences."""
         rules = attrs.evolve(self.rules, ties_in_order=other.rules.ties_in_order)
         return KubernetesVersion(self.name, self.patch, self.gates, rules)
 
     def with_rule(self, name: str, other: KubernetesVersion) -> KubernetesVersion:
-        """This version, but for one rule, and the gate that it takes, as in the other."""
+        """Return this version with one rule, and the gates that it requires, from the other version."""
         own = [gate for gate in RULES[name].gates if gate in other.gates]
         taken = [one for gate in own for one in (gate, *other.gates[gate].needs)]
         gates = _without_dependents_of_disabled({**self.gates, **{one: other.gates[one] for one in taken}})
@@ -72,7 +75,7 @@ class KubernetesVersion:
 
 
 def _without_dependents_of_disabled(gates: Gates) -> Gates:
-    """Return the gates, with those off by default that need one which is off."""
+    """Return the gates; a gate that requires one that is off by default is turned off as well."""
     off = [name for name, gate in gates.items() if gate.default and not all(gates[need].default for need in gate.needs)]
     if not off:
         return gates
@@ -80,7 +83,7 @@ def _without_dependents_of_disabled(gates: Gates) -> Gates:
 
 
 def _version(name: str, patch: str) -> KubernetesVersion:
-    """Return the version of a name that stands for this very release."""
+    """Return the version of a name that stands for this exact release."""
     release = Release.of(patch)
     return KubernetesVersion(name, patch, gates_of(release), Rules.of(release))
 
@@ -98,23 +101,23 @@ _OLDER: Final[tuple[tuple[int, str], ...]] = (
     (34, "before 1.34 device claims and pod-level resources do not count by default"),
     (32, "before 1.32 more events wake unschedulable pods"),
 )
-"""The most visible differences between the oldest supported release and those before the named one."""
+"""The most visible differences between the oldest supported release and those before the listed one."""
 _MINOR: Final = re.compile(r"v?1\.(\d+)(?:\D|$)")
 
 
 def minor_of(text: str) -> int | None:
-    """Return 36 of versions such as v1.36.3-gke.100; None if the text does not begin with one."""
+    """Return 36 for versions such as v1.36.3-gke.100; None if the text does not begin with a version."""
     found = _MINOR.match(text)
     return None if found is None else int(found[1])
 
 
 def nearest_version(minor: int) -> KubernetesVersion:
-    """Return the supported version that decides most like the release 1.`minor`."""
+    """Return the supported version closest to the release 1.`minor`."""
     return _OF_MINOR[min(max(minor, min(_OF_MINOR)), max(_OF_MINOR))]
 
 
 def difference_from(minor: int) -> str:
-    """Return how the release 1.`minor` is decided here and what differs; "" if it is supported."""
+    """Return the version used for the release 1.`minor` and how they differ; "" if it is supported."""
     if minor in _OF_MINOR:
         return ""
     name = nearest_version(minor).name
@@ -139,7 +142,7 @@ class UnknownVersionError(KscheddError, rpc_code="invalid"):
 
 
 def kube_version(text: str) -> KubernetesVersion:
-    """The version of this name, or of the very release that a name stands for. Raises UnknownVersionError."""
+    """Return the version with this name, or with this exact release. Raises UnknownVersionError."""
     asked = text.strip().removeprefix("v")
     if asked.endswith(RANDOM_TIES):
         return kube_version(asked.removesuffix(RANDOM_TIES)).with_random_ties()

@@ -1,4 +1,4 @@
-"""Feature gates that kube-scheduler had once: the reason why a release no longer has them.
+"""Feature gates that kube-scheduler has removed, with the reasons.
 
 Source: kubernetes.io, reference of the command-line tools, removed feature gates.
 """
@@ -39,21 +39,21 @@ _FINISHED: Final[Mapping[str, tuple[str, str]]] = {
     "SchedulerQueueingHints": ("1.34", "1.36"),
     "SidecarContainers": ("1.33", "1.36"),
 }
-"""Gate -> the release since which the feature is finished, and the last release that had the gate ("": not known)."""
+"""Gate -> the release since which the feature is final, and the last release with the gate ("": unknown)."""
 
 _GIVEN_UP: Final[Mapping[str, str]] = {
     "BalanceAttachedNodeVolumes": "1.22",
     "EnableEquivalenceClassCache": "1.23",
     "ResourceLimitsPriorityFunction": "1.19",
 }
-"""Gate -> the last release that had it."""
+"""Gate -> the last release with it."""
 
 _RENAMED: Final[Mapping[str, tuple[str, str]]] = {"VolumeCapacityPriority": ("StorageCapacityScoring", "1.33")}
-"""Gate -> its present name, and the release since which it has it."""
+"""Gate -> its current name, and the release that introduced it."""
 
 
 def why_removed(name: str) -> tuple[str, str]:
-    """Return why there is no such gate any more, and what to do; two empty texts if there never was one."""
+    """Return why a gate was removed, and what to do; two empty strings if it never existed."""
     if name in _FINISHED:
         since, last = _FINISHED[name]
         removed = f", and its gate was removed after v{last}" if last else ", and its gate was removed"

@@ -1,14 +1,14 @@
-"""Rules: what kube-scheduler decides or says otherwise than 1.34.1 does, each thing by a name of its own.
+"""Rules: named differences in decisions or messages between later releases of kube-scheduler and 1.34.1.
 
-A rule holds since one release, and perhaps until another. A release is the set of the rules that hold in it
-(`kube_versions`), so code never asks for a release. A plugin asks its handle for the rule
-when it is constructed (`handle.rules.image_volumes_scored`), keeps the function it chose by it, and names it in its
-docstring. Since each rule can be turned on by itself, a difference between two releases can be blamed on one of them.
+A rule applies since one release, and possibly until another. A release is the set of the rules that apply in it
+(`kube_versions`), so code never checks for a release. A plugin reads a rule from its handle at construction
+(`handle.rules.image_volumes_scored`), keeps the function chosen by it, and names the rule in its docstring. Since each
+rule can be turned on by itself, a difference between two releases can be attributed to one of them.
 
-A rule's name says what is so where it holds; without any, all is as in 1.34.1. A rule with `gates` holds only while
-these feature gates are on: ask for the rule, not for the gate.
+A rule's name describes the behavior with the rule; without any rule the behavior is that of 1.34.1. A rule with `gates`
+applies only while these feature gates are on: check the rule, not the gate.
 
-Source: Kubernetes v1.34.1, v1.34.9, v1.35.6, v1.36.3 and v1.37.2, by comparing what they do.
+Source: Kubernetes v1.34.1, v1.34.9, v1.35.6, v1.36.3 and v1.37.2, by comparing their behavior.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from kschedd.config.versions.kube_releases import Release
 class VersionRule:
     name: str
     what: str
-    """What is so where it holds, in a sentence without its subject."""
+    """The behavior with the rule."""
     where: str
-    """The plugin it belongs to, or the part of the control plane."""
+    """The plugin, or the part of the control plane, that it belongs to."""
     since: Release
-    """The first release that has it."""
+    """The first release with it."""
     until: Release | None = None
-    """The first release that has it no more; None: every later one has it."""
+    """The first release without it again; None: every later one has it."""
     gates: tuple[str, ...] = ()
-    """The feature gates that have to be on for it, as far as a release has them."""
+    """The feature gates that it requires, if the release has them."""
 
     def holds_in(self, release: Release) -> bool:
         """Return whether a release has the rule."""
@@ -43,7 +43,7 @@ class VersionRule:
 
     @property
     def releases(self) -> str:
-        """The releases that have the rule, in words."""
+        """The releases with the rule, as text."""
         return f"{self.since}" if self.until is None else f"{self.since}, until {self.until}"
 
 
@@ -58,7 +58,7 @@ def rule(where: str, since: str, what: str, *, until: str = "", gates: tuple[str
 
 @attrs.frozen(kw_only=True)
 class Rules:
-    """Which rules hold."""
+    """The rules that apply."""
 
     # -- since a patch of 1.34
     untolerated_taints_unnamed: bool = rule(
@@ -74,9 +74,9 @@ class Rules:
     balance_before_and_after: bool = rule(
         "NodeResourcesBalancedAllocation",
         "1.36",
-        "the score is how much the pod evens the node out, 75 being not at all",
+        "the score is the change in balance caused by the pod; 75 means no change",
     )
-    image_volumes_scored: bool = rule("ImageLocality", "1.36", "images of volumes count as those of containers do")
+    image_volumes_scored: bool = rule("ImageLocality", "1.36", "images of volumes count like those of containers")
     image_volumes_counted: bool = rule(
         "ImageLocality",
         "1.37",
@@ -85,7 +85,7 @@ class Rules:
     capacity_scored: bool = rule(
         "VolumeBinding",
         "1.34",
-        "scores nodes by free storage capacity: 0 where nothing is provisioned",
+        "scores nodes by free storage capacity: 0 if nothing is provisioned",
         gates=("StorageCapacityScoring",),
     )
     devices_scored: bool = rule(
@@ -123,7 +123,7 @@ class Rules:
     absent_volumes_as_listed: bool = rule(
         "VolumeBinding",
         "1.35",
-        "a claim or volume that goes while a pod's volumes are bound is named by its resource, not by its type",
+        "a claim or volume deleted while a pod's volumes are bound is named by its resource, not by its type",
     )
     portworx_volumes_counted: bool = rule(
         "NodeVolumeLimits", "1.36", "Portworx volumes count for their CSI driver on every node with a CSINode"
@@ -131,42 +131,42 @@ class Rules:
     gone_victims_evicted: bool = rule(
         "DefaultPreemption",
         "1.35",
-        "a preemption whose victims are gone already has not failed: the preemptor waits for an event",
+        "a preemption whose victims are already deleted does not fail: the preemptor waits for an event",
     )
     bound_nominees_wake_none: bool = rule(
         "scheduling queue",
         "1.35",
-        "a nominated pod that gets a node is no deletion: it does not wake pods that its nomination kept out",
+        "a nominated pod that gets a node no longer wakes the pods that its nomination kept out",
     )
     assumed_pods_forgotten: bool = rule(
         "scheduler cache",
         "1.35",
-        "a pod that is deleted while it is being bound no longer counts on its node; its binding goes on and fails",
+        "a pod deleted while it is being bound no longer counts on its node; its binding continues and fails",
     )
     pod_level_resize: bool = rule(
         "scheduler cache",
         "1.36",
-        "while pod-level resources are resized, the most of what is asked, allocated and in force counts",
+        "while pod-level resources are resized, the maximum of requested, allocated and actual values counts",
         gates=("InPlacePodLevelResourcesVerticalScaling",),
     )
     resize_max_of_sums: bool = rule(
         "scheduler cache",
         "1.37",
-        "of a pod that is resized, the largest of the sums of what is asked, allocated and in force counts",
+        "for a resized pod, the largest of the sums of requested, allocated and actual values counts",
     )
 
     # -- devices
     incomplete_pools_passed_over: bool = rule(
-        "DynamicResources", "1.35", "devices of a pool whose newest generation is not complete are not given out"
+        "DynamicResources", "1.35", "devices of a pool whose newest generation is incomplete are not allocated"
     )
     invalid_pools_passed_over: bool = rule(
-        "DynamicResources", "1.35", "a pool that is not valid is passed over instead of failing the attempt"
+        "DynamicResources", "1.35", "an invalid pool is skipped instead of failing the attempt"
     )
     alternatives_kept_apart: bool = rule(
-        "DynamicResources", "1.36", "each alternative of a request has its own devices, with allocationMode All, too"
+        "DynamicResources", "1.36", "each alternative of a request has its own devices, also with allocationMode All"
     )
     claim_owner_capitalised: bool = rule(
-        "DynamicResources", "1.36", "the reason for a claim of another pod writes Pod with a capital letter"
+        "DynamicResources", "1.36", "the reason for a claim of another pod spells Pod with a capital letter"
     )
     filter_timeout_is_error: bool = rule(
         "DynamicResources", "1.36", "a search for devices that takes too long is an error, so that the pod backs off"
@@ -174,13 +174,13 @@ class Rules:
     extended_resources: bool = rule(
         "DynamicResources",
         "1.36",
-        "extended resources may have a DeviceClass behind them, whose devices are allocated and scored",
+        "extended resources may be provided by a DeviceClass, whose devices are allocated and scored",
         gates=("DRAExtendedResource",),
     )
     partitionable_devices: bool = rule(
         "DynamicResources",
         "1.36",
-        "devices share counters of their pool, and may be on nodes of their own",
+        "devices share counters of their pool, and may have individual nodes",
         gates=("DRAPartitionableDevices",),
     )
     consumable_capacity: bool = rule(
@@ -201,7 +201,7 @@ class Rules:
     counter_slices_passed_over: bool = rule(
         "DynamicResources",
         "1.35",
-        "slices with shared counters are passed over while DRAPartitionableDevices is off",
+        "slices with shared counters are skipped while DRAPartitionableDevices is off",
     )
     capacity_requests_ignored: bool = rule(
         "DynamicResources",
@@ -212,7 +212,7 @@ class Rules:
     all_needs_capacity: bool = rule(
         "DynamicResources",
         "1.37",
-        "allocationMode All fails where a device is too full, instead of leaving it out",
+        "allocationMode All fails if a device is too full, instead of leaving it out",
     )
     distinct_by_device: bool = rule(
         "DynamicResources",
@@ -222,12 +222,12 @@ class Rules:
     pool_counters_apart: bool = rule(
         "DynamicResources",
         "1.37",
-        "shared counters are kept by driver and pool, not by the name of the pool alone",
+        "shared counters are identified by driver and pool, not by the pool's name alone",
     )
     counter_slices_have_nodes: bool = rule(
         "DynamicResources",
         "1.37",
-        "slices with shared counters count where their node selection matches, and with the whole pool elsewhere",
+        "slices with shared counters count on the nodes they select, and with the whole pool elsewhere",
     )
     counters_charged_once: bool = rule(
         "DynamicResources",
@@ -258,7 +258,7 @@ class Rules:
     selector_errors_name_device: bool = rule(
         "DynamicResources",
         "1.37",
-        "the error of a CEL selector names the device, and has a hint where a key is missing",
+        "the error of a CEL selector names the device, and has a hint if a key is missing",
     )
     config_requests_collapsed: bool = rule(
         "DynamicResources",
@@ -268,7 +268,7 @@ class Rules:
     device_taint_rules: bool = rule(
         "DynamicResources",
         "1.37",
-        "taints of DeviceTaintRules count as those of devices do",
+        "taints of DeviceTaintRules count like those of devices",
         gates=("DRADeviceTaintRules",),
     )
 
@@ -276,13 +276,13 @@ class Rules:
     opportunistic_batching: bool = rule(
         "scheduler",
         "1.35",
-        "a pod like the one before it, whose node is full now, is tried on the next best node first",
+        "if the previous, equal pod's node is full, the next best node is tried first",
         gates=("OpportunisticBatching",),
     )
     batch_rescores: bool = rule(
         "scheduler",
         "1.37",
-        "a batch whose last node still fits is scored anew on that node instead of being dropped",
+        "if the last node of a batch still fits, it is scored again instead of dropping the batch",
         gates=("OpportunisticBatching",),
     )
     nominated_pods_unbatched: bool = rule(
@@ -293,7 +293,7 @@ class Rules:
     ties_in_order: bool = rule(
         "scheduler",
         "1.35",
-        "of equally good nodes the first in the order of a heap is taken; one is drawn only where an extender scored",
+        "the first of equally good nodes in heap order is chosen; one is drawn only if an extender scored",
     )
 
     # -- nominations
@@ -304,7 +304,7 @@ class Rules:
         gates=("NominatedNodeNameForExpectation",),
     )
     nomination_cleared_without_post_filter: bool = rule(
-        "scheduler", "1.35", "an attempt that fails clears the nomination where the profile has no PostFilter plugin"
+        "scheduler", "1.35", "a failed attempt clears the nomination if the profile has no PostFilter plugin"
     )
 
     # -- preemption
@@ -316,12 +316,12 @@ class Rules:
     placement_told: bool = rule(
         "DefaultPreemption",
         "1.37",
-        "a preemption that begins is told with its node and the number of victims",
+        "the message of a preemption has its node and the number of victims",
     )
     unstarted_pods_in_order: bool = rule(
         "DefaultPreemption",
         "1.37",
-        "of pods that have not started and have one priority, those that came first to a node are kept first, not last",
+        "among pods of equal priority that have not started, the earliest on a node are kept first, not last",
     )
     first_violated_budget_only: bool = rule(
         "DefaultPreemption",
@@ -331,62 +331,62 @@ class Rules:
     quiet_post_filter: bool = rule(
         "DynamicResources",
         "1.37",
-        "gives no reason where it has nothing to deallocate",
+        "gives no reason if it has nothing to deallocate",
     )
 
     # -- queueing hints
     nominated_pods_wake: bool = rule(
         "queueing hints",
         "1.36",
-        "of InterPodAffinity and PodTopologySpread, pods that are nominated to a node count as pods on it do",
+        "for InterPodAffinity and PodTopologySpread, pods nominated to a node count like pods on it",
     )
     affinity_wakes_more: bool = rule(
         "InterPodAffinity",
         "1.36",
-        "a pod is tried again when its own labels change, and when a pod goes whose anti-affinity was against it",
+        "a pod is retried when its own labels change, and when a pod is deleted whose anti-affinity excluded it",
     )
     any_anti_affinity_wakes: bool = rule(
         "InterPodAffinity",
         "1.37",
-        "a change of a pod wakes pods by any one of the anti-affinity terms, not by all of them",
+        "a change of a pod wakes pods if any anti-affinity term matches, not only if all do",
     )
     taints_wake_their_own: bool = rule(
         "queueing hints",
         "1.37",
-        "a node's changed taints wake only pods that TaintToleration held back",
+        "a node's changed taints wake only pods that TaintToleration rejected",
     )
     deleted_claims_wake: bool = rule(
         "DynamicResources",
         "1.37",
-        "the end of a device claim that is still allocated wakes pods",
+        "the deletion of a device claim that is still allocated wakes pods",
     )
     gated_pods_flushed: bool = rule(
         "scheduling queue",
         "1.37",
-        "pods that a PreEnqueue plugin gates are tried again when they have waited for five minutes",
+        "pods gated by a PreEnqueue plugin are retried after five minutes",
     )
     gated_nominations_kept: bool = rule(
         "scheduling queue",
         "1.37",
-        "a nominated pod holds its place also while it is gated",
+        "a nominated pod keeps its nomination also while it is gated",
     )
 
     # -- bindings
     bindings_retried: bool = rule(
         "DefaultBinder",
         "1.37",
-        "a binding that the API server fails to answer is sent up to four times",
+        "a binding without an answer from the API server is sent up to four times",
     )
     status_conflicts_retried: bool = rule(
         "scheduler",
         "1.36",
-        "a patch of a pod's status is sent up to four times also where the API server answers with a conflict",
+        "a patch of a pod's status is sent up to four times also after conflicts",
     )
 
     resizes_preempt: bool = rule(
         "scheduler",
         "1.37",
-        "a pod whose resize is deferred is queued although it runs, and preempts on its node",
+        "a running pod whose resize is deferred is queued, and preempts on its node",
         gates=("InPlacePodVerticalScalingSchedulerPreemption",),
     )
 
@@ -400,7 +400,7 @@ class Rules:
     groups_of_v1alpha2: bool = rule(
         "API server",
         "1.36",
-        "Workloads and PodGroups are of scheduling.k8s.io/v1alpha2, and nothing of them may change",
+        "Workloads and PodGroups are of scheduling.k8s.io/v1alpha2, and are immutable",
         until="1.37",
         gates=("GenericWorkload",),
     )
@@ -413,7 +413,7 @@ class Rules:
     gang_scheduling: bool = rule(
         "GangScheduling",
         "1.36",
-        "of a PodGroup with the policy gang at least minCount pods are placed, or none",
+        "at least minCount pods of a PodGroup with the policy gang are placed, or none",
         gates=("GangScheduling", "GenericWorkload"),
     )
 
@@ -426,7 +426,7 @@ class Rules:
     gangs_counted: bool = rule(
         "GangScheduling",
         "1.37",
-        "the cycle of a PodGroup ends as soon as fewer pods are left than it needs; Permit is called for placed pods",
+        "the cycle of a PodGroup ends once too few pods are left; Permit is called for placed pods only",
         gates=("GenericWorkload",),
     )
     groups_preempt: bool = rule(
@@ -452,7 +452,7 @@ class Rules:
 
     @classmethod
     def of(cls, release: Release) -> Rules:
-        """Return the rules of a release, were all their gates on."""
+        """Return the rules of a release with all their gates on."""
         holding: dict[str, Any] = {one.name: one.holds_in(release) for one in RULES.values()}
         return cls(**holding)
 
@@ -470,17 +470,17 @@ class Rules:
 
     @property
     def resize_rules(self) -> ResizeRules:
-        """The rules by which requests of pods count that are resized."""
+        """The rules for counting requests of pods that are being resized."""
         return ResizeRules(self.pod_level_resize, self.resize_max_of_sums)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of those that hold."""
+        """The names of the rules that apply."""
         return tuple(name for name in RULES if getattr(self, name))
 
     @property
     def features(self) -> frozenset[str]:
-        """The names of those that hold and, as `gated_off` has them, of those whose feature gate is off."""
+        """The names of the rules that apply and, in the form of `gated_off`, of those whose feature gate is off."""
         return frozenset(self.names).union(map(gated_off, self.off))
 
 

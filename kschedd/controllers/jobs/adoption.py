@@ -1,8 +1,8 @@
-"""Which pods without a controller a Job may adopt: those that its selector matches.
+"""Adoption of pods by Jobs: a Job adopts pods without a controller that match its selector.
 
-The selector of most Jobs names the Job's own uid, so a pod that it matches was that Job's before, and names it by
-label. Only a Job with a selector of its user's (manualSelector) may match any pod of its namespace; so pods without a
-controller are kept account of in the namespaces only where there is such a Job.
+The selector of most Jobs contains the Job's own uid. A pod that matches it belonged to that Job before, and names it in
+a label. Only a Job with a user-defined selector (manualSelector) may match other pods of its namespace. Pods without a
+controller are therefore tracked only in namespaces with such a Job.
 
 Owns the names of those Jobs and pods. Source: Kubernetes v1.34, controller/controller_ref_manager.go (ClaimObject).
 """
@@ -20,16 +20,17 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 
 
 def job_reference(pod: Pod) -> Raw | None:
-    """The reference to the Job that controls the pod; None if no Job does."""
+    """Return the reference to the Job that controls the pod; None if no Job does."""
     reference = controller_of(pod)
     return reference if reference is not None and reference["kind"] == "Job" else None
 
 
 class Adoption:
     def __init__(self) -> None:
-        self._manual: dict[str, dict[str, LabelSelector]] = {}  # by namespace and name: Jobs with their own selector
-        self._orphans: dict[str, dict[str, None]] = {}  # by namespace with such a Job: names of pods
-        self._former: dict[Key, dict[str, None]] = {}  # by Job: pods that were its own before
+        # Namespace -> name -> selector of Jobs with manualSelector.
+        self._manual: dict[str, dict[str, LabelSelector]] = {}
+        self._orphans: dict[str, dict[str, None]] = {}  # namespace with such a Job -> names of pods
+        self._former: dict[Key, dict[str, None]] = {}  # Job -> pods that belonged to it before
 
     def observe_job(self, event: WatchEvent, view: View) -> None:
         job = event.new
@@ -48,11 +49,11 @@ class Adoption:
         jobs[job.name] = selector
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether a Job may want to adopt the pod, as far as its namespace and labels tell."""
+        """Return whether a Job may adopt the pod, judging by its namespace and labels."""
         return pod.namespace in self._orphans or CONTROLLER_UID in pod.labels
 
     def observe_pod(self, event: WatchEvent, pod: Pod) -> Iterable[Key]:
-        """Take in an event of a pod; returns the Jobs that may adopt it."""
+        """Record a pod event. Return the Jobs that may adopt the pod."""
         orphans = self._orphans.get(pod.namespace)
         former = pod.labels.get(JOB_NAME) if CONTROLLER_UID in pod.labels else None
         if orphans is None and former is None:
@@ -73,12 +74,12 @@ class Adoption:
         return keys
 
     def adoptable(self, job: Object, selector: LabelSelector, view: View) -> Iterable[Pod]:
-        """The pods without a controller that the selector, the Job's own, matches."""
+        """Yield the pods without a controller that match the Job's own selector."""
         names = self._former.pop((job.kind, job.namespace, job.name), {})
         if job.spec.get("manualSelector"):
             names = {**names, **self._orphans.get(job.namespace, {})}
         for name in sorted(names):
             pod = view.find("Pod", job.namespace, name)
-            # The index may be behind what is there.
+            # The index may lag behind the cluster.
             if isinstance(pod, Pod) and not pod.deleting and not controller_uid(pod) and selector.matches(pod.labels):
                 yield pod

@@ -1,4 +1,4 @@
-"""When a CronJob is due: the latest time that has come and has not been served, and the next one.
+"""Due times of a CronJob: the latest time that has passed and was not served, and the next one.
 
 Source: Kubernetes v1.34, pkg/controller/cronjob/utils.go (mostRecentScheduleTime, nextScheduleTime).
 Units: seconds since the epoch.
@@ -17,9 +17,13 @@ _MANY: Final = 100
 
 @attrs.frozen
 class DueTime:
-    """`at`: the latest time that has come, None if none has; `missed`: roughly how many came and were not served."""
+    """The result of a search for due times.
 
-    earliest: float  # the time since which was looked
+    `at` is the latest one that has passed, None if there is none; `missed` is the approximate number of passed,
+    unserved times.
+    """
+
+    earliest: float  # start of the search
     at: float | None
     missed: int = 0
 
@@ -29,7 +33,10 @@ class DueTime:
 
 
 def due_time(cron_job: Object, now: float, schedule: Schedule, *, within_deadline: bool) -> DueTime:
-    """Raises ScheduleError for a schedule that never comes. `within_deadline`: startingDeadlineSeconds counts."""
+    """Return the due times of a CronJob up to now. Raises ScheduleError for a schedule without any time.
+
+    `within_deadline`: ignore times that startingDeadlineSeconds excludes.
+    """
     last = cron_job.status.get("lastScheduleTime")
     earliest = seconds(last or cron_job.metadata["creationTimestamp"])
     deadline_s = cron_job.spec.get("startingDeadlineSeconds")
@@ -38,7 +45,7 @@ def due_time(cron_job: Object, now: float, schedule: Schedule, *, within_deadlin
     first = schedule.next_after(earliest)
     second = None if first is None else schedule.next_after(first)
     if first is None or second is None:
-        # Go's zero time is before any other: it looks like a schedule that comes twice at once.
+        # Go's zero time precedes every other time, so that upstream finds two times at once.
         raise ScheduleError("time difference between two schedules is less than 1 second")
     if now < first:
         return DueTime(earliest, None)
@@ -55,7 +62,7 @@ def due_time(cron_job: Object, now: float, schedule: Schedule, *, within_deadlin
 
 
 def next_time(cron_job: Object, now: float, schedule: Schedule) -> float | None:
-    """When to look at the CronJob again."""
+    """Return when to check the CronJob again."""
     try:
         due = due_time(cron_job, now, schedule, within_deadline=False)
     except ScheduleError:

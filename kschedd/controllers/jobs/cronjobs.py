@@ -1,7 +1,8 @@
-"""The CronJob controller: makes a Job each time the schedule comes, and deletes old ones beyond the history limits.
+"""The CronJob controller: creates Jobs on schedule, and deletes old ones beyond the history limits.
 
-A Job's name ends in the minute it was scheduled for, so the same time never makes two. Jobs that run are listed in
-status.active. At a start after the schedule the latest time missed is served, if startingDeadlineSeconds allows.
+A Job's name ends with its scheduled minute, so the same time never creates two Jobs. Running Jobs are listed in
+status.active. If the controller was not running at the scheduled time, the latest missed time is served later, if
+startingDeadlineSeconds allows it.
 
 Owns the time at which each CronJob is due. Source: Kubernetes v1.34, pkg/controller/cronjob/cronjob_controllerv2.go.
 """
@@ -29,7 +30,7 @@ from kschedd.store.writes import Create, Delete, Write, status_of
 
 COMPONENT: Final = "cronjob-controller"
 SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-_RETRY_S: Final = 10.0  # after a Job was refused
+_RETRY_S: Final = 10.0  # after a Job was rejected
 Key = tuple[str, str]  # namespace, name
 
 
@@ -39,7 +40,7 @@ class CronJobs:
 
     def __init__(self) -> None:
         self._due: Timers[Key] = Timers()
-        self._told: dict[Key, str] = {}  # the last warning written about each
+        self._told: dict[Key, str] = {}  # the last warning written for each
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -79,7 +80,7 @@ class CronJobs:
         return writes
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """A Job was refused: an event says so, and it is tried again."""
+        """Write an event if a Job was rejected, and retry later."""
         if not isinstance(write, Create) or write.raw.get("kind") != "Job" or isinstance(error, AlreadyExists):
             return []
         meta = write.raw["metadata"]
@@ -96,7 +97,7 @@ class CronJobs:
 
 
 class _Sync:
-    """One look at a CronJob and its Jobs; `again_at` is when to look again after that, None: when something changes."""
+    """One sync of a CronJob and its Jobs; `again_at` is the time of the next sync, None: only after a change."""
 
     def __init__(self, cron_job: Object, jobs: Sequence[Object], view: View, now: float, told: dict[Key, str]) -> None:
         self._cron_job = cron_job
@@ -112,7 +113,7 @@ class _Sync:
     def run(self) -> list[Write]:
         self._follow_jobs()
         if not self._cron_job.deleting:
-            if "lastScheduleTime" not in self._status:  # else writing it leads to the next sync
+            if "lastScheduleTime" not in self._status:  # otherwise that write triggers the next sync
                 self._serve()
             self._trim_history()
         active = self._active or None
@@ -122,7 +123,7 @@ class _Sync:
             self._writes.append(status_of(self._cron_job, self._status))
         return self._writes
 
-    # -- Jobs there are ---------------------------------------------------------------------------------------------
+    # existing Jobs
 
     def _follow_jobs(self) -> None:
         listed = {each.get("uid") for each in self._active}
@@ -148,7 +149,7 @@ class _Sync:
                 self._tell("MissingJob", f"Active job went missing: {each.get('name')}")
 
     def _list(self, job: Object) -> bool:
-        """List a Job that was made for this CronJob; False if it was made otherwise."""
+        """List a Job created for this CronJob; return False if it was created otherwise."""
         scheduled = job.annotations.get(SCHEDULED_AT)
         try:
             at = seconds(scheduled) if scheduled else None
@@ -166,7 +167,7 @@ class _Sync:
     def _unlist(self, uid: str) -> None:
         self._active = [each for each in self._active if each.get("uid") != uid]
 
-    # -- the schedule -----------------------------------------------------------------------------------------------
+    # the schedule
 
     def _serve(self) -> None:
         spec = self._cron_job.spec
@@ -199,7 +200,7 @@ class _Sync:
 
     def _next(self, schedule: Schedule) -> float | None:
         at = next_time(self._cron_job, self._now, schedule)
-        # What was served in this sync is not in the object yet.
+        # A time served in this sync is not in the object yet.
         return at if at is None or at > self._now else schedule.next_after(self._now)
 
     def _start(self, at: float) -> None:
@@ -209,7 +210,7 @@ class _Sync:
             return
         found = self._view.find("Job", self._cron_job.namespace, name)
         if found is not None:
-            # One of ours that was not listed has ended; one of somebody else's is not ours to keep account of.
+            # A Job of this CronJob that is not listed has ended. A Job of another owner is not listed at all.
             if controller_uid(found) == self._cron_job.uid:
                 self._status["lastScheduleTime"] = stamp(at)
             return
@@ -228,7 +229,7 @@ class _Sync:
         self._tell("SuccessfulCreate", f"Created job {name}")
 
     def _skip(self, at: float) -> None:
-        """Say, once for each time, that the Job before still runs."""
+        """Warn, once for each scheduled time, that the previous Job is still running."""
         why = "Not starting job because prior execution is running and concurrency policy is Forbid"
         if self._told.get(self._key) != f"{why} {at}":
             self._told[self._key] = f"{why} {at}"
@@ -256,7 +257,7 @@ class _Sync:
             wanted["labels"] = meta["labels"]
         return {"apiVersion": "batch/v1", "kind": "Job", "metadata": wanted, "spec": template.get("spec") or {}}
 
-    # -- history ----------------------------------------------------------------------------------------------------
+    # history
 
     def _trim_history(self) -> None:
         spec = self._cron_job.spec
@@ -274,7 +275,7 @@ class _Sync:
         self._writes.append(Delete("Job", job.namespace, job.name, job.uid))
         self._tell("SuccessfulDelete", f"Deleted job {job.name}")
 
-    # -- events -----------------------------------------------------------------------------------------------------
+    # events
 
     @property
     def _key(self) -> Key:
@@ -284,7 +285,7 @@ class _Sync:
         self._writes.append(object_event(self._cron_job, reason, message, COMPONENT, self._now))
 
     def _warn(self, reason: str, message: str) -> None:
-        """A warning, unless it was the last one already."""
+        """Write a warning, unless it equals the last one."""
         if self._told.get(self._key) != message:
             self._told[self._key] = message
             self._writes.append(object_event(self._cron_job, reason, message, COMPONENT, self._now, warning=True))

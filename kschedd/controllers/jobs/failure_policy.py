@@ -1,4 +1,4 @@
-"""spec.podFailurePolicy and spec.successPolicy of a Job: what one pod's failure, and the successes so far, come to.
+"""Evaluation of a Job's spec.podFailurePolicy for a failed pod, and of spec.successPolicy for the succeeded indexes.
 
 Source: Kubernetes v1.34, pkg/controller/job/{pod_failure_policy,success_policy}.go.
 """
@@ -16,10 +16,10 @@ Raw = Mapping[str, Any]
 
 @attrs.frozen
 class FailureMatch:
-    """What a pod's failure comes to."""
+    """The consequence of a pod's failure."""
 
     counted: bool = True  # towards the back-off limits
-    action: str = ""  # of the rule that matched; "" if none did
+    action: str = ""  # of the matching rule; "" if there is none
     message: str | None = None  # why the whole Job fails; None if it does not
 
 
@@ -27,7 +27,7 @@ COUNTED: Final = FailureMatch()
 
 
 def match_failure(policy: Raw | None, pod: Pod) -> FailureMatch:
-    """The first rule of the policy that the failed pod matches."""
+    """Return the consequence by the first rule of the policy that the failed pod matches."""
     for index, rule in enumerate((policy or {}).get("rules") or ()):
         action = rule.get("action") or ""
         on_exit_codes, on_conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
@@ -58,7 +58,7 @@ def match_failure(policy: Raw | None, pod: Pod) -> FailureMatch:
 
 
 def _by_exit_code(status: Raw, requirement: Raw) -> Raw | None:
-    """The first container that ended with an exit code, other than 0, of the requirement."""
+    """Return the first container that terminated with a matching exit code other than 0."""
     values: Sequence[int] = requirement.get("values") or ()
     wanted, operator = requirement.get("containerName"), requirement.get("operator")
     for field in ("containerStatuses", "initContainerStatuses"):
@@ -83,7 +83,7 @@ def _by_condition(status: Raw, patterns: Sequence[Raw]) -> Raw | None:
 
 
 def match_success(policy: Raw | None, completions: int, succeeded: IndexSet) -> str | None:
-    """Which rule of the policy the succeeded indexes meet, in words; None if they meet none."""
+    """Return a message that names the rule which the succeeded indexes meet; None if they meet none."""
     if not policy or not succeeded.intervals:
         return None
     for index, rule in enumerate(policy.get("rules") or ()):

@@ -23,7 +23,7 @@ class IndexSet:
 
     @classmethod
     def parse(cls, text: str, completions: int) -> Self:
-        """Indexes below `completions`; an interval that cannot be read is passed over."""
+        """Parse the indexes below `completions`; invalid intervals are skipped."""
         found: list[tuple[int, int]] = []
         for part in text.split(",") if text else ():
             limits = part.split("-")
@@ -62,7 +62,7 @@ class IndexSet:
         return place < len(self.intervals) and self.intervals[place][0] <= index
 
     def common(self, other: "IndexSet") -> int:
-        """How many indexes are in both."""
+        """Return the number of indexes in both sets."""
         count = mine = theirs = 0
         while mine < len(self.intervals) and theirs < len(other.intervals):
             first, last = self.intervals[mine]
@@ -73,7 +73,7 @@ class IndexSet:
         return count
 
     def first_missing(self, count: int, completions: int) -> list[int]:
-        """The first `count` indexes below `completions` that are not in it."""
+        """Return the first `count` indexes below `completions` that are not in the set."""
         missing: list[int] = []
         candidate = 0
         for first, last in (*self.intervals, (completions, completions)):
@@ -90,7 +90,7 @@ class IndexSet:
 
 
 def completion_index(pod: Pod) -> int:
-    """The pod's index; UNKNOWN_INDEX if it has none, or one that is no index."""
+    """Return the pod's index; UNKNOWN_INDEX if it has none or an invalid one."""
     text = pod.annotations.get(COMPLETION_INDEX)
     try:
         index = UNKNOWN_INDEX if text is None else int(text)

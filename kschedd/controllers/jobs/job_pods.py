@@ -1,4 +1,4 @@
-"""Pods of a Job: what a new one looks like, which the Job has not counted yet, which go first if there are too many.
+"""Pods of a Job: manifests of new ones, tracking finalizers, and the order of removal.
 
 Source: Kubernetes v1.34, pkg/controller/job/{job_controller,indexed_job_utils,tracking_utils}.go.
 """
@@ -27,24 +27,24 @@ from kschedd.values import in_parts
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 _LONGEST_GENERATE_NAME: Final = 58
-_PART: Final = 250  # pods gone through between two pauses: less than 1 ms
+_PART: Final = 250  # pods processed between two pauses: less than 1 ms
 
 Raw = Mapping[str, Any]
 
 
 def is_tracked(pod: Pod) -> bool:
-    """Whether the Job has not counted the pod yet: it has the finalizer."""
+    """Return whether the pod has the finalizer of pods that the Job has not counted yet."""
     return TRACKING in (pod.metadata.get("finalizers") or ())
 
 
 def untracked(pod: Pod) -> Patch:
-    """The patch that takes the finalizer away."""
+    """Return the patch that removes the finalizer."""
     left = [each for each in pod.metadata.get("finalizers") or () if each != TRACKING]
     return patch_of(pod, {"metadata": {"finalizers": left or None}})
 
 
 def replaces_failed_only(spec: Raw) -> bool:
-    """Whether a pod is replaced only once it has failed, not while it is being deleted."""
+    """Return whether a pod is replaced only after it has failed, not while it is being deleted."""
     return spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy") is not None
 
 
@@ -55,7 +55,7 @@ def has_failed(pod: Pod, spec: Raw) -> bool:
 
 
 def plain_pod(job: Object) -> dict[str, Any]:
-    """The manifest of a new pod without an index."""
+    """Return the manifest of a new pod without an index."""
     return _tracked(pod_from_template(job, job.spec.get("template") or {}))
 
 
@@ -67,7 +67,7 @@ def _tracked(wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def indexed_pod(job: Object, index: int, replaced: Pod | None) -> dict[str, Any]:
-    """The manifest of a new pod with this index. `replaced`: the failed pod in whose place it comes, if it is known."""
+    """Return the manifest of a new pod with this index. `replaced`: the failed pod that it replaces, if known."""
     wanted = plain_pod(job)
     meta = wanted["metadata"]
     suffix = f"-{index}-"
@@ -104,9 +104,9 @@ def _with_index(container: Raw) -> dict[str, Any]:
 
 
 def to_remove(job: Object, pods: Sequence[Pod], at_least: int) -> Generator[None, None, list[Pod]]:
-    """Active pods to delete: those whose index is unknown, too high or taken, then as many more as are too many.
+    """Return the active pods to delete, step by step.
 
-    In steps.
+    First come those whose index is unknown, too high or taken, then as many as exceed the wanted number.
     """
     removed: list[Pod] = []
     left = pods
@@ -137,7 +137,10 @@ def _duplicates(pods: Sequence[Pod], completions: int) -> Generator[None, None, 
 
 
 def _removal_rank(pod: Pod) -> tuple[Any, ...]:
-    """The lowest goes first: unassigned, pending, not ready, ready for a short time, often restarted, young."""
+    """Return the rank of removal; the lowest is removed first.
+
+    The order is: unassigned, pending, not ready, recently ready, often restarted, young.
+    """
     ready = condition(pod.status, "Ready")
     is_ready = ready is not None and ready.get("status") == "True"
     since = seconds(ready["lastTransitionTime"]) if ready and ready.get("lastTransitionTime") else math.inf

@@ -1,7 +1,7 @@
-"""The tally of a Job: those of its pods that have not ended, or that it has not counted yet.
+"""The tally of a Job: its pods that have not ended, or that it has not counted yet.
 
-What a sync asks of active pods are numbers, and which indexes they have; those that ended or are being deleted it looks
-at one by one, and they are few: soon they are counted, or gone.
+For active pods a sync needs only numbers and their indexes. Pods that ended or are being deleted are examined one by
+one. They are few, since they are soon counted or deleted.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class JobTally(PodsByStanding[_Standing]):
     def __init__(self, terms: JobTerms) -> None:
         super().__init__()
         self.terms = terms
-        self._index: dict[str, int] = {}  # by uid: of active pods of an Indexed Job
+        self._index: dict[str, int] = {}  # uid -> index of active pods of an Indexed Job
         self._by_index: dict[int, dict[str, None]] = {}
 
     def counts(self, dependent: Pod) -> bool:
@@ -78,15 +78,15 @@ class JobTally(PodsByStanding[_Standing]):
 
     @property
     def indexes(self) -> Mapping[int, object]:
-        """Those that active pods have; UNKNOWN_INDEX among them if one of the pods has none."""
+        """The indexes of active pods; includes UNKNOWN_INDEX if one of them has none."""
         return self._by_index
 
     def active(self) -> list[Pod]:
-        """In the order in which they came, as the others."""
+        """Return the active pods in order of arrival."""
         return self._in_order(active=True)
 
     def ended(self) -> list[Pod]:
-        """Those that ended, or are being deleted."""
+        """Return the pods that ended or are being deleted, in order of arrival."""
         return self._in_order(active=False)
 
     def _in_order(self, *, active: bool) -> list[Pod]:
@@ -96,12 +96,12 @@ class JobTally(PodsByStanding[_Standing]):
         return [pod for uid, pod in self.items.items() if uid in wanted] if wanted else []
 
     def is_tracked(self, uid: str) -> bool:
-        """Whether there is such a pod that the Job has not counted."""
+        """Return whether the pod exists and is not counted by the Job yet."""
         pod = self.items.get(uid)
         return pod is not None and is_tracked(pod)
 
     def misplaced(self, completions: int) -> bool:
-        """Whether an active pod has no index, one that is too high, or another's."""
+        """Return whether an active pod has no index, one that is too high, or the same index as another."""
         if UNKNOWN_INDEX in self._by_index or len(self._index) > len(self._by_index):
             return True
         return any(index >= completions for index in self._by_index)

@@ -1,11 +1,11 @@
-"""The Job controller: makes, counts and deletes the pods of Jobs, and says how each Job stands.
+"""The Job controller: creates, counts and deletes the pods of Jobs, and writes the status of each Job.
 
-A sync (`kschedd.controllers.jobs.sync`) looks at those pods only that have not ended, or that the Job has not counted
-yet: its tally, so a Job with 10,000 pods done costs no more than a new one. Pods without a controller, and pods whose
-Job is gone, or finished, lose the finalizer that holds them.
+A sync (`kschedd.controllers.jobs.sync`) examines only pods that have not ended, or that the Job has not counted yet:
+its tally. A Job with 10,000 finished pods therefore costs no more than a new one. Pods without a controller, and pods
+whose Job is deleted or finished, lose their tracking finalizer.
 
-Owns the tallies, the back-off of each Job's pods, which a restart forgets as upstream's does, and the deadlines of
-later syncs. Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
+Owns the tallies, the back-off of each Job's pods (lost at a restart, as upstream), and the deadlines of later syncs.
+Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -20,7 +20,7 @@ from kschedd.controllers.jobs.job_pods import TRACKING, is_tracked, untracked
 from kschedd.controllers.jobs.job_tally import JobTally, JobTerms
 from kschedd.controllers.jobs.pod_backoff import PodBackoff
 from kschedd.controllers.jobs.sync import JobSync, is_finished, syncing
-from kschedd.controllers.object_events import object_event
+from kschedd.controllers.object_events import FailedCreations, object_event
 from kschedd.controllers.running.controller import InSteps, Reconciling, View, of_each
 from kschedd.controllers.running.derived import Derived
 from kschedd.controllers.running.timers import Timers
@@ -35,7 +35,7 @@ from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
 from kschedd.values import in_parts
 
 COMPONENT: Final = "job-controller"
-_PART: Final = 500  # pods gone through between two pauses: about 1 ms
+_PART: Final = 500  # pods processed between two pauses: about 1 ms
 MANAGED_BY: Final = "kubernetes.io/job-controller"
 
 
@@ -45,13 +45,13 @@ class Jobs(InSteps):
 
     def __init__(self) -> None:
         self._later: Timers[Key] = Timers()
-        self._retry: Timers[Key] = Timers()  # of refused pods
+        self._retry: Timers[Key] = Timers()  # retries of rejected pods
         self._refused = CreateBackoff(self._retry)
         self._adoption = Adoption()
         self._selectors = Derived(_selector)
         self._tallies: Tallies[JobTally] = Tallies(("Job",))
         self._backoff: dict[str, PodBackoff] = {}  # by uid of the Job
-        self._told: dict[Key, str] = {}  # the last refusal that was made an event
+        self._failed = FailedCreations(COMPONENT)
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -70,7 +70,7 @@ class Jobs(InSteps):
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}
         orphans: dict[tuple[str, str], None] = {}
-        running: dict[str, bool] = {}  # by uid: whether there is such a Job, and it has not ended
+        running: dict[str, bool] = {}  # uid -> True if the Job exists and has not ended
         for event in events:
             new = event.new
             if isinstance(new, Pod):
@@ -123,7 +123,7 @@ class Jobs(InSteps):
         self._later.clear(key)
         self._retry.clear(key)
         self._refused.clear(key)
-        self._told.pop(key, None)
+        self._failed.forget(key)
         self._backoff.pop(job.uid, None)
         self._selectors.forget(job)
 
@@ -147,7 +147,7 @@ class Jobs(InSteps):
             self._later.clear(key)
             return (yield from of_each(pods.items.values(), _uncounted))
         if adoptions or releases:
-            return adoptions + releases  # whose events lead to the next sync
+            return adoptions + releases  # their events trigger the next sync
         waits = self._refused.waits(key, now)
         record = self._backoff.get(job.uid, PodBackoff())
         done = yield from syncing(job, pods, record, now, may_create=not waits)
@@ -164,7 +164,7 @@ class Jobs(InSteps):
     def _pods_of(
         self, job: Object, selector: LabelSelector | None, view: View, now: float
     ) -> Generator[None, None, tuple[JobTally, list[Write]]]:
-        """The Job's tally, and the writes that let those pods go that the selector matches no longer."""
+        """Return the Job's tally, and the writes that release pods which no longer match the selector."""
         empty = JobTally(JobTerms(selector, job.spec.get("completionMode") == "Indexed"))
         known = self._tallies.known(job, empty.terms)
         if known is not None:
@@ -175,7 +175,7 @@ class Jobs(InSteps):
         return empty, releases
 
     def _adoptions(self, job: Object, selector: LabelSelector | None, view: View) -> list[Write]:
-        """Adopt pods that the selector matches."""
+        """Return the writes that adopt pods matching the selector."""
         writes: list[Write] = []
         for obj in self._adoption.adoptable(job, selector, view) if selector is not None else ():
             meta = obj.metadata
@@ -186,31 +186,29 @@ class Jobs(InSteps):
         return writes
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """A pod was refused: an event says so, and it is tried again with exponential backoff."""
+        """Write an event if a pod was rejected, and retry with exponential backoff."""
         if not isinstance(write, Create) or isinstance(error, NotFound) or write.raw.get("kind") != "Pod":
             return []
         meta = write.raw["metadata"]
         key = ("Job", meta["namespace"], meta["ownerReferences"][-1]["name"])
-        self._later.set(key, now)  # the pods that are active are counted anew
+        self._later.set(key, now)  # counts the active pods again
         self._refused.refused(key, now)
         job = view.find(*key)
-        gist = str(getattr(error, "why", error))  # without the name, which each pod has anew
-        if job is None or self._told.get(key) == gist:
-            return []
-        self._told[key] = gist
-        return [object_event(job, "FailedCreate", f"Error creating: {error}", COMPONENT, now, warning=True)]
+        return [] if job is None else self._failed.events(job, error, now, f"Error creating: {error}")
 
 
 def _selector(job: Object) -> LabelSelector | None:
-    """By which the Job adopts and releases; None if it does neither, as a Job that does not match its own pods would
-    make and release them for ever."""
+    """Return the selector for adoption and release; None if the Job does neither.
+
+    A Job whose selector does not match its own pods would create and release them forever.
+    """
     selector = selector_of(job)
     template = (job.spec.get("template") or {}).get("metadata") or {}
     return selector if selector is not None and selector.matches(template.get("labels") or {}) else None
 
 
 def _pods_of(job: Object, view: View) -> Generator[None, None, list[Pod]]:
-    """In steps."""
+    """Return the pods that the Job controls, step by step."""
     pods: list[Pod] = []
     for some in in_parts(view.owned_by(job.uid), _PART):
         pods += (pod for pod in some if isinstance(pod, Pod) and controller_uid(pod) == job.uid)
@@ -219,7 +217,7 @@ def _pods_of(job: Object, view: View) -> Generator[None, None, list[Pod]]:
 
 
 def _is_orphan(pod: Pod, view: View) -> bool:
-    """Whether nothing controls the pod any more, or a Job that has ended."""
+    """Return whether the pod has no controller, or is controlled by a Job that has ended."""
     reference = controller_of(pod)
     if reference is None or reference["kind"] != "Job":
         return reference is None
@@ -247,7 +245,10 @@ def _deletion(pod: Pod) -> list[Write]:
 
 
 def _writes(job: Object, done: JobSync, now: float) -> Reconciling:
-    """What the sync comes to, in upstream's order: pods, the first status, finalizers of counted pods, the second."""
+    """Return the writes of a sync in upstream's order.
+
+    These are: pods, the first status, finalizers of counted pods, the second status.
+    """
     writes = yield from of_each(done.delete, _deletion)
     writes += yield from of_each(done.forget, lambda pod: [untracked(pod), *_deletion(pod)])
     writes += [Create(raw) for raw in done.create]
@@ -263,7 +264,7 @@ def _writes(job: Object, done: JobSync, now: float) -> Reconciling:
 
 
 def status_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch from one status to the other."""
+    """Return the merge patch from one status to the other."""
     change = {name: value for name, value in after.items() if before.get(name) != value or name not in before}
     change |= {name: None for name in before if name not in after}
     uncounted = change.get("uncountedTerminatedPods")

@@ -1,7 +1,7 @@
-"""The back-off of a Job's pods: when one that failed is made again, 10 s after the first failure, doubled up to 10 min.
+"""The back-off of a Job's pods: a failed pod is replaced 10 s after the first failure, doubling up to 10 min.
 
-Failures count since the last success. With backoffLimitPerIndex each index has a back-off of its own, whose count
-travels from pod to pod in an annotation.
+Failures are counted since the last success. With backoffLimitPerIndex each index has its own back-off, whose count is
+passed from pod to pod in an annotation.
 Source: Kubernetes v1.34, pkg/controller/job/backoff_utils.go.
 """
 
@@ -22,11 +22,11 @@ IGNORED_FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-ignored-failure-co
 
 @attrs.frozen
 class PodBackoff:
-    failures: int = 0  # after the last success
+    failures: int = 0  # since the last success
     last_failure_s: float = 0.0
 
     def after(self, succeeded: Sequence[Pod], failed: Sequence[Pod]) -> "PodBackoff":
-        """The record once these pods have ended as well."""
+        """Return the record after these pods have ended as well."""
         if not succeeded:
             if not failed:
                 return self
@@ -36,7 +36,7 @@ class PodBackoff:
         return PodBackoff(len(later), max(later, default=0.0))
 
     def ready_at(self) -> float:
-        """From when on pods may be made."""
+        """Return the earliest time at which pods may be created."""
         return retry_at(self.failures, self.last_failure_s)
 
 
@@ -47,14 +47,14 @@ def retry_at(failures: int, last_failure_s: float) -> float:
 
 
 def index_ready_at(last_failed: Pod | None) -> float:
-    """From when on the index whose last pod this is may have a new one."""
+    """Return the earliest time at which the index of this failed pod may get a new pod."""
     if last_failed is None:
         return float("-inf")
     return retry_at(failure_count(last_failed) + ignored_failure_count(last_failed) + 1, finished_at(last_failed))
 
 
 def failure_count(pod: Pod) -> int:
-    """How many pods of the index failed before this one, those aside whose failure did not count."""
+    """Return how many pods of the index failed before this one, without those whose failure did not count."""
     return _count(pod, FAILURE_COUNT)
 
 
@@ -71,7 +71,10 @@ def _count(pod: Pod, annotation: str) -> int:
 
 
 def finished_at(pod: Pod) -> float:
-    """When the pod ended: by its containers, its Ready condition, its deletion, or its creation, the first known."""
+    """Return when the pod ended.
+
+    That is the first known of: the end of its containers, its Ready condition, its deletion, its creation.
+    """
     ends: list[Any] = [
         ((container.get("state") or {}).get("terminated") or {}).get("finishedAt")
         for container in pod.status.get("containerStatuses") or ()

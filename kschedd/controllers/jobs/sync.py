@@ -1,11 +1,11 @@
-"""One sync of a Job: from the Job, its pods that still matter, and the time, to pods to make and delete and the status.
+"""One sync of a Job: computes pods to create and delete, and the status, from the Job, its relevant pods and the time.
 
-A pod carries a finalizer until the Job has counted it. So a sync has two steps, each a write of the status: pods that
-ended are listed in `uncountedTerminatedPods`, with the condition that says how the Job will end (SuccessCriteriaMet,
-FailureTarget); then their finalizers go, they are added to the counts, and the Job is Complete or Failed, unless some
-of its pods are still being deleted.
+A pod has a finalizer until the Job has counted it. A sync therefore writes the status twice. First, ended pods are
+listed in `uncountedTerminatedPods`, with the condition that announces how the Job will end (SuccessCriteriaMet,
+FailureTarget). Then their finalizers are removed, they are added to the counts, and the Job becomes Complete or Failed,
+unless some of its pods are still being deleted.
 
-Pods that ended and were counted do not matter any more, however many they are.
+Pods that ended and were counted are not relevant any more, however many there are.
 Source: Kubernetes v1.34, pkg/controller/job/job_controller.go (syncJob, manageJob, trackJobStatusAndRemoveFinalizers).
 """
 
@@ -38,7 +38,7 @@ from kschedd.controllers.jobs.pod_backoff import (
 )
 from kschedd.values import in_parts
 
-BURST: Final = 500  # pods made or deleted in a sync
+BURST: Final = 500  # pods created or deleted in a sync
 MAX_UNCOUNTED: Final = 500  # pods listed as uncounted in a sync
 BACKOFF_LIMIT_EXCEEDED: Final = "BackoffLimitExceeded"
 EndType = Literal["SuccessCriteriaMet", "FailureTarget", "Failed"]
@@ -48,7 +48,7 @@ Raw = Mapping[str, Any]
 
 @attrs.frozen
 class End:
-    """How the Job ends, as its interim condition says."""
+    """The end of the Job that its interim condition announces."""
 
     type: EndType
     reason: str
@@ -61,15 +61,15 @@ class End:
 
 @attrs.define(eq=False)
 class JobSync:
-    """What a sync comes to. Times are in seconds."""
+    """The result of a sync. Times are in seconds."""
 
-    listed: dict[str, Any] | None = None  # the status to write first; None if it is as it was
-    flushed: dict[str, Any] | None = None  # the status once finalizers are gone; None if it is as before
+    listed: dict[str, Any] | None = None  # the status to write first; None if unchanged
+    flushed: dict[str, Any] | None = None  # the status after the finalizers are removed; None if unchanged
     create: list[dict[str, Any]] = attrs.field(factory=list)
     delete: list[Pod] = attrs.field(factory=list)
-    forget: list[Pod] = attrs.field(factory=list)  # to delete uncounted: their finalizers go first
-    counted: list[Pod] = attrs.field(factory=list)  # whose finalizers go between the two
-    events: list[tuple[bool, str, str]] = attrs.field(factory=list)  # whether a warning, reason, message
+    forget: list[Pod] = attrs.field(factory=list)  # pods to delete uncounted: their finalizers are removed first
+    counted: list[Pod] = attrs.field(factory=list)  # pods whose finalizers are removed between the two writes
+    events: list[tuple[bool, str, str]] = attrs.field(factory=list)  # (is a warning, reason, message)
     again_at: float | None = None
     backoff: PodBackoff = attrs.field(factory=PodBackoff)
 
@@ -81,7 +81,7 @@ def is_finished(job: Object) -> bool:
 def syncing(
     job: Object, pods: JobTally, backoff: PodBackoff, now: float, *, may_create: bool = True
 ) -> Generator[None, None, JobSync]:
-    """See the module. `may_create`: not after a refusal. In steps."""
+    """Run one sync, step by step. `may_create` is False after a pod was rejected."""
     return _Sync(job, pods, backoff, now, may_create).run()
 
 
@@ -98,7 +98,7 @@ class _Sync:
         self._suspended = bool(spec.get("suspend"))
         self._per_index = self._indexed and spec.get("backoffLimitPerIndex") is not None
         self._pods = pods
-        self._ended = self._sorted(pods.ended())  # or being deleted
+        self._ended = self._sorted(pods.ended())  # includes pods being deleted
         self._status: dict[str, Any] = dict(job.status)
         self._conditions: list[Raw] = list(job.status.get("conditions") or ())
         uncounted = job.status.get("uncountedTerminatedPods") or {}
@@ -117,11 +117,11 @@ class _Sync:
         self._failed = (job.status.get("failed") or 0) + counted + len(self._uncounted["failed"])
         self._succeeded_before = self._succeeded_indexes = IndexSet()
         self._failed_indexes: IndexSet | None = None
-        self._delayed: dict[int, Pod] = {}  # by index: the failed pod that waits for its successor
+        self._delayed: dict[int, Pod] = {}  # index -> failed pod to be replaced later
         self._end: End | None = None
 
     def _newly_ended(self) -> tuple[list[Pod], list[Pod]]:
-        """Tracked pods that succeeded and that failed, and are not listed as such yet."""
+        """Return tracked pods that succeeded, and those that failed, without the ones listed already."""
         valid = [
             pod for pod in self._ended if is_tracked(pod) and (not self._indexed or self._index_of(pod) is not None)
         ]
@@ -152,7 +152,7 @@ class _Sync:
         self._outcome.backoff = self._backoff
         return self._outcome
 
-    # -- how the Job ends -------------------------------------------------------------------------------------------
+    # the end of the Job
 
     def _decide_end(self) -> None:
         self._end = self._decided() or self._failing_pod() or self._limit_exceeded()
@@ -175,7 +175,7 @@ class _Sync:
                 self._end = End("SuccessCriteriaMet", "SuccessPolicy", met)
 
     def _decided(self) -> End | None:
-        """What an earlier sync decided."""
+        """Return the end that an earlier sync decided."""
         found = condition(self._job.status, "SuccessCriteriaMet")
         if found is not None and found.get("status") == "True":
             return End("SuccessCriteriaMet", found.get("reason") or "", found.get("message") or "")
@@ -246,10 +246,10 @@ class _Sync:
             return True
         return match.counted and failure_count(pod) >= self._spec["backoffLimitPerIndex"]
 
-    # -- pods -------------------------------------------------------------------------------------------------------
+    # pods
 
     def _manage(self) -> Generator[None, None, int]:
-        """Make and delete pods; returns how many are active then."""
+        """Create and delete pods. Return the number of active pods after that."""
         active = self._pods.actives
         if not self._job.deleting:
             active = yield from self._scale(active)
@@ -302,7 +302,7 @@ class _Sync:
     def _make(self, active: int, missing: int) -> int:
         if not self._per_index and (at := self._backoff.ready_at()) > self._now:
             self._again(at)
-            return 0  # as upstream has it: while the Job backs off it reports no active pods
+            return 0  # like upstream, report no active pods while the Job backs off
         count = min(missing, BURST)
         if not self._indexed:
             self._outcome.create = [plain_pod(self._job)] * count
@@ -337,10 +337,10 @@ class _Sync:
     def _again(self, at: float) -> None:
         self._outcome.again_at = at if self._outcome.again_at is None else min(at, self._outcome.again_at)
 
-    # -- counting ---------------------------------------------------------------------------------------------------
+    # counting
 
     def _track(self) -> None:
-        """Both steps of counting: see the module."""
+        """Run both steps of counting, described in the module."""
         self._count_untracked(frozenset())
         new_indexes, reached_most = self._list_ended()
         if self._indexed:
@@ -358,14 +358,14 @@ class _Sync:
         self._outcome.flushed = self._status_now(self._outcome.listed or self._job.status)
 
     def _count_untracked(self, losing: frozenset[str]) -> None:
-        """Pods that are listed as uncounted and have lost their finalizer, or are losing it now, are counted."""
+        """Count the listed pods that have lost their finalizer, or are losing it now."""
         for field, uids in self._uncounted.items():
             left = [uid for uid in uids if uid not in losing and self._pods.is_tracked(uid)]
             self._status[field] = (self._status.get(field) or 0) + len(uids) - len(left)
             self._uncounted[field] = left
 
     def _list_ended(self) -> tuple[list[int], bool]:
-        """List the pods that ended as uncounted; returns newly succeeded indexes, and whether there are more pods."""
+        """List the ended pods as uncounted. Return newly succeeded indexes, and whether there are more pods."""
         new_indexes: list[int] = []
         every = self._job.deleting or self._end is not None
         for pod in self._sorted(list(self._pods.items.values())) if every else self._ended:
@@ -407,10 +407,10 @@ class _Sync:
         else:
             self._outcome.events.append((True, end.reason, end.message))
 
-    # -- the status -------------------------------------------------------------------------------------------------
+    # the status
 
     def _ensure(self, type_: str, status: str, reason: str, message: str) -> bool:
-        """Set a condition, but none that would only say False; whether that changes anything."""
+        """Set a condition, unless it is new and False. Return whether that changed anything."""
         at = stamp(self._now)
         wanted = {"type": type_, "status": status, "lastProbeTime": at, "lastTransitionTime": at}
         wanted |= {name: text for name, text in (("reason", reason), ("message", message)) if text}
@@ -427,7 +427,7 @@ class _Sync:
         return True
 
     def _status_now(self, before: Raw) -> dict[str, Any] | None:
-        """The status as it is to be written; None if that is what it was before."""
+        """Return the status to write; None if it equals the previous one."""
         status = {name: value for name, value in self._status.items() if name in _ALWAYS or value}
         uncounted = {name: list(uids) for name, uids in self._uncounted.items() if uids}
         status |= {"uncountedTerminatedPods": uncounted}

@@ -1,4 +1,4 @@
-"""TTL-after-finished: deletes Jobs that ended `ttlSecondsAfterFinished` ago, and what they own before them.
+"""TTL-after-finished: deletes Jobs `ttlSecondsAfterFinished` after their end, with their dependents first.
 
 Owns the deadlines. Source: Kubernetes v1.34, pkg/controller/ttlafterfinished.
 """
@@ -17,11 +17,11 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Delete, Write
 
 Key = tuple[str, str]  # namespace, name
-_MOST: Final = 1_000  # Jobs whose time is over that are looked at in one turn
+_MOST: Final = 1_000  # expired Jobs processed per turn
 
 
 def expires_at(job: Object) -> float | None:
-    """When the Job is to be deleted; None while it is not known, or never."""
+    """Return when the Job expires; None if that is unknown, or never."""
     ttl_s = job.spec.get("ttlSecondsAfterFinished")
     if ttl_s is None or job.deleting:
         return None
@@ -65,5 +65,5 @@ class TTLAfterFinished:
         return [Delete("Job", namespace, name, job.uid, propagation="Foreground")]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Nothing to do: the Job was changed or deleted meanwhile, and that event triggers the next reconcile."""
+        """Return no writes: the Job was changed or deleted meanwhile, and that event triggers the next reconcile."""
         return []

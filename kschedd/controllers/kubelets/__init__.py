@@ -1,1 +1,1 @@
-"""The simulated kubelets: what runs on a node, and how it starts, ends and is refused there."""
+"""The simulated kubelets: start, end and rejection of pods on nodes."""

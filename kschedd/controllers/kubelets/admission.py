@@ -1,8 +1,8 @@
-"""Admission at the node: whether a kubelet takes a pod that has its node, or refuses it, and in what words.
+"""Admission at the node: a kubelet's decision to admit or reject a pod bound to its node, with upstream's message.
 
-What it looks at, in upstream's order: pressure on the node, the operating system, resources, node affinity, node name,
-host ports, NoExecute taints. The first failure is the one that is told. A critical pod that lacks resources only has
-others make way (`preemption`).
+The checks are, in upstream's order: pressure on the node, operating system, resources, node affinity, node name, host
+ports, NoExecute taints. The first failure is reported. A critical pod that only lacks resources preempts other pods
+(`preemption`).
 
 Source: Kubernetes v1.34, pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/eviction/eviction_manager.go (Admit),
 pkg/scheduler/eventhandlers.go (AdmissionCheck), pkg/kubelet/types/pod_update.go (IsCriticalPod).
@@ -33,7 +33,7 @@ _PLAIN: Final = ("cpu", "memory", "ephemeral-storage")
 
 @attrs.frozen
 class Insufficient:
-    """A resource that the node has too little of."""
+    """A resource that is insufficient on the node."""
 
     resource: str
     requested: int
@@ -57,7 +57,7 @@ class Insufficient:
 
 @attrs.frozen
 class PredicateFailure:
-    """A rule of the scheduler that the pod does not meet on this node."""
+    """A scheduling rule that the pod violates on this node."""
 
     reason: str  # the plugin's name
     why: str
@@ -74,14 +74,14 @@ class Refusal:
 
 @attrs.define(eq=False)
 class NodeUsage:
-    """What the pods that a kubelet has admitted request of their node."""
+    """Requests of the pods that a kubelet has admitted to its node."""
 
     requested: dict[str, int] = attrs.field(factory=dict)
     pods: int = 0
-    ports: dict[HostPort, int] = attrs.field(factory=dict)  # and how many pods have them
+    ports: dict[HostPort, int] = attrs.field(factory=dict)  # number of pods by port
 
     def add(self, requests: Mapping[str, int], ports: Collection[HostPort], sign: int = 1) -> None:
-        """Count a pod, or with `sign` -1 discount it."""
+        """Add a pod to the counts; remove it if `sign` is -1."""
         self.pods += sign
         for name, amount in requests.items():
             self.requested[name] = self.requested.get(name, 0) + sign * amount
@@ -101,7 +101,7 @@ def is_critical(pod: Pod) -> bool:
 
 
 def failures(pod: Pod, node: Node, usage: NodeUsage) -> list[Insufficient | PredicateFailure]:
-    """Every reason against the pod on this node, whose admitted pods use `usage`."""
+    """Return all reasons to reject the pod on this node; `usage` is that of its admitted pods."""
     found: list[Insufficient | PredicateFailure] = list(_insufficient(pod, node, usage))
     try:
         matches = node_matches(pod.pod_spec, node)
@@ -129,11 +129,11 @@ def _insufficient(pod: Pod, node: Node, usage: NodeUsage) -> list[Insufficient]:
         found.append(Insufficient("pods", 1, usage.pods, most))
     requests, requested = pod.requests, usage.requested
     if all(wanted <= has.get(name, 0) - requested.get(name, 0) for name, wanted in requests.items()):
-        return found  # almost always
+        return found  # the usual case
     scalars = sorted(name for name in requests if name not in _PLAIN and is_scalar(name))
     for name in (*_PLAIN, *scalars):
         wanted = requests.get(name, 0)
-        # What the cluster as a whole has, or a DeviceClass gives, but no node, is not the kubelet's to check.
+        # Resources that no node has, of the whole cluster or from a DeviceClass, are not checked by the kubelet.
         if not wanted or (may_be_devices(name) and name not in has):
             continue
         used, capacity = usage.requested.get(name, 0), has.get(name, 0)
@@ -143,7 +143,7 @@ def _insufficient(pod: Pod, node: Node, usage: NodeUsage) -> list[Insufficient]:
 
 
 def pressures_of(node: Node) -> list[str]:
-    """The pressure conditions that are True of the node, whoever states them."""
+    """Return the node's pressure conditions that are True, whoever set them."""
     there = {
         entry["type"]
         for entry in node.status.get("conditions") or ()
@@ -153,7 +153,7 @@ def pressures_of(node: Node) -> list[str]:
 
 
 def refused_by_system(pod: Pod, node: Node) -> Refusal | None:
-    """What no preemption could help: pressure on the node, or another operating system."""
+    """Return the rejection that no preemption can avoid: pressure on the node, or another operating system."""
     pressures = pressures_of(node)
     if pressures and not is_critical(pod) and not _bears(pod, pressures):
         return Refusal("Evicted", f"The node had condition: [{' '.join(pressures)}]. ")
@@ -168,7 +168,10 @@ def refused_by_system(pod: Pod, node: Node) -> Refusal | None:
 
 
 def _bears(pod: Pod, pressures: Sequence[str]) -> bool:
-    """Whether the pod is taken under this pressure: under memory pressure alone, unless it is BestEffort."""
+    """Return whether the pod is admitted despite these pressures.
+
+    That is the case for memory pressure alone if the pod is not BestEffort, or tolerates the taint.
+    """
     if list(pressures) != ["MemoryPressure"]:
         return False
     if qos_of_spec(pod.pod_spec.raw) != "BestEffort":
@@ -177,5 +180,5 @@ def _bears(pod: Pod, pressures: Sequence[str]) -> bool:
 
 
 def refusal_of(found: Sequence[Insufficient | PredicateFailure]) -> Refusal:
-    """The words for the first of several reasons."""
+    """Return the rejection for the first of several reasons."""
     return Refusal(found[0].reason, str(found[0]))

@@ -1,4 +1,4 @@
-"""How long a kubelet waits before it restarts a container: not at all the first time, then ever longer.
+"""Restart back-off of containers: no delay before the first restart, then an increasing one.
 
 Source: Kubernetes v1.34, pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff),
 client-go/util/flowcontrol/backoff.go.
@@ -16,27 +16,27 @@ _FORGOTTEN_AFTER_S: Final = 2 * MAX_BACKOFF_S
 
 @attrs.frozen
 class RestartBackoff:
-    """The back-off of one container: how long it is now, and when it was last counted up (at a restart)."""
+    """The back-off of one container: its current length, and the time of the last restart, which increased it."""
 
-    wait_s: float = 0.0  # 0: there was no restart yet
+    wait_s: float = 0.0  # 0: not restarted yet
     restarted_at: float = 0.0
 
     def _forgotten(self, finished_at: float) -> bool:
         return not self.wait_s or finished_at - self.restarted_at > _FORGOTTEN_AFTER_S
 
     def restart_at(self, finished_at: float) -> float:
-        """When a container that ended at `finished_at` may be restarted."""
+        """Return when a container that ended at `finished_at` may be restarted."""
         return finished_at if self._forgotten(finished_at) else finished_at + self.wait_s
 
     def after_restart(self, finished_at: float, now: float) -> "RestartBackoff":
-        """The back-off once the container that ended at `finished_at` was restarted `now`."""
+        """Return the back-off after the container that ended at `finished_at` was restarted at `now`."""
         if self._forgotten(finished_at):
             return RestartBackoff(INITIAL_BACKOFF_S, now)
         return RestartBackoff(min(self.wait_s * 2, MAX_BACKOFF_S), now)
 
     @staticmethod
     def presumed(restarts: int, restarted_at: float) -> "RestartBackoff":
-        """The back-off of a container of which only the number of restarts is known: as if none had been forgotten."""
+        """Return the back-off of a container with only a known number of restarts, assuming that it was never reset."""
         if not restarts:
             return RestartBackoff()
         return RestartBackoff(min(INITIAL_BACKOFF_S * 2 ** min(restarts - 1, 10), MAX_BACKOFF_S), restarted_at)

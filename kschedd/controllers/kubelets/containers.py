@@ -1,4 +1,4 @@
-"""One container of a simulated pod: what it is, how it is now, and its entry in the pod's status.
+"""One container of a simulated pod: its settings, its state, and its entry in the pod's status.
 
 Source: Kubernetes v1.34, pkg/kubelet/kubelet_pods.go (convertToAPIContainerStatuses), kuberuntime_manager.go.
 Units: seconds since the epoch; durations in seconds.
@@ -24,14 +24,14 @@ _NO_BACKOFF: Final = RestartBackoff()
 
 @attrs.define(eq=False)
 class ContainerRun:
-    """A container and the state it is in. `last` is its terminated state before this one."""
+    """A container and its state. `last` is its previous terminated state."""
 
     name: str
     image: str
     role: Role
-    run_s: float | None  # how long it runs until it exits; None: until it is stopped
-    exit_code: int  # with which it exits then
-    stop_s: float | None  # how long it takes to stop when told to; None: longer than any grace period
+    run_s: float | None  # time until it exits; None: runs until it is stopped
+    exit_code: int  # when it exits by itself
+    stop_s: float | None  # time it takes to stop; None: longer than any grace period
     restart_policy: str
     state: Literal["waiting", "running", "terminated"] = "waiting"
     reason: str = "PodInitializing"
@@ -39,12 +39,12 @@ class ContainerRun:
     started_at: float = 0.0
     finished_at: float = 0.0
     ended_with: int = 0
-    stopped_at: float | None = None  # when it will have stopped, once told to
+    stopped_at: float | None = None  # when it will have stopped; None: not being stopped
     restarts: int = 0
     last: Raw = _NEVER
     backoff: RestartBackoff = _NO_BACKOFF
     ran: bool = False
-    resources: Raw = _NEVER  # what it has: allocated, and in force
+    resources: Raw = _NEVER  # allocated, and in effect
 
     @property
     def finished_well(self) -> bool:
@@ -52,19 +52,19 @@ class ContainerRun:
 
     @property
     def restarts_again(self) -> bool:
-        """Whether the kubelet starts it again, now that it has ended."""
+        """True if the kubelet restarts the ended container."""
         if self.role == "sidecar" or (self.restart_policy == "Always" and self.role == "main"):
             return True
         return self.restart_policy != "Never" and self.ended_with != 0
 
     @property
     def done(self) -> bool:
-        """Whether it has ended for good."""
+        """True if it has ended and is not restarted."""
         return self.state == "terminated" and not self.restarts_again
 
     @property
     def exits_at(self) -> float | None:
-        """When it ends by itself or has been stopped; None: not to be foreseen."""
+        """Time at which it exits or is stopped; None if unknown."""
         if self.state != "running":
             return None
         own = None if self.run_s is None else self.started_at + self.run_s
@@ -85,7 +85,7 @@ class ContainerRun:
         self.started_at, self.ran = now, True
 
     def exit(self, at: float) -> None:
-        """It ends: by itself, or because its time to stop is over."""
+        """End the container: it exits by itself, or its time to stop has passed."""
         own = None if self.run_s is None else self.started_at + self.run_s
         self.state, self.finished_at = "terminated", at
         if own is not None and own <= at:
@@ -95,7 +95,7 @@ class ContainerRun:
         self.reason = "Completed" if self.ended_with == 0 else "Error"
 
     def back_off(self, pod: Pod) -> None:
-        """It waits for its restart, and says how long."""
+        """Wait for the restart; the message contains the length of the back-off."""
         self.last = self.terminated()
         self.state, self.reason = "waiting", CRASH_LOOP
         self.message = (
@@ -104,25 +104,25 @@ class ContainerRun:
         )
 
     def stop(self, at: float, grace_s: float) -> float:
-        """Tell it to stop, at `at`; returns when it will have ended."""
+        """Stop the container, beginning at `at`. Return the time at which it ends."""
         if self.state != "running":
             return at
         wanted = at + (grace_s if self.stop_s is None else min(self.stop_s, grace_s))
         if self.stop_s is not None and self.stop_s > grace_s:
-            self.stop_s = None  # killed
+            self.stop_s = None  # killed after the grace period
         self.stopped_at = wanted
         own = self.exits_at
         return wanted if own is None else min(own, wanted)
 
     def resize(self, resources: Raw, now: float, *, restarts: bool) -> None:
-        """It has other resources from now on; one that runs may have to be started again for that."""
+        """Change the resources; a running container is restarted if its resize policy requires that."""
         self.resources = resources
         if restarts and self.state == "running":
             self.state, self.finished_at = "terminated", now
             self.ended_with = 0 if self.stop_s is not None else KILLED
             self.start(now)
 
-    # -- its entry in the status ----------------------------------------------------------------------------------
+    # the entry in the status
 
     def terminated(self) -> Raw:
         return {
@@ -155,7 +155,7 @@ class ContainerRun:
         return entry | report_of(self.resources) if self.ran else entry
 
     def resume(self, entry: Raw) -> None:
-        """Go on from what the status says of it: for a kubelet that has not seen it begin."""
+        """Restore the state from a status entry, for a kubelet that did not start the container."""
         state = entry.get("state") or {}
         last = (entry.get("lastState") or {}).get("terminated")
         self.restarts = entry.get("restartCount") or 0
@@ -190,13 +190,13 @@ def _time(entry: Raw, field: str) -> float:
 
 
 def _go_duration(wait_s: float) -> str:
-    """10s, 1m20s, 5m0s: as Go prints a duration of whole seconds."""
+    """Return a duration in whole seconds as Go prints it: 10s, 1m20s, 5m0s."""
     minutes, rest = divmod(int(wait_s), 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
 def containers_of(pod: Pod, settings: PodSettings) -> list[ContainerRun]:
-    """The containers of a pod, init containers first, none of them started."""
+    """Return the containers of a pod, init containers first, none of them started."""
     spec = pod.pod_spec.raw
     policy = spec.get("restartPolicy") or "Always"
     inits: list[Raw] = list(spec.get("initContainers") or ())
@@ -210,7 +210,7 @@ def containers_of(pod: Pod, settings: PodSettings) -> list[ContainerRun]:
         if role == "init" and run_s is None:
             run_s = 0.0
         if role == "main" and run_s is None and exit_code:
-            run_s = 0.0  # one that is said to fail does so at once
+            run_s = 0.0  # a container annotated to fail does so at once
         runs.append(
             ContainerRun(
                 name,

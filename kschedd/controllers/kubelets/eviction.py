@@ -1,8 +1,8 @@
-"""A kubelet's eviction manager: which thresholds are met, which pressure the node is under, what is to be reclaimed.
+"""A kubelet's eviction manager: met thresholds, pressure conditions of the node, and resources to reclaim.
 
-A hard threshold acts at once, a soft one when it has been met for its grace period. One that was met stays so until its
-minimum reclaim is there, too. A pressure condition outlasts the pressure by the transition period. Pods are evicted one
-at a time, each after a new observation.
+A hard threshold acts at once, a soft one after it has been met for its grace period. A met threshold stays met until
+its minimum reclaim is available as well. A pressure condition remains for the transition period after the pressure
+ends. Pods are evicted one at a time, each after a new observation.
 
 Source: Kubernetes v1.34, pkg/kubelet/eviction/eviction_manager.go (synchronize), helpers.go.
 Units: bytes, counts; seconds since the epoch.
@@ -27,8 +27,8 @@ from kschedd.api.simulation.eviction_thresholds import (
 )
 from kschedd.controllers.kubelets.ranking import PodUsage, StarvedResource, counted_containers
 
-MONITORING_S: Final = 10.0  # how often a kubelet looks at its node while a threshold is met
-HARD_GRACE_S: Final = 1.0  # how long a pod has to end that a hard threshold evicts
+MONITORING_S: Final = 10.0  # interval of observations while a threshold is met
+HARD_GRACE_S: Final = 1.0  # grace period of a pod evicted by a hard threshold
 
 CONDITION_OF: Final[Mapping[str, str]] = {
     MEMORY: "MemoryPressure",
@@ -50,7 +50,7 @@ RESOURCE_OF: Final[Mapping[str, StarvedResource]] = {
 
 @attrs.frozen
 class Observation:
-    """How much of a signal is left, of how much, and when that was seen."""
+    """The available amount of a signal, its capacity, and the time of the observation."""
 
     available: int
     capacity: int
@@ -63,7 +63,7 @@ Observations = Mapping[str, Observation]  # by signal
 def thresholds_met(
     thresholds: Iterable[Threshold], observations: Observations, *, with_reclaim: bool = False
 ) -> list[Threshold]:
-    """The thresholds that less is left than; `with_reclaim`: than the threshold and its minimum reclaim."""
+    """Return the thresholds with less available than required; `with_reclaim`: required plus the minimum reclaim."""
     met = []
     for threshold in thresholds:
         seen = observations.get(threshold.signal)
@@ -79,12 +79,12 @@ def thresholds_met(
 
 @attrs.frozen
 class Outcome:
-    """What an eviction manager found: the node's pressure conditions, and what it has to reclaim now, if anything."""
+    """The result of one run: the node's pressure conditions, and the thresholds that require an eviction."""
 
     conditions: tuple[str, ...]
-    met: bool  # whether some threshold's grace period is over, whether or not it may act now
+    met: bool  # a threshold's grace period has passed, even if it may not act yet
     acting: tuple[Threshold, ...]  # thresholds that may evict a pod now, most urgent first
-    next_at: float | None  # when a grace or transition period ends
+    next_at: float | None  # end of the next grace or transition period
 
 
 @attrs.define(eq=False)
@@ -92,26 +92,29 @@ class EvictionManager:
     """The thresholds and conditions of one node over time."""
 
     _first_met: dict[Threshold, float] = attrs.field(factory=dict)
-    _seen: dict[str, float] = attrs.field(factory=dict)  # by condition: when its pressure was last there
+    _seen: dict[str, float] = attrs.field(factory=dict)  # by condition: last time with pressure
     _met: tuple[Threshold, ...] = ()
     last: Observations = attrs.field(factory=dict)
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to remember."""
+        """True if there is no state to keep."""
         return not self._first_met and not self._seen
 
     def presume(self, condition: str, now: float) -> None:
-        """The node says that it is under this pressure, from before this manager began."""
+        """Record a pressure condition of the node that was set before this manager started."""
         self._seen.setdefault(condition, now)
 
     def synchronize(
         self, config: EvictionConfig, observations: Observations, now: float, *, hold: bool = False
     ) -> Outcome:
-        """Take in what is seen now. `hold`: a pod that was evicted still runs; until it has ended nothing acts."""
+        """Process the current observations.
+
+        `hold`: an evicted pod is still running, so nothing acts until it has ended.
+        """
         met = thresholds_met(config.thresholds, observations)
         met += [t for t in thresholds_met(self._met, observations, with_reclaim=True) if t not in met]
-        # What was there when this manager last looked has been there until now: it looks at every change.
+        # A threshold that was met at the last run has been met since: the manager runs at every change.
         self._seen.update(dict.fromkeys([CONDITION_OF[threshold.signal] for threshold in self._first_met], now))
         self._first_met = {threshold: self._first_met.get(threshold, now) for threshold in met}
         there = {CONDITION_OF[threshold.signal] for threshold in met}
@@ -121,7 +124,7 @@ class EvictionManager:
         self._met = tuple(acting)
         fresh: list[Threshold] = []
         if not hold:
-            # Two observations of one moment of virtual time may differ, too.
+            # Two observations may differ even at the same virtual time.
             fresh = [t for t in acting if observations[t.signal] != self.last.get(t.signal)]
             self.last = observations
         fresh.sort(key=lambda threshold: threshold.signal != MEMORY)
@@ -134,7 +137,7 @@ class EvictionManager:
 def eviction_message(
     pod: Pod, usage: PodUsage, resource: StarvedResource, acting: Sequence[Threshold], observations: Observations
 ) -> str:
-    """Why this pod is evicted, in the kubelet's words.
+    """Return the message of this pod's eviction, as the kubelet words it.
 
     Source: pkg/kubelet/eviction/helpers.go (evictionMessage).
     """

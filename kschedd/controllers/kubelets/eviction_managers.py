@@ -1,7 +1,7 @@
-"""Which nodes are watched for pressure, and what their kubelets do about it: conditions, images, the next pod to go.
+"""The eviction managers of all nodes: which nodes to observe, and the resulting conditions, images and evictions.
 
-Owns an eviction manager for each node of which somebody says how much is used or short, and when to look at it again:
-at a change, when a grace or transition period ends, and every 10 s while there is somebody left to evict.
+Owns an eviction manager for each node with an annotation about its usage or shortage, and the time of its next run. It
+runs after a change, when a grace or transition period ends, and every 10 s while there are pods to evict.
 Source: Kubernetes v1.34, pkg/kubelet/eviction/eviction_manager.go (synchronize).
 """
 
@@ -41,7 +41,7 @@ from kschedd.store.writes import Write, patch_of
 
 @attrs.frozen(eq=False)
 class EvictionOrder:
-    """A pod that has to go: why, and how long it has to end."""
+    """A pod to evict, with the message and its grace period."""
 
     pod: Pod
     message: str
@@ -50,12 +50,12 @@ class EvictionOrder:
 
 @attrs.define(eq=False)
 class EvictionManagers:
-    """See the module."""
+    """The eviction managers of all observed nodes."""
 
     component: str
     _managers: dict[str, EvictionManager] = attrs.field(factory=dict)
-    _looks: Timers[str] = attrs.field(factory=Timers)  # by node: when to look again
-    _changed: dict[str, None] = attrs.field(factory=dict)  # nodes to look at in this turn
+    _looks: Timers[str] = attrs.field(factory=Timers)  # by node: time of the next run
+    _changed: dict[str, None] = attrs.field(factory=dict)  # nodes to observe in this turn
 
     @property
     def next_deadline(self) -> float | None:
@@ -75,7 +75,7 @@ class EvictionManagers:
             self._changed[node_name] = None
 
     def due(self, now: float) -> list[tuple[str, str]]:
-        """The keys of the nodes to look at now."""
+        """Return the keys of the nodes to observe now."""
         changed, self._changed = self._changed, {}
         return [("", name) for name in dict.fromkeys([*changed, *self._looks.due(now)])]
 
@@ -87,7 +87,7 @@ class EvictionManagers:
         evicted: Collection[Pod],
         now: float,
     ) -> tuple[list[Write], EvictionOrder | None]:
-        """Look at a node with these active pods, some of which are being stopped, or were evicted, and run yet."""
+        """Run the manager of a node. Some of the active pods may be stopping or evicted, but still running."""
         settings = node_settings(node.annotations)
         config = config_of(settings)
         candidates = [EvictionCandidate(pod, usage_of(pod)) for pod in active]
@@ -137,7 +137,7 @@ class EvictionManagers:
 def _choice(
     may_go: Sequence[EvictionCandidate], outcome: Outcome, seen: Observations, max_grace_s: float
 ) -> EvictionOrder | None:
-    """The first of the ranked pods; None if there is none that may be evicted."""
+    """Return the first of the ranked pods; None if no pod may be evicted."""
     threshold = outcome.acting[0]
     resource = RESOURCE_OF[threshold.signal]
     if not may_go:

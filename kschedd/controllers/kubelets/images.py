@@ -1,8 +1,8 @@
-"""The images of a node: its list grows with what runs there, up to what a node's status has room for.
+"""The images of a node: pods add their images to its list, up to the limit of a node's status.
 
-The size of an image is what the pod's annotation or some node says of it; otherwise it is unknown, and the image
-attracts no pods. Images that no pod uses are removed when the disk is short (`unused_removed`), and not before: there
-are no thresholds for collecting them, as nobody knows here how full the disk is.
+The size of an image comes from an annotation of the pod, or from a node that lists it. Otherwise it is unknown, and the
+image does not attract pods. Unused images are removed only under disk pressure (`unused_removed`). There are no
+thresholds for image garbage collection, because the fill level of the disk is unknown.
 
 Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go (Images), kubelet_node_status.go (nodeStatusMaxImages).
 Units: bytes.
@@ -17,11 +17,11 @@ from kschedd.api.pods import Pod, image_name
 from kschedd.api.simulation.annotations import pod_settings
 
 MAX_IMAGES: Final = 50
-_MOST_SIZES: Final = 4096  # of images that no node may list any more
+_MOST_SIZES: Final = 4096  # sizes of images that no node lists any more
 
 
 def images_of(pod: Pod) -> dict[str, int]:
-    """The images of a pod by name, with their sizes as the pod's annotations have them (0: they do not say)."""
+    """Return the images of a pod by name, with their sizes from the pod's annotations (0: unknown)."""
     settings = pod_settings(pod.annotations)
     if not settings:
         return dict.fromkeys(pod.pod_spec.images, 0)
@@ -34,7 +34,7 @@ def images_of(pod: Pod) -> dict[str, int]:
 
 
 class ImageSizes:
-    """The sizes of images that nodes report, or did not long ago, and which images a node has."""
+    """The sizes of images that nodes report, or reported recently, and the images of each node."""
 
     def __init__(self) -> None:
         self._sizes: dict[str, int] = {}
@@ -42,7 +42,7 @@ class ImageSizes:
         self._on_node: dict[str, frozenset[str]] = {}
 
     def note(self, old: Node | None, node: Node) -> None:
-        """A node as it is now."""
+        """Record the images of a node."""
         if node.name in self._on_node and old is not None and old.images == node.images:
             return
         self._on_node[node.name] = frozenset(name for name, _ in node.images)
@@ -56,7 +56,7 @@ class ImageSizes:
         self._on_node.pop(node_name, None)
 
     def missing(self, node_name: str, pod: Pod) -> dict[str, int]:
-        """The pod's images that the node does not list, with their sizes."""
+        """Return the pod's images that the node does not list, with their sizes."""
         there = self._on_node.get(node_name, frozenset())
         if there.issuperset(pod.pod_spec.images):
             return {}
@@ -68,7 +68,7 @@ class ImageSizes:
 
 
 def with_images(node: Node, new: Mapping[str, int]) -> list[Raw] | None:
-    """The node's images, largest first, with new ones; None if nothing changes."""
+    """Return the node's images with the new ones, largest first; None if nothing changes."""
     present: Sequence[Raw] = node.status.get("images") or ()
     there = {name for name, _ in node.images}
     added: list[dict[str, Any]] = []
@@ -80,7 +80,7 @@ def with_images(node: Node, new: Mapping[str, int]) -> list[Raw] | None:
 
 
 def unused_removed(node: Node, active: Collection[Pod]) -> list[Raw] | None:
-    """The node's images without those that no active pod uses; None if all are used."""
+    """Return the node's images that an active pod uses; None if all are used."""
     used = {name for pod in active for name in pod.pod_spec.images}
     present: Sequence[Raw] = node.status.get("images") or ()
     kept = [image for image in present if used.intersection(image_name(name) for name in image.get("names") or ())]

@@ -1,15 +1,15 @@
-"""The simulated kubelets: what each of them does with its node and with the pods bound to it.
+"""The simulated kubelets: the actions of each on its node and on the pods bound to it.
 
-A node without a Ready condition is marked Ready, and every node gets its hostname label. A Ready condition that is
-already set is kept; while it is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is
-admitted or refused (`admission`), waits for volumes and claims that cannot be had (`volumes`), runs as its annotations
-say (`pod_run`, `kschedd.api.simulation.annotations`), and is removed when it was deleted and has ended. A node that is
-short of something evicts pods (`eviction`).
+A node without a Ready condition is marked Ready, and every node gets its hostname label. An existing Ready condition is
+kept; while it is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is admitted or
+rejected (`admission`), waits for unavailable volumes and claims (`volumes`), runs according to its annotations
+(`pod_run`, `kschedd.api.simulation.annotations`), and is removed after it was deleted and has ended. A node under
+pressure evicts pods (`eviction`).
 
-Most pods only run: these have no `PodRun`, and cost a look when they are bound and when that is confirmed.
+Most pods only run. These have no `PodRun`, and are processed only when they are bound and when that is confirmed.
 
-Owns the runs of the other pods, the counts of what is admitted, the eviction managers, and the deadlines of all these.
-After a restart of the process, runs go on from the pods' statuses.
+Owns the runs of the other pods, the counts of admitted pods, the eviction managers, and all deadlines. After a restart
+of the process, runs are restored from the pods' statuses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,18 +51,18 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Delete, Patch, Write, status_of
 
 COMPONENT: Final = "kubelet"
-_MOST_DUE: Final = 1_000  # pods whose time has come that are looked after in one turn
+_MOST_DUE: Final = 1_000  # due pods processed per turn
 _ROUNDED_S: Final = 1.0  # deletionTimestamp has whole seconds
 
 
 def _only_runs(spec: PodSpec) -> bool:
-    """Whether all there is to pods with this spec is that their containers run."""
+    """Return whether pods with this spec do nothing but run their containers."""
     raw = spec.raw
     return not (raw.get("initContainers") or raw.get("readinessGates") or raw.get("activeDeadlineSeconds") is not None)
 
 
 def _serves(node: Object) -> bool:
-    """Whether the node's kubelet looks after pods."""
+    """Return whether the node's kubelet manages pods."""
     return is_true(node.status, "Ready") and kubelet_runs(node)
 
 
@@ -73,16 +73,16 @@ class Kubelets(InSteps):
     kinds: Final = frozenset(("Node", "Pod")) | VOLUME_KINDS
 
     def __init__(self) -> None:
-        self._timers: Timers[Key] = Timers()  # by pod: when something happens to it, or it is removed
+        self._timers: Timers[Key] = Timers()  # by pod: time of its next action or removal
         self._runs: dict[Key, PodRun] = {}
         self._accounts = Accounts()
-        self._held: dict[str, dict[Key, None]] = {}  # by node: critical pods that wait until others have made way
+        self._held: dict[str, dict[Key, None]] = {}  # by node: critical pods that wait for preempted ones to end
         self._unmounted: dict[Key, Unavailable] = {}  # admitted pods that wait for volumes or claims
-        self._deferred: dict[str, dict[Key, None]] = {}  # by node: pods whose resize waits for what others have
+        self._deferred: dict[str, dict[Key, None]] = {}  # by node: pods whose resize waits for resources
         self._images = ImageSizes()
-        self._pulled: dict[str, dict[str, int]] = {}  # by node: images new to it in this turn, with their sizes
+        self._pulled: dict[str, dict[str, int]] = {}  # by node: images added in this turn, with their sizes
         self._evictions = EvictionManagers(COMPONENT)
-        self._freed: dict[str, None] = {}  # nodes that a pod has left, or has less of, in this turn
+        self._freed: dict[str, None] = {}  # nodes on which a pod ended or shrank in this turn
         self._began_s: float | None = None  # the first turn
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
@@ -117,7 +117,7 @@ class Kubelets(InSteps):
                     pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
                 nodes["", new.name] = None
                 yield
-            elif self._unmounted:  # a claim, or a volume
+            elif self._unmounted:  # a claim or a volume changed
                 pods.update(dict.fromkeys(self._unmounted))
         pods.update(dict.fromkeys(self._timers.due(now, _MOST_DUE)))
         writes: list[Write] = []
@@ -140,7 +140,7 @@ class Kubelets(InSteps):
         return self._tend(pod, view, now) if isinstance(pod, Pod) and pod.node_name else []
 
     def _forget(self, key: Key, uid: str) -> None:
-        """The pod is gone, or has ended."""
+        """Drop the state of a pod that was removed or has ended."""
         admitted = self._accounts.of_pod(key)
         if admitted is not None and admitted.uid == uid:
             self._accounts.remove(key)
@@ -153,7 +153,7 @@ class Kubelets(InSteps):
             self._unmounted.pop(key, None)
 
     def _tend(self, pod: Pod, view: View, now: float) -> list[Write]:
-        """The writes due for the pod now; sets the timer for a later action."""
+        """Return the writes due for the pod now; sets the timer for a later action."""
         key = pod.namespace, pod.name
         admitted = self._accounts.of_pod(key)
         if admitted is not None and admitted.uid != pod.uid:
@@ -198,7 +198,7 @@ class Kubelets(InSteps):
         self._evictions.pod_changed(pod.node_name, states_usage=bool(settings) and settings.states_usage)
 
     def _run_of(self, pod: Pod, now: float) -> PodRun:
-        """The run of an admitted pod, which begins to have one if it had none."""
+        """Return the run of an admitted pod, created if it has none yet."""
         key = pod.namespace, pod.name
         run = self._runs.get(key)
         if run is None or run.uid != pod.uid:
@@ -206,7 +206,7 @@ class Kubelets(InSteps):
         return run
 
     def _go_on(self, pod: Pod, node: Node, now: float) -> list[Write]:
-        """Let the pod do what it does by now, and report it."""
+        """Advance the pod's run to the present, and report its status."""
         key = pod.namespace, pod.name
         if key not in self._runs and self._is_plain(pod, pod_settings(pod.annotations)):
             return self._start(pod, node, now)
@@ -234,7 +234,7 @@ class Kubelets(InSteps):
             self._pulled.setdefault(pod.node_name, {}).update(missing)
 
     def _end(self, pod: Pod, node: Node, now: float) -> list[Write]:
-        """Let a pod end that is being deleted: its containers stop, and then it is removed."""
+        """Terminate a pod that is being deleted: its containers stop, and then it is removed."""
         key = pod.namespace, pod.name
         settings = pod_settings(pod.annotations)
         run = self._runs.get(key)
@@ -242,7 +242,7 @@ class Kubelets(InSteps):
             run = self._run_of(pod, now)
         latest = self._end_of_deletion(pod, settings, now)
         if self._accounts.of_pod(key) is None or key in self._unmounted:
-            latest = now  # nothing of it has started
+            latest = now  # no container has started
         if run is not None:
             run.told_to_stop(Stop(now, max(0.0, latest - now)))
             run.advance(pod, now)
@@ -258,15 +258,18 @@ class Kubelets(InSteps):
         removal = Delete("Pod", pod.namespace, pod.name, pod.uid, grace_period_s=0)
         if not pod.metadata.get("finalizers"):
             return [removal]
-        # It stays, for others to see how it ended.
+        # The pod is kept, so that its end can be seen.
         run = self._run_of(pod, now)
         run.told_to_stop(Stop(now, 0.0))
         run.cut_off(now)
         return [status_of(pod, status_of_run(pod, node, run, now)), removal]
 
     def _end_of_deletion(self, pod: Pod, settings: PodSettings, now: float) -> float:
-        """When the pod's grace period is over. A deletion that was asked for in the future, before the machine's clock
-        was set back and the kubelets started again, counts from their start: a kubelet heeds how long it has."""
+        """Return when the pod's grace period ends.
+
+        A deletion in the future was requested before the machine's clock was set back and the kubelets restarted. Its
+        grace period then counts from that restart.
+        """
         grace_s = duration_s(pod.metadata.get("deletionGracePeriodSeconds") or 0)
         end = seconds(pod.deletion_timestamp)
         if end - grace_s > now + _ROUNDED_S and self._began_s is not None:
@@ -277,14 +280,14 @@ class Kubelets(InSteps):
     # -- resizes --------------------------------------------------------------------------------------------------
 
     def _requests_of(self, pod: Pod) -> Mapping[str, int]:
-        """What the pod requests of its node, with what its containers have."""
+        """Return the pod's requests, based on the resources allocated to its containers."""
         run = self._runs.get((pod.namespace, pod.name))
         if run is not None and run.uid == pod.uid:
             return allocated_requests(pod, run.allocated)
         return allocated_requests(pod, reported(pod)) if pod.reports_resources else pod.requests
 
     def _resize(self, pod: Pod, node: Node, run: PodRun, view: View, now: float) -> None:
-        """Give the pod's containers what they are to have, or note why that cannot be."""
+        """Allocate the requested resources to the pod's containers, or record why that is impossible."""
         run.pending = None
         if run.stop is not None or not is_asked(pod, run.allocated):
             return
@@ -300,7 +303,7 @@ class Kubelets(InSteps):
         self._accounts.add(pod, self._requests_of(pod))
 
     def _deferred_on(self, node_name: str, view: View) -> list[Key]:
-        """The pods of a node whose resizes are to be tried again, in their order."""
+        """Return the pods of a node whose resizes are to be retried, in order."""
         keys = self._deferred.pop(node_name, {})
         there = [pod for namespace, name in keys if isinstance(pod := view.find("Pod", namespace, name), Pod)]
         there.sort(key=lambda pod: order(pod, reported(pod)))
@@ -309,7 +312,7 @@ class Kubelets(InSteps):
     # -- admission ------------------------------------------------------------------------------------------------
 
     def _admit(self, pod: Pod, node: Node, view: View, now: float) -> list[Write]:
-        """Take the pod, or refuse it."""
+        """Admit or reject the pod."""
         refusal = refused_by_system(pod, node)
         if refusal is None:
             found = failures(pod, node, self._accounts.on_node(node.name))
@@ -325,7 +328,7 @@ class Kubelets(InSteps):
         return self._begin(pod, node, view, now)
 
     def _begin(self, pod: Pod, node: Node, view: View, now: float) -> list[Write]:
-        """Start an admitted pod, or say what it waits for if that is another thing than before."""
+        """Start an admitted pod, or report what it waits for if that has changed."""
         key = pod.namespace, pod.name
         missing = unavailable(pod, view)
         if missing is not None:
@@ -340,7 +343,7 @@ class Kubelets(InSteps):
         return self._go_on(pod, node, now)
 
     def _start(self, pod: Pod, node: Node, now: float) -> list[Write]:
-        """Start a pod whose containers only run."""
+        """Return the write that starts a pod whose containers only run."""
         self._pull(pod)
         return [status_of(pod, running_status(pod, node, stamp(now)))]
 
@@ -356,7 +359,7 @@ class Kubelets(InSteps):
     def _make_way(
         self, pod: Pod, node: Node, found: Sequence[Insufficient | PredicateFailure], view: View, now: float
     ) -> list[Write]:
-        """Have others make way for a critical pod that lacks nothing but resources; until then it waits."""
+        """Preempt pods for a critical pod that lacks only resources; it waits until they have ended."""
         lacking = {each.resource: each.lacking for each in found if isinstance(each, Insufficient)}
         others = [each for each in found if not isinstance(each, Insufficient)]
         if others:
@@ -388,7 +391,7 @@ class Kubelets(InSteps):
         return run is not None and run.stop is not None and (not reasons or run.stop.reason in reasons)
 
     def _active(self, node_name: str, view: View) -> list[Pod]:
-        """The admitted pods of a node that have not ended, in the order in which they came."""
+        """Return the admitted pods of a node that have not ended, in order of arrival."""
         admitted = self._accounts.of_pod
         return [
             pod
@@ -397,7 +400,7 @@ class Kubelets(InSteps):
         ]
 
     def _admit_held(self, view: View, now: float) -> list[Write]:
-        """Look again at the pods that wait on nodes of which something has become free."""
+        """Retry the waiting pods on nodes with freed resources."""
         freed, self._freed = self._freed, {}
         resizing = [key for name in freed for key in self._deferred_on(name, view)]
         held = [(name, key) for name in freed if name in self._held for key in self._held.pop(name)]
@@ -413,7 +416,7 @@ class Kubelets(InSteps):
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def _observe(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
-        """Have the node's eviction manager look; evict the pod that it says."""
+        """Run the node's eviction manager, and evict the pod that it selects."""
         node = view.find("Node", "", name)
         if not isinstance(node, Node) or not _serves(node):
             return []
@@ -430,7 +433,7 @@ class Kubelets(InSteps):
     def _list_images(
         view: View, pulled: dict[str, dict[str, int]], namespace: str, name: str, now: float
     ) -> list[Write]:
-        """Add images that pods have brought to the node's list."""
+        """Add the images of new pods to the node's list."""
         node = view.find("Node", "", name)
         if not isinstance(node, Node):
             return []
@@ -438,7 +441,7 @@ class Kubelets(InSteps):
         return [] if images is None else [status_of(node, {"images": images})]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """A node that was changed meanwhile is looked at again; what happened to a pod is an event yet to come."""
+        """Observe a changed node again. For changed pods return no writes: their events follow."""
         if isinstance(error, Conflict) and isinstance(write, Patch) and write.kind == "Node":
             return self._observe(view, "", write.name, now)
         return []

@@ -1,7 +1,8 @@
-"""The labels that a kubelet gives its node: hostname, operating system, architecture; zone and the like if given.
+"""Labels that a kubelet sets on its node: hostname, operating system, architecture, and zone etc. if known.
 
-Operating system and architecture are those of status.nodeInfo, else linux and amd64. Zone, region and instance type are
-the cloud's to say: where a node has one of them under its old name only, it gets it under the present one too.
+Operating system and architecture come from status.nodeInfo, else they are linux and amd64. Zone, region and instance
+type come from the cloud provider: a node that has one of them only under its deprecated name gets the current name as
+well.
 Source: Kubernetes v1.34, pkg/kubelet/kubelet_node_status.go (initialNode, updateDefaultLabels),
 controller/nodelifecycle/node_lifecycle_controller.go (labelReconcileInfo), cloud-provider/controllers/node.
 """
@@ -30,7 +31,7 @@ _OLD_NAMES: Final[Mapping[str, str]] = {
 
 
 def missing_labels(node: Node) -> dict[str, str]:
-    """The labels that the node should have besides those it has."""
+    """Return the labels that the node lacks."""
     there = node.labels
     info = node.status.get("nodeInfo") or {}
     wanted = {

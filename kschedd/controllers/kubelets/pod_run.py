@@ -1,11 +1,11 @@
-"""The life of one simulated pod on its node: which container starts, ends and starts again, and when.
+"""The life cycle of one simulated pod on its node: when each container starts, ends and restarts.
 
-Init containers run one after the other, each after the one before has succeeded; a sidecar (an init container that
-restarts always) is started in its turn and stays; then all containers start together. One that ends is started again if
-the restart policy says so, after its back-off. When the last container has ended for good, or the pod is told to stop,
-the sidecars are stopped in reverse order, and the pod is over.
+Init containers run one after another, each after the previous one has succeeded. A sidecar (an init container that
+always restarts) is started in its turn and keeps running. Then all containers start together. A container that ends is
+restarted after its back-off if the restart policy requires that. When the last container has ended for good, or the pod
+is stopped, the sidecars are stopped in reverse order, and the pod has ended.
 
-A container that ends does so at its time; what the kubelet does about it happens when it looks (`advance`).
+A container ends exactly at its time. The kubelet reacts to that when the run is advanced (`advance`).
 Source: Kubernetes v1.34, pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions),
 kuberuntime_termination_order.go, kubelet_pods.go (getPhase), active_deadline.go.
 Units: seconds since the epoch; durations in seconds.
@@ -37,7 +37,10 @@ _DEFAULT_GRACE_S: Final = 30.0
 
 @attrs.frozen
 class Stop:
-    """The pod is told to stop: since when, and how long its containers have. `reason` "": it is not its failure."""
+    """The stop of a pod: its begin, and its containers' grace period.
+
+    An empty `reason` means the pod has not failed.
+    """
 
     at: float
     grace_s: float
@@ -46,7 +49,7 @@ class Stop:
 
     @property
     def disrupts(self) -> bool:
-        """Whether the pod is told by a DisruptionTarget condition that the kubelet ends it."""
+        """True if the pod gets a DisruptionTarget condition by the kubelet."""
         return self.reason in (EVICTED, PREEMPTING)
 
 
@@ -61,12 +64,12 @@ class PodRun:
     annotations: Mapping[str, str]
     initialized: bool = False
     stop: Stop | None = None
-    pending: PendingResize | None = None  # a resize that is not done
+    pending: PendingResize | None = None  # a resize that is not complete
     _looked_at: float = 0.0
 
     @classmethod
     def of(cls, pod: Pod, admitted_at: float) -> "PodRun":
-        """The run of a pod that is admitted at this time."""
+        """Return the run of a pod that is admitted at this time."""
         spec = pod.pod_spec.raw
         settings = pod_settings(pod.annotations)
         deadline = spec.get("activeDeadlineSeconds")
@@ -83,7 +86,7 @@ class PodRun:
 
     @classmethod
     def resumed(cls, pod: Pod, now: float) -> "PodRun":
-        """The run of a pod that was admitted before, as far as its status says how it is."""
+        """Return the run of a pod that was admitted before, restored from its status."""
         run = cls.of(pod, seconds(pod.start_time) if pod.start_time else now)
         entries = {
             entry.get("name"): entry
@@ -94,7 +97,7 @@ class PodRun:
             if container.name in entries:
                 container.resume(entries[container.name])
             elif pod.phase == "Running" and container.role == "main":
-                container.start(run.creating_until)  # somebody else said that the pod runs, and no more
+                container.start(run.creating_until)  # the status was written manually and states only that the pod runs
         run.initialized = any(container.ran for container in run.containers if container.role == "main")
         message = ended_by_kubelet(pod)
         if message is not None:
@@ -104,14 +107,14 @@ class PodRun:
     def _of(self, *roles: str) -> list[ContainerRun]:
         return [container for container in self.containers if container.role in roles]
 
-    # -- what happens -------------------------------------------------------------------------------------------
+    # actions
 
     def told_to_stop(self, stop: Stop) -> None:
         if self.stop is None:
             self.stop = stop
 
     def follow(self, pod: Pod) -> None:
-        """Take over what the pod's annotations say now."""
+        """Apply changed annotations of the pod."""
         if pod.annotations == self.annotations:
             return
         self.annotations = pod.annotations
@@ -120,11 +123,11 @@ class PodRun:
 
     @property
     def allocated(self) -> dict[str, Raw]:
-        """What each of its containers has."""
+        """The resources allocated to each of its containers."""
         return {container.name: container.resources for container in self.containers}
 
     def resize(self, pod: Pod, now: float) -> None:
-        """Give its containers what the pod's spec asks for."""
+        """Allocate the resources in the pod's spec to its containers."""
         runs = {container.name: container for container in self.containers}
         for field in ("initContainers", "containers"):
             for container in pod.pod_spec.raw.get(field) or ():
@@ -133,14 +136,14 @@ class PodRun:
                     run.resize(wanted, now, restarts=restarts(container, run.resources))
 
     def cut_off(self, now: float) -> None:
-        """Kill what still runs."""
+        """Kill the containers that are still running."""
         for container in self.containers:
             if container.state == "running":
                 container.stop_s = None
                 container.exit(now)
 
     def advance(self, pod: Pod, now: float) -> None:
-        """Let everything happen that is due by now."""
+        """Execute everything that is due by now."""
         self._looked_at = now
         while self._step(pod, now):
             pass
@@ -161,7 +164,7 @@ class PodRun:
         return self._keep_running(pod, now) if self.initialized else self._initialize(pod, now)
 
     def _initialize(self, pod: Pod, now: float) -> bool:
-        """Start the next init container, or all containers once there is none left."""
+        """Start the next init container, or all containers after the last one."""
         for container in self._of("init", "sidecar"):
             if container.role == "init" and container.finished_well:
                 continue
@@ -183,13 +186,13 @@ class PodRun:
 
     @property
     def _completed(self) -> bool:
-        """Whether all that it had to do is done, or cannot be done any more."""
+        """True if all its work is done or cannot be done any more."""
         if any(container.done for container in self._of("init") if container.ended_with):
             return True
         return self.initialized and all(container.done for container in self._of("main"))
 
     def _stop_next(self, now: float) -> bool:
-        """Tell the next container to stop: sidecars after all others, the last one first."""
+        """Stop the next container: sidecars after all others, in reverse order."""
         began = now if self.stop is None else self.stop.at
         grace = self.grace_s if self.stop is None else self.stop.grace_s
         others = [container for container in self._of("init", "main") if container.state == "running"]
@@ -213,7 +216,7 @@ class PodRun:
             since = max(since, container.finished_at)
         return False
 
-    # -- how it is ----------------------------------------------------------------------------------------------
+    # state
 
     @property
     def running(self) -> bool:
@@ -221,7 +224,7 @@ class PodRun:
 
     @property
     def over(self) -> bool:
-        """Whether no container runs, and none will."""
+        """True if no container runs or will run."""
         return not self.running and (self.stop is not None or self._completed)
 
     @property
@@ -235,12 +238,12 @@ class PodRun:
 
     @property
     def created(self) -> bool:
-        """Whether its sandbox is there, so that it has an address and containers can start."""
+        """True if its sandbox exists, so that it has an address and containers can start."""
         return not self.over and (self._looked_at >= self.creating_until or any(c.ran for c in self.containers))
 
     @property
     def next_at(self) -> float | None:
-        """When something happens next by itself."""
+        """Time of the next event; None if there is none."""
         times = [at for container in self.containers if (at := container.exits_at) is not None]
         if self.stop is None and not self._completed:
             times += [c.restarts_at for c in self.containers if c.state == "waiting" and c.ran]
@@ -257,7 +260,7 @@ class PodRun:
 
 
 def _restart(container: ContainerRun, pod: Pod, now: float) -> bool:
-    """Start a container again that has ended, or have it wait for its back-off; whether anything changed."""
+    """Restart an ended container, or let it wait for its back-off. Return whether anything changed."""
     ended = container.state == "terminated" and container.restarts_again
     if not ended and not (container.state == "waiting" and container.ran):
         return False
@@ -270,7 +273,7 @@ def _restart(container: ContainerRun, pod: Pod, now: float) -> bool:
 
 
 def ended_by_kubelet(pod: Pod) -> str | None:
-    """Why the kubelet is ending this pod, by the pod's own status; None if it is not."""
+    """Return why the kubelet is ending this pod, according to the pod's status; None if it is not."""
     target = condition(pod.status, DISRUPTION_TARGET)
     if target is None or target.get("reason") != BY_KUBELET or pod.finished:
         return None

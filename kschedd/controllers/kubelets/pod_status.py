@@ -1,6 +1,6 @@
 """The status that a kubelet reports for a pod: phase, conditions, container statuses, addresses.
 
-Most pods of a cluster only run: their statuses are made once for each spec and second (`running_status`). All others
+Most pods of a cluster only run: their statuses are built once for each spec and second (`running_status`). All others
 have a `PodRun` (`status_of_run`).
 
 Source: Kubernetes v1.34, pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_pods.go, pkg/kubelet/kubelet.go
@@ -23,9 +23,9 @@ from kschedd.controllers.kubelets.resizing import PENDING, report_of, stated
 _RUNNING: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
 
-@lru_cache(64)  # few: each keeps a spec, which may be the last that is left of its pods
+@lru_cache(64)  # small: each entry keeps a spec alive, even after all its pods are gone
 def _container_statuses(spec: PodSpec, at: str) -> list[Raw]:
-    """The containerStatuses shared by all pods with this spec that start in the same second."""
+    """Return the containerStatuses shared by all pods with this spec that start in the same second."""
     return [
         {
             "name": container.get("name", ""),
@@ -82,7 +82,7 @@ def _addresses(pod: Pod, node: Node) -> dict[str, Any]:
 
 
 def running_status(pod: Pod, node: Node, at: str) -> dict[str, Any]:
-    """The status fields that change when a pod starts on this node whose containers only run."""
+    """Return the status fields that change when a pod whose containers only run starts on this node."""
     generation = _generation(pod)
     status: dict[str, Any] = {
         "phase": "Running",
@@ -101,7 +101,7 @@ def _is_hex(text: str) -> bool:
 
 
 def refused_status(pod: Pod, refusal: Refusal, at: str) -> dict[str, Any]:
-    """The status of a pod that its kubelet does not admit. Its conditions are the kubelet's, and it states none."""
+    """Return the status of a rejected pod. The kubelet sets none of its own conditions."""
     others = [entry for entry in pod.status.get("conditions") or () if entry.get("type") not in _OF_KUBELET]
     status: dict[str, Any] = {
         "phase": "Failed",
@@ -122,7 +122,7 @@ _OF_KUBELET: Final = frozenset((*_RUNNING, "PodScheduled"))
 
 
 def status_of_run(pod: Pod, node: Node, run: PodRun, now: float) -> dict[str, Any]:
-    """The status fields of a pod as its run is now."""
+    """Return the status fields of a pod with the current state of its run."""
     at, phase, generation = stamp(now), run.phase, _generation(pod)
     main, inits = run.statuses("main"), run.statuses("init", "sidecar")
     conditions: Sequence[Raw] = pod.status.get("conditions") or ()
@@ -149,7 +149,7 @@ def status_of_run(pod: Pod, node: Node, run: PodRun, now: float) -> dict[str, An
 
 
 def conditions_of(pod: Pod, run: PodRun) -> list[Raw]:
-    """The conditions that the kubelet states, in upstream's order."""
+    """Return the conditions that the kubelet sets, in upstream's order."""
     phase = run.phase
     inits = [container for container in run.containers if container.role != "main"]
     mains = [container for container in run.containers if container.role == "main"]

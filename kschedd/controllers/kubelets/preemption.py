@@ -1,7 +1,7 @@
-"""Which pods make way on a node for a critical pod that lacks nothing but resources.
+"""Preemption on a node: pods evicted for a critical pod that lacks only resources.
 
-BestEffort pods before Burstable before Guaranteed ones; few pods before many; small requests before large ones. The
-pods taken are those whose requests come nearest to what is lacking.
+BestEffort pods are taken before Burstable and Guaranteed ones, few pods before many, and small requests before large
+ones. The chosen pods are those whose requests come nearest to the missing amounts.
 
 Source: Kubernetes v1.34, pkg/kubelet/preemption/preemption.go, pkg/kubelet/types/pod_update.go (Preemptable).
 Units: CPU in millicores, other resources in whole units.
@@ -13,11 +13,11 @@ from kschedd.api.pods import Pod
 from kschedd.api.qos import qos_of_spec
 from kschedd.controllers.kubelets.admission import is_critical
 
-Requirements = Mapping[str, int]  # how much of a resource is still lacking
+Requirements = Mapping[str, int]  # missing amount of each resource
 
 
 class NoVictimsError(Exception):
-    """No set of pods would free what is lacking; the text is the kubelet's."""
+    """No set of pods would free enough; the text is the kubelet's message."""
 
 
 def preemptable(preemptor: Pod, pod: Pod) -> bool:
@@ -25,7 +25,7 @@ def preemptable(preemptor: Pod, pod: Pod) -> bool:
 
 
 def victims(preemptor: Pod, pods: Sequence[Pod], lacking: Requirements) -> list[Pod]:
-    """The pods that make way, in the order in which they are told. Raises NoVictimsError."""
+    """Return the pods to evict, in the order of their eviction. Raises NoVictimsError."""
     may_go = [pod for pod in pods if preemptable(preemptor, pod)]
     by_class = {
         name: [pod for pod in may_go if qos_of_spec(pod.pod_spec.raw) == name]
@@ -49,7 +49,7 @@ def _without(lacking: Requirements, pods: Sequence[Pod]) -> Requirements:
 
 
 def distance(lacking: Requirements, pod: Pod) -> float:
-    """How far the pod's requests fall short of what is lacking; each resource counts alike."""
+    """Return how far the pod's requests fall short of the missing amounts; all resources have equal weight."""
     short = ((amount, amount - request_of(pod, name)) for name, amount in lacking.items())
     return sum((rest / amount) ** 2 for amount, rest in short if rest > 0)
 
@@ -72,7 +72,7 @@ def _nearest(pods: Sequence[Pod], lacking: Requirements) -> list[Pod]:
                 best, nearest = place, away
         lacking = _without(lacking, [left[best]])
         taken.append(left[best])
-        left[best] = left[-1]  # as upstream, whose order of the rest decides between equals
+        left[best] = left[-1]  # like upstream, whose order of the rest decides ties
         left.pop()
     return taken
 

@@ -1,8 +1,8 @@
-"""Which pod a kubelet evicts first when its node is short of memory, disk or process ids.
+"""Ranking of pods for eviction from a node that is short of memory, disk or process ids.
 
-Memory and disk: pods that use more than they request go first, then those of lower priority, then those that use most
-above their request. Process ids: lower priority first, then more processes. A pod without statistics goes before those
-that have some. Pods that compare equal stay in the order in which they came.
+Memory and disk: pods that use more than they request come first, then those of lower priority, then those with the
+largest excess over their request. Process ids: lower priority first, then more processes. A pod without statistics
+comes before those with statistics. Pods that compare equal keep their order of arrival.
 
 Source: Kubernetes v1.34, pkg/kubelet/eviction/helpers.go (rankMemoryPressure, rankDiskPressureFunc, rankPIDPressure).
 Units: bytes; counts.
@@ -20,7 +20,7 @@ from kschedd.api.simulation.annotations import pod_settings
 
 StarvedResource = Literal["memory", "ephemeral-storage", "inodes", "pids"]
 ASSUMED_MEMORY: Final = 10 * 1024 * 1024
-"""What a container without a request and without an annotation is taken to use: whatever runs uses something."""
+"""Assumed usage of a container without a request and an annotation, since every process uses some memory."""
 
 
 @attrs.frozen
@@ -45,14 +45,14 @@ PodUsage = tuple[ContainerUsage, ...]
 
 
 def counted_containers(pod: Pod) -> list[Raw]:
-    """The containers that run for long: all but the init containers that end."""
+    """Return the long-running containers: all except the init containers that end."""
     spec = pod.pod_spec.raw
     sidecars = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
     return [*(spec.get("containers") or ()), *sidecars]
 
 
 def usage_of(pod: Pod) -> PodUsage:
-    """What the pod's annotations say that it uses; where they are silent, what it requests."""
+    """Return the pod's usage according to its annotations, else its requests."""
     settings = pod_settings(pod.annotations)
     found = []
     for container in counted_containers(pod):
@@ -73,7 +73,7 @@ def usage_of(pod: Pod) -> PodUsage:
 
 @attrs.frozen(eq=False)
 class EvictionCandidate:
-    """A pod that might be evicted; `usage` None: there are no statistics of it."""
+    """A pod that may be evicted; `usage` None means that there are no statistics."""
 
     pod: Pod
     usage: PodUsage | None
@@ -83,7 +83,7 @@ class EvictionCandidate:
 
 
 def ranked(candidates: Sequence[EvictionCandidate], resource: StarvedResource) -> list[EvictionCandidate]:
-    """The candidates in the order in which they are evicted."""
+    """Return the candidates in the order of their eviction."""
     if resource == "pids":
         return sorted(candidates, key=_by_processes)
     return sorted(candidates, key=lambda candidate: _by_excess(candidate, resource))
@@ -99,13 +99,13 @@ def _by_excess(candidate: EvictionCandidate, resource: StarvedResource) -> tuple
         return False, False, pod.priority, 0
     used = candidate.uses(resource)
     exceeds = used > _requested(pod, resource)  # inodes cannot be requested
-    # The number of inodes above the request is counted against the request for storage, as upstream does.
+    # Upstream compares the number of inodes with the storage request.
     request = _requested(pod, "ephemeral-storage" if resource == "inodes" else resource)
     return True, not exceeds, pod.priority, request - used
 
 
 def _requested(pod: Pod, resource: str) -> int:
-    """Return the pod's request. Overhead counts only if the containers, or the pod itself, request some as well.
+    """Return the pod's request; overhead counts only if the containers, or the pod itself, request some as well.
 
     Source: pkg/api/v1/resource/helpers.go (GetResourceRequestQuantity).
     """

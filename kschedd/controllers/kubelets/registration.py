@@ -1,6 +1,6 @@
-"""What a kubelet says of its node when it registers: conditions, capacity, allocatable, labels.
+"""Registration of a node by its kubelet: conditions, capacity, allocatable, labels.
 
-A Ready condition that is set already is kept: somebody else states how the node is.
+An existing Ready condition is kept, because then the node's state is set manually or by another program.
 Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go, pkg/kubelet/kubelet_node_status.go.
 """
 
@@ -24,11 +24,11 @@ HEALTHY: Final[Mapping[str, Raw]] = {
         ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
     )
 }
-"""The conditions that a kubelet reports of a node without troubles, by type."""
+"""Conditions that a kubelet reports for a healthy node, by type."""
 
 
 def registration(node: Node, now: float) -> list[Write]:
-    """The writes that set what is missing on a node: its labels and the Ready condition."""
+    """Return the writes that add the node's missing labels and Ready condition."""
     if not kubelet_runs(node):
         return []
     writes: list[Write] = []
@@ -42,7 +42,7 @@ def registration(node: Node, now: float) -> list[Write]:
 
 
 def node_status(node: Node, at: str) -> dict[str, Any] | None:
-    """The status fields that the kubelet sets on a node without a Ready condition; None if it has one."""
+    """Return the status fields that the kubelet sets on a node without a Ready condition; None if it has one."""
     if condition(node.status, "Ready") is not None:
         return None
     conditions = list(node.status.get("conditions") or ())

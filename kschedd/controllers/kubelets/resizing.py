@@ -1,8 +1,8 @@
-"""In-place resizes: whether a kubelet can give the containers of a pod what its spec asks for now.
+"""In-place resizes: a kubelet's decision to allocate the resources that a pod's spec requests now.
 
-What a container has (allocated, and in force at once) stands in the pod's status; a resize asks for something else. It
-is infeasible if the node could not bear it if it were empty, and deferred while others have what is lacking. Those
-deferred are tried again when something of the node becomes free, and every three minutes.
+The pod's status contains the resources of each container (allocated, and in effect at once). A resize requests others.
+It is infeasible if even the empty node could not provide them, and deferred while other pods occupy them. Deferred
+resizes are retried when resources of the node are freed, and every three minutes.
 Source: Kubernetes v1.34, pkg/kubelet/allocation/allocation_manager.go.
 """
 
@@ -28,7 +28,7 @@ _NOTHING: Final[Raw] = {}
 
 @attrs.frozen
 class PendingResize:
-    """Why a resize is not done, and when it is tried again."""
+    """The reason why a resize is not done, and the time of the next attempt."""
 
     reason: Literal["Infeasible", "Deferred"]
     message: str
@@ -36,7 +36,7 @@ class PendingResize:
 
 
 def stated(container: Raw) -> Raw:
-    """What the spec of a container asks for."""
+    """Return the resources in a container's spec."""
     return container.get("resources") or _NOTHING
 
 
@@ -45,13 +45,13 @@ def is_resizable(container: Raw, *, init: bool) -> bool:
 
 
 def report_of(resources: Raw) -> dict[str, Any]:
-    """The fields of a container's status that say what it has."""
+    """Return the fields of a container's status that contain its resources."""
     requests = resources.get("requests")
     return {"allocatedResources": requests, "resources": resources} if requests else {"resources": resources}
 
 
 def reported_in(entry: Raw) -> Raw | None:
-    """What is allocated to a container by its entry in a status, if that says it."""
+    """Return the resources allocated to a container according to its status entry, None if it has none."""
     resources = entry.get("resources")
     if resources is None or not entry.get("allocatedResources"):
         return resources
@@ -59,7 +59,7 @@ def reported_in(entry: Raw) -> Raw | None:
 
 
 def reported(pod: Pod) -> dict[str, Raw]:
-    """What is allocated to the containers of a pod by its status, as far as that says it."""
+    """Return the resources allocated to a pod's containers according to its status, as far as it contains them."""
     entries = (entry for field in _STATUSES for entry in pod.status.get(field) or ())
     return {entry.get("name") or "": had for entry in entries if (had := reported_in(entry)) is not None}
 
@@ -69,7 +69,7 @@ def differ(had: Raw, wanted: Raw) -> bool:
 
 
 def is_asked(pod: Pod, allocated: Mapping[str, Raw]) -> bool:
-    """Whether the spec asks for anything else than its containers have."""
+    """Return whether the spec requests other resources than its containers have."""
     spec = pod.pod_spec.raw
     return any(
         is_resizable(container, init=field == "initContainers")
@@ -81,7 +81,7 @@ def is_asked(pod: Pod, allocated: Mapping[str, Raw]) -> bool:
 
 
 def allocated_requests(pod: Pod, allocated: Mapping[str, Raw]) -> Resources:
-    """What the pod requests of its node with what its containers have."""
+    """Return the pod's requests, based on the resources allocated to its containers."""
     if not is_asked(pod, allocated):
         return pod.pod_spec.requests
     spec: dict[str, Any] = dict(pod.pod_spec.raw)
@@ -94,7 +94,10 @@ def allocated_requests(pod: Pod, allocated: Mapping[str, Raw]) -> Resources:
 
 
 def refusal(pod: Pod, node: Node, others: NodeUsage, now: float) -> PendingResize | None:
-    """Why the node cannot give the pod what it asks for now, if it cannot; `others` is what its other pods have."""
+    """Return why the node cannot provide the requested resources now; None if it can.
+
+    `others` is the usage of its other pods.
+    """
     asked, has = pod.pod_spec.requests, node.allocatable
     for resource in ("memory", "cpu"):
         wanted, capacity = asked.get(resource, 0), has.get(resource, 0)
@@ -109,14 +112,14 @@ def refusal(pod: Pod, node: Node, others: NodeUsage, now: float) -> PendingResiz
 
 
 def _not_refused_yet(pod: Pod) -> Pod:
-    """The pod as if nobody had said that what it asks for is infeasible: then that would not count."""
+    """Return the pod without its condition PodResizePending, as if no resize had been found infeasible."""
     conditions = pod.status.get("conditions") or ()
     status = {**pod.status, "conditions": [entry for entry in conditions if entry.get("type") != PENDING]}
     return attrs.evolve(pod, raw={**pod.raw, "status": status})
 
 
 def restarts(container: Raw, had: Raw) -> bool:
-    """Whether a container is started again to get what it asks for, instead of what it had."""
+    """Return whether a container must be restarted to get the requested resources."""
     changed = {
         resource
         for part in _LISTS
@@ -128,8 +131,10 @@ def restarts(container: Raw, had: Raw) -> bool:
 
 
 def order(pod: Pod, allocated: Mapping[str, Raw]) -> tuple[bool, int, bool, str]:
-    """The order in which deferred resizes are tried: those first that need no more than they have, then by priority and
-    by QoS class, and the one first that has waited longest."""
+    """Return the sort key of deferred resizes.
+
+    Resizes that need no more than they have come first, then by priority, by QoS class, and by waiting time.
+    """
     has, asks = allocated_requests(pod, allocated), pod.pod_spec.requests
     grows = any(asks.get(resource, 0) > has.get(resource, 0) for resource in ("cpu", "memory"))
     waiting = condition(pod.status, PENDING)

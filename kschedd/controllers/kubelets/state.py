@@ -1,8 +1,8 @@
-"""Whether a node's kubelet runs: the annotation `kschedd.io/kubelet` of the node.
+"""The state of a node's kubelet: the node's annotation `kschedd.io/kubelet`.
 
 (none)     it runs: it renews its Lease, reports the node's status, starts and ends pods
-stopped    it has stopped (`kschedd node stop`): no sign of life, and its pods stay as they are
-none       nobody simulates it: no Lease, and the node and its pods are what somebody states
+stopped    it has stopped (`kschedd node stop`): no heartbeats, and its pods stay unchanged
+none       it is not simulated: no Lease, and users set the state of the node and its pods
 """
 
 from typing import Final, Literal
@@ -16,7 +16,7 @@ KubeletState = Literal["", "stopped", "none"]
 
 
 def kubelet_state(node: Object) -> KubeletState:
-    """ "" where it runs; so does one whose annotation says anything else than the two words."""
+    """Return the kubelet's state; "" means that it runs, which is also the case for an unknown annotation value."""
     found = (node.metadata.get("annotations") or {}).get(KUBELET)
     return STOPPED if found == STOPPED else NONE if found == NONE else ""
 

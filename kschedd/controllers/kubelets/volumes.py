@@ -1,7 +1,8 @@
-"""Volumes and claims that a pod needs before its containers start: what cannot be had, and the kubelet's words for it.
+"""Volumes and claims that a pod needs before its containers start, and the kubelet's messages for missing ones.
 
-A kubelet admits the pod and waits. Claims of volumes count if a container mounts the volume; resource claims must exist
-and be reserved for the pod. ConfigMaps and Secrets are not looked for: their data is no part of most clusters here.
+A kubelet admits the pod and waits. Claims of volumes count if a container mounts the volume. Resource claims must exist
+and be reserved for the pod. ConfigMaps and Secrets are not required to exist, since most simulated clusters do not
+contain them.
 
 Source: Kubernetes v1.34, pkg/kubelet/volumemanager (volume_manager.go, WaitForAttachAndMount; populator,
 getPVCExtractPV, createVolumeSpec), pkg/kubelet/cm/dra/manager.go (prepareResources).
@@ -21,7 +22,7 @@ KINDS: Final = frozenset(("PersistentVolumeClaim", "PersistentVolume", "Resource
 
 @attrs.frozen
 class Unavailable:
-    """The Event about what a pod waits for."""
+    """The Event about the volumes or claims that a pod waits for."""
 
     reason: str
     message: str

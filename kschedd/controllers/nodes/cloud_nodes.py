@@ -1,12 +1,12 @@
-"""Nodes of a cloud: they register with the taint `uninitialized`, which goes when the cloud has initialized them.
+"""Nodes of a cloud: they register with the taint `uninitialized`, which is removed once the cloud has initialized them.
 
-A node is a cloud's by its annotation `kschedd.io/cloud-provider: external`, or by the option of that name. The taint
-goes after `kschedd.io/cloud-init-seconds` of the node, or the option's delay, or by `kschedd node initialize`. A taint
-that the manifest states itself goes likewise.
+A node belongs to a cloud if it has the annotation `kschedd.io/cloud-provider: external`, or if the option of that name
+is set. The taint is removed after the node's `kschedd.io/cloud-init-seconds`, or the option's delay, or by `kschedd
+node initialize`. The same holds for a taint in the manifest.
 
-With the taint's end a node gets the labels that a cloud sets, if its annotations state them: `kschedd.io/cloud-zone`,
-`kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type`, each under its present and its old name. Other nodes
-have the zone, region and instance type of their manifest's labels, or none.
+When the taint is removed, the node gets the cloud's labels from its annotations: `kschedd.io/cloud-zone`,
+`kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type`, each under its current and its deprecated name. Other
+nodes have only the zone, region and instance type labels of their manifest.
 
 Owns when nodes are initialized. Source: Kubernetes v1.34, pkg/kubelet/kubelet_node_status.go (initialNode),
 cloud-provider/controllers/node/node_controller.go.
@@ -45,7 +45,7 @@ _LABELS: Final[Mapping[str, tuple[str, str]]] = {
 def initialization(node: Object) -> dict[str, Any] | None:
     """Return the patch that initializes the node; None if it has no taint `uninitialized`.
 
-    Labels that the node has already stay as they are.
+    Existing labels are kept.
     """
     taints = node.spec.get("taints") or ()
     kept = [taint for taint in taints if taint.get("key") != UNINITIALIZED]
@@ -62,7 +62,7 @@ class CloudNodes:
 
     def __init__(self, provider: str = "", init_delay_s: float | None = None) -> None:
         self._provider = provider
-        self._init_delay_s = init_delay_s  # None: a verb initializes nodes
+        self._init_delay_s = init_delay_s  # None: only the command initializes nodes
         self._due: Timers[str] = Timers()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
@@ -79,7 +79,7 @@ class CloudNodes:
             if event.type == DELETED:
                 self._due.clear(node.name)
             else:
-                # A node without a Ready condition has not registered before.
+                # A node without a Ready condition is registering for the first time.
                 registers = event.type == ADDED and condition(node.status, "Ready") is None
                 writes += self.faults.each("Node", (("", node.name),), partial(self._sync, view, registers), now)
         for name in self._due.due(now):
@@ -119,7 +119,7 @@ class CloudNodes:
         return stated if stated is not None and 0 <= stated < float("inf") else self._init_delay_s
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """A patch is made for one version of the node; another one is there now."""
+        """Retry a patch that failed because the node was changed meanwhile."""
         if not isinstance(error, Conflict) or not isinstance(write, Patch):
             return []
         adds = any(taint.get("key") == UNINITIALIZED for taint in write.patch["spec"]["taints"] or ())

@@ -1,4 +1,4 @@
-"""What the node lifecycle controller knows and writes of one node: conditions of a silent kubelet, NoExecute taints.
+"""Helpers of the node lifecycle controller for one node: conditions of an unresponsive kubelet, and NoExecute taints.
 
 Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (tryUpdateNodeHealth,
 processTaintBaseEviction), controller/util/node/controller_utils.go (MarkPodsNotReady, SwapNodeControllerTaint).
@@ -19,17 +19,17 @@ from kschedd.store.writes import Patch, patch_of
 
 EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
 KUBELET_CONDITIONS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-"""Those that become Unknown; NetworkUnavailable is not the kubelet's."""
+"""Conditions that become Unknown; NetworkUnavailable is not set by the kubelet."""
 
 
 def ready_status(node: Node) -> str | None:
-    """The status of its Ready condition; None without one."""
+    """Return the status of the node's Ready condition; None if it has none."""
     found = condition(node.status, "Ready")
     return None if found is None else found.get("status") or ""
 
 
 def silent_conditions(node: Node, now: float) -> list[Any]:
-    """The node's conditions once its kubelet has been silent for too long."""
+    """Return the node's conditions after its kubelet has been unresponsive for too long."""
     at = stamp(now)
     conditions: list[Any] = []
     present = {entry.get("type") for entry in node.status.get("conditions") or ()}
@@ -55,17 +55,20 @@ def silent_conditions(node: Node, now: float) -> list[Any]:
 
 
 def wanted_taint(status: str | None) -> str | None:
-    """The key of the NoExecute taint for this status of the Ready condition."""
+    """Return the key of the NoExecute taint for this status of the Ready condition; None if there is none."""
     return {"False": NOT_READY, "Unknown": UNREACHABLE}.get(status or "")
 
 
 def condition_taints(node: Node) -> frozenset[str]:
-    """Which of the two NoExecute taints the node has."""
+    """Return which of the two NoExecute taints the node has."""
     return frozenset(t.key for t in node.taints if t.effect == NO_EXECUTE and t.key in (NOT_READY, UNREACHABLE))
 
 
 def with_taint(node: Node, key: str | None, now: float) -> Patch | None:
-    """The write that leaves the node with this one of the two taints (None: neither); None if that is so already."""
+    """Return the write that leaves the node with only this one of the two taints (None: neither).
+
+    Return None if that is already the case.
+    """
     taints: Iterable[Raw] = node.spec.get("taints") or ()
     ours = (NOT_READY, UNREACHABLE)
     kept = [t for t in taints if t.get("effect") != NO_EXECUTE or t.get("key") not in ours or t.get("key") == key]
@@ -77,7 +80,7 @@ def with_taint(node: Node, key: str | None, now: float) -> Patch | None:
 
 
 def pod_not_ready(pod: Pod, now: float) -> list[Any] | None:
-    """The pod's conditions with Ready False; None if it has no Ready condition, or one that says so already."""
+    """Return the pod's conditions with Ready set to False; None if it has no Ready condition or it is False already."""
     ready = condition(pod.status, "Ready")
     if ready is None or ready.get("status") == "False":
         return None
@@ -85,7 +88,7 @@ def pod_not_ready(pod: Pod, now: float) -> list[Any] | None:
 
 
 def next_pass(after_s: float, period_s: float) -> float:
-    """The first pass after this moment. Passes are at whole multiples of the period since the epoch."""
+    """Return the first pass after this time. Passes are at whole multiples of the period since the epoch."""
     return (math.floor(after_s / period_s) + 1) * period_s
 
 

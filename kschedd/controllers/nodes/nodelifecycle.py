@@ -1,17 +1,17 @@
-"""The node lifecycle controller: nodes whose kubelet is silent become Unknown, and get NoExecute taints, zone by zone.
+"""The node lifecycle controller: nodes with an unresponsive kubelet become Unknown and get NoExecute taints, by zone.
 
-A kubelet gives signs by its Lease and by the heartbeat of the node's Ready condition. Without one for
-`node_monitor_grace_period_s` the node's conditions become Unknown and its pods are marked not Ready; in the next pass
-the node waits for the taint `unreachable:NoExecute` (`not-ready` where Ready is False), which the zone's rate lets it
-have. A node that is Ready again loses both. Where every zone is fully disrupted, the fault is taken to be the control
-plane's: all nodes lose their taints and none gets one, until some node is Ready.
+A kubelet's heartbeats are its Lease and the heartbeat time of the node's Ready condition. After
+`node_monitor_grace_period_s` without one, the node's conditions become Unknown and its pods are marked not Ready. In
+the next pass the node is queued for the taint `unreachable:NoExecute` (`not-ready` if Ready is False), which is added
+at the zone's rate. A node that becomes Ready again loses both taints. If every zone is fully disrupted, the control
+plane is assumed to be at fault: all nodes lose these taints and none gets one, until some node is Ready.
 
-Upstream passes over all nodes every `node_monitor_period_s`. Here a pass takes place only if it finds something to do,
-at the same moments, and looks only at the nodes concerned: while all is well, no time is spent and no deadline is set.
-A node whose kubelet nobody simulates (`kschedd.io/kubelet: none`) is left as it is stated to be; its taints follow.
+Upstream checks all nodes every `node_monitor_period_s`. Here a pass takes place at the same times, but only if there is
+something to do, and only for the nodes concerned. While all nodes are healthy, no time is spent and no deadline is set.
+A node whose kubelet is not simulated (`kschedd.io/kubelet: none`) keeps its stated conditions; its taints follow them.
 
-Owns what it has seen of each node, the zones with their rates and waiting nodes, and the pods still to be marked. No
-turn has more than about `_MOST` writes, so a pass over many nodes takes several.
+Owns the last known state of each node, the zones with their rates and queued nodes, and the pods still to be marked. A
+turn has at most about `_MOST` writes, so a pass over many nodes takes several turns.
 Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go.
 """
 
@@ -59,24 +59,27 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Patch, Write, status_of
 
 COMPONENT: Final = "node-controller"
-_MOST: Final = 100  # writes in a turn
+_MOST: Final = 100  # writes per turn
 
 
 @attrs.define(eq=False)
 class _Seen:
-    """One node as it was seen last. `signs`: what the kubelet renewed last; None while it is renewed by itself."""
+    """The last known state of a node.
+
+    `signs` are the latest heartbeats; None while its Lease is renewed automatically.
+    """
 
     zone: str
     excluded: bool
     ready: str | None
     taints: frozenset[str]
     signs: tuple[object, ...] | None = ()
-    probe_s: float = 0.0  # the pass that noticed the latest sign
+    probe_s: float = 0.0  # the pass that detected the latest heartbeat
 
 
 @attrs.frozen
 class Upcoming:
-    """What is about to happen to a node while its kubelet stays as it is; `at_s` None: not at its zone's rate."""
+    """A change that a node undergoes if its kubelet's state stays the same; `at_s` None: never, at its zone's rate."""
 
     node: str
     what: Literal["Unknown", "NoExecute"]
@@ -91,13 +94,13 @@ class NodeLifecycle(InSteps):
         self.config = config or NodeLifecycleConfig()
         self._nodes: dict[str, _Seen] = {}
         self._zones: dict[str, Zone] = {}
-        self._silent: Timers[str] = Timers()  # by node: the pass at which it becomes Unknown
-        self._concerned: dict[str, None] = {}  # nodes with something to do in a pass
-        self._pass_at: float | None = None  # the next pass; None while nobody is concerned
-        self._passing: dict[str, None] = {}  # nodes that the pass under way has not looked at
+        self._silent: Timers[str] = Timers()  # by node: the pass in which it becomes Unknown
+        self._concerned: dict[str, None] = {}  # nodes that the next pass must process
+        self._pass_at: float | None = None  # the next pass; None if there are no nodes to process
+        self._passing: dict[str, None] = {}  # nodes that the current pass has not processed yet
         self._in_pass = False
-        self._freed: dict[str, None] = {}  # nodes that lose their taints as every zone is disrupted
-        self._not_ready: dict[tuple[str, str], None] = {}  # pods to mark
+        self._freed: dict[str, None] = {}  # nodes that lose their taints because every zone is disrupted
+        self._not_ready: dict[tuple[str, str], None] = {}  # pods to mark as not Ready
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -113,7 +116,7 @@ class NodeLifecycle(InSteps):
         return min((at for at in times if at is not None), default=None)
 
     def upcoming(self) -> list[Upcoming]:
-        """The nodes that become Unknown or get a NoExecute taint by themselves, the next first."""
+        """Return the nodes that will become Unknown or get a NoExecute taint, in order of time."""
         silent = [(at, name) for name in self._nodes if (at := self._silent.at(name)) is not None]
         found = [Upcoming(name, "Unknown", at) for at, name in sorted(silent)]
         for _, zone in sorted(self._zones.items()):
@@ -122,7 +125,7 @@ class NodeLifecycle(InSteps):
                 found.append(Upcoming(name, "NoExecute", None if first is None else first + place / per_s))
         return sorted(found, key=lambda each: math.inf if each.at_s is None else each.at_s)
 
-    # --- what happens ------------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------------------
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         for event in events:
@@ -151,7 +154,7 @@ class NodeLifecycle(InSteps):
         return writes
 
     def _see(self, node: Node, view: View, now: float) -> None:
-        """Take note of the node as it is now, and of a sign of its kubelet."""
+        """Record the node's current state, and a heartbeat of its kubelet."""
         ready, excluded = ready_status(node), EXCLUDED in node.labels
         seen = self._nodes.get(node.name)
         if seen is None:
@@ -186,8 +189,9 @@ class NodeLifecycle(InSteps):
         heartbeat = (condition(node.status, "Ready") or {}).get("lastHeartbeatTime")
         signs = (renew_time, heartbeat)
         if seen.signs is None and renew_time:
-            # It renewed its Lease by itself until just now: the pass after its last renewal has noticed that one. No
-            # pass has noticed one of the future, which is there where the machine's clock was set back before a start.
+            # Its Lease was renewed automatically until now. The pass after the last renewal has detected that renewal.
+            # A renewal in the future, which exists if the machine's clock was set back before a start, has not been
+            # detected.
             seen.probe_s = next_pass(min(seconds(renew_time), now), config.node_monitor_period_s)
         elif seen.ready is None and renew_time is None:
             created = node.metadata.get("creationTimestamp")
@@ -237,7 +241,7 @@ class NodeLifecycle(InSteps):
         return waits if wanted is None else wanted not in seen.taints and not waits
 
     def _disturbed(self) -> bool:
-        """Whether the state of some zone is no longer what its nodes make it."""
+        """Return whether the recorded state of some zone differs from the state of its nodes."""
         return any(self._state_now(zone) != zone.state for zone in self._zoned())
 
     def _zoned(self) -> list[Zone]:
@@ -252,7 +256,7 @@ class NodeLifecycle(InSteps):
         elif self._pass_at is None:
             self._pass_at = next_pass(now, self.config.node_monitor_period_s)
 
-    # --- a pass ------------------------------------------------------------------------------------------------
+    # --- passes -------------------------------------------------------------------------------------------------------
 
     def _pass(self, view: View, now: float) -> Reconciling:
         due = self._silent.due(now)
@@ -300,7 +304,7 @@ class NodeLifecycle(InSteps):
             zone.waiting.pop(name, None)
             swap = with_taint(node, None, now) if observed is not None else None
         else:
-            # The one taint takes the place of the other at once, only the first has to wait.
+            # Replacing one taint by the other is immediate; only the first taint is rate-limited.
             swap = with_taint(node, wanted, now) if condition_taints(node) - {wanted} else None
             if swap is None and wanted not in condition_taints(node):
                 zone.waiting[name] = None
@@ -340,7 +344,7 @@ class NodeLifecycle(InSteps):
                 zone.state = state
 
     def _begin_grace_anew(self, now: float) -> None:
-        """The control plane is back: no kubelet was heard of, whichever was alive."""
+        """Restart all grace periods: while the control plane was down, no heartbeat could arrive."""
         config = self.config
         for name, seen in self._nodes.items():
             if seen.signs is not None:
@@ -377,7 +381,7 @@ class NodeLifecycle(InSteps):
         return [status_of(pod, {"conditions": conditions}), event]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """The next pass tries a refused change of a node again, as it is then."""
+        """Mark a node whose change was rejected, so that the next pass retries it."""
         if isinstance(error, Conflict) and isinstance(write, Patch) and write.kind == "Node":
             self._concerned[write.name] = None
             self._plan(now)

@@ -1,8 +1,8 @@
-"""The node lifecycle controller's NoSchedule taints: node conditions are mirrored as taints, which keep new pods away.
+"""The node lifecycle controller's NoSchedule taints, which mirror node conditions and keep new pods away.
 
-Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (doNoScheduleTaintingPass). The
-NoExecute taints, which come zone by zone, are `kschedd.controllers.nodes.nodelifecycle`'s. Only the taints in the table
-below are ever changed.
+Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (doNoScheduleTaintingPass).
+`kschedd.controllers.nodes.nodelifecycle` adds the NoExecute taints, zone by zone. This controller changes only the
+taints in the table below.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,13 +31,13 @@ TAINT_OF_CONDITION: Final[Mapping[tuple[str, str], str]] = {
     ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
     ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
 }
-"""(condition type, its status) -> key of the NoSchedule taint."""
+"""(condition type, condition status) -> key of the NoSchedule taint."""
 
 _OURS: Final = frozenset((*TAINT_OF_CONDITION.values(), UNSCHEDULABLE))
 
 
 def wanted_taints(node: Raw) -> list[str]:
-    """The keys of the NoSchedule taints that this node should have now."""
+    """Return the keys of the NoSchedule taints that this node should have now."""
     conditions = (node.get("status") or {}).get("conditions") or ()
     keys = (TAINT_OF_CONDITION.get((entry.get("type", ""), entry.get("status", ""))) for entry in conditions)
     wanted = [key for key in keys if key is not None]
@@ -47,7 +47,7 @@ def wanted_taints(node: Raw) -> list[str]:
 
 
 def tainted(node: Raw, at: str) -> list[Any] | None:
-    """The desired taints of the node, new ones last with timeAdded `at`; None if they are up to date."""
+    """Return the desired taints of the node, new ones last with timeAdded `at`; None if they are up to date."""
     taints = (node.get("spec") or {}).get("taints") or []
     wanted = wanted_taints(node)
     kept = [t for t in taints if t.get("effect") != NO_SCHEDULE or t.get("key") not in _OURS or t.get("key") in wanted]

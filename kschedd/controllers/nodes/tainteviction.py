@@ -1,11 +1,11 @@
 """The taint eviction controller: deletes pods from nodes whose NoExecute taints they do not tolerate (any longer).
 
-`kschedd.controllers.nodes.tolerance` has the rules. A pod that leaves gets the condition DisruptionTarget and is
-deleted with its own grace period; on a node without a kubelet it stays Terminating. Timers are kept in memory. After a
-restart they are worked out anew from `timeAdded` of the taints, so that they go on, where upstream begins them again.
+`kschedd.controllers.nodes.tolerance` has the rules. An evicted pod gets the condition DisruptionTarget and is deleted
+with its own grace period; on a node without a kubelet it stays Terminating. Timers are kept in memory. After a restart
+they are restored from `timeAdded` of the taints, whereas upstream starts them again.
 
-Owns the taints of tainted nodes and the timers of pods. Many pods can be due at once: they leave in turns of
-`_MOST` pods, so that no turn holds the store for long.
+Owns the taints of tainted nodes and the timers of pods. If many pods are due at once, they are evicted in turns of
+`_MOST` pods, so that no turn blocks the store for long.
 Source: Kubernetes v1.34, controller/tainteviction/taint_eviction.go, timed_workers.go.
 """
 
@@ -44,7 +44,7 @@ DISRUPTION_TARGET: Final[Raw] = {
     "reason": "DeletionByTaintManager",
     "message": "Taint manager: deleting due to NoExecute taint",
 }
-_MOST: Final = 50  # pods looked at in a turn, with up to three writes each
+_MOST: Final = 50  # pods per turn, with up to three writes each
 
 Key = tuple[str, str]  # namespace, name
 
@@ -55,10 +55,10 @@ class TaintEviction:
 
     def __init__(self) -> None:
         self._tainted: dict[str, tuple[NoExecuteTaint, ...]] = {}  # by node; only nodes with NoExecute taints
-        self._since: dict[Key, float] = {}  # when the pod's timer began
+        self._since: dict[Key, float] = {}  # start of the pod's timer
         self._timers: Timers[Key] = Timers()
-        self._marked: dict[Key, bool] = {}  # pods to look at; whether they were there before this controller
-        self._restored: int | None = None  # what has this version or an earlier one was there before this controller
+        self._marked: dict[Key, bool] = {}  # pods to process; True if they existed before this controller started
+        self._restored: int | None = None  # objects up to this version existed before this controller started
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -66,7 +66,7 @@ class TaintEviction:
         return 0.0 if self._marked else self._timers.next
 
     def timers(self) -> Mapping[Key, EvictionTimer]:
-        """The pods that leave later, by when they do."""
+        """Return the timers of the pods that will be evicted, by time."""
         found = [(at, key) for key in self._since if (at := self._timers.at(key)) is not None]
         return {key: EvictionTimer(self._since[key], at) for at, key in sorted(found)}
 
@@ -114,7 +114,7 @@ class TaintEviction:
             self._tainted[node.name] = taints
         else:
             self._tainted.pop(node.name, None)
-        # The timers of a deleted node's pods run on, as upstream.
+        # As upstream, the timers of a deleted node's pods keep running.
         if taints != before and event.type != DELETED:
             for pod in view.pods_on(node.name):
                 self._mark((pod.namespace, pod.name), event.version)
@@ -169,5 +169,5 @@ class TaintEviction:
         return writes
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Nothing to do: the pod was changed or deleted meanwhile, or its namespace takes no more events."""
+        """Return no writes: the pod was changed or deleted meanwhile, or its namespace rejects new events."""
         return []

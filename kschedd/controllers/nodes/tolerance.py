@@ -1,12 +1,12 @@
-"""How long a pod may stay on a node with NoExecute taints, and since when: the rules of taint-based eviction.
+"""The rules of taint-based eviction: how long a pod may stay on a node with NoExecute taints, and from when on.
 
-For each taint the first toleration that matches it counts, whatever later ones say. A taint without one: the pod leaves
-at once. No `tolerationSeconds` among those that count: it stays. Otherwise it leaves after the smallest of them; zero
-and negative mean at once.
+For each taint only the first matching toleration counts. If a taint is not tolerated, the pod is evicted at once. If
+none of the tolerations that count has `tolerationSeconds`, the pod stays. Otherwise it is evicted after the smallest of
+them; zero and negative mean at once.
 
-The timer runs from the moment at which the taints were tolerated for a limited time first. While it runs, neither
-another taint nor another toleration changes its end, unless a taint is no longer tolerated at all (the pod leaves at
-once) or all are tolerated for good, or gone (the timer is cancelled).
+The timer starts when the taints first become tolerated for a limited time. While it runs, other taints or tolerations
+do not change its end, with two exceptions: the pod is evicted at once if a taint is not tolerated at all, and the timer
+is canceled if all taints are gone or tolerated forever.
 Source: Kubernetes v1.34, controller/tainteviction/taint_eviction.go (processPodOnNode, getMinTolerationTime),
 component-helpers/scheduling/corev1 (GetMatchingTolerations).
 """
@@ -30,12 +30,12 @@ FOR_EVER: Final = math.inf
 @attrs.frozen
 class NoExecuteTaint:
     taint: Taint
-    added_s: float | None  # its timeAdded, in seconds since the epoch; only controllers state one
+    added_s: float | None  # timeAdded in seconds since the epoch; only controllers set it
 
 
 @attrs.frozen
 class EvictionTimer:
-    """Seconds since the epoch: when it began, when the pod leaves."""
+    """A pod's eviction timer: its start and its end, in seconds since the epoch."""
 
     since_s: float
     at_s: float
@@ -52,7 +52,7 @@ def no_execute_taints(node: Node) -> tuple[NoExecuteTaint, ...]:
 
 
 def tolerated_s(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> float | None:
-    """For how many seconds these tolerations tolerate all the taints: NOT_TOLERATED, 0 and more, or FOR_EVER."""
+    """Return for how many seconds all the taints are tolerated: NOT_TOLERATED, a number from 0, or FOR_EVER."""
     shortest = FOR_EVER
     for taint in taints:
         matching = next((each for each in tolerations if each.tolerates(taint)), None)
@@ -66,8 +66,10 @@ def tolerated_s(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> f
 def timer_after_restart(
     pod: Pod, taints: Sequence[NoExecuteTaint], tolerations: Sequence[Toleration], now: float
 ) -> EvictionTimer | None:
-    """The timer that a controller which had watched all along would have for the pod, as far as the taints' timeAdded
-    say; None if none would run. A taint without timeAdded counts from now on, as for upstream after a restart."""
+    """Return the timer that the pod would have if the controller had been running all along; None if none would run.
+
+    The taints' timeAdded determine it. As in upstream after a restart, a taint without timeAdded counts from now on.
+    """
     bound_s = _bound_s(pod, now)
     times = [min(now, max(bound_s, now if each.added_s is None else each.added_s)) for each in taints]
     timer: EvictionTimer | None = None

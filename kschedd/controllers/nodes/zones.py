@@ -1,12 +1,12 @@
-"""Zones of nodes: how disrupted each is, and how fast its nodes may get NoExecute taints.
+"""Zones of nodes: the disruption state of each zone, and the rate at which its nodes get NoExecute taints.
 
-A zone is Normal; PartialDisruption where more than two of its nodes and at least `unhealthy_zone_threshold` of them are
-not Ready; FullDisruption where none is Ready. In a Normal zone and in one that is fully disrupted nodes are tainted at
-`node_eviction_rate`, in a partially disrupted one at `secondary_node_eviction_rate`, or not at all if it has
-`large_cluster_size_threshold` nodes or fewer. Where every zone is fully disrupted nobody is tainted.
+A zone is in PartialDisruption if more than two of its nodes and at least `unhealthy_zone_threshold` of them are not
+Ready, in FullDisruption if none is Ready, and Normal otherwise. In a Normal or fully disrupted zone nodes are tainted
+at `node_eviction_rate`. In a partially disrupted zone they are tainted at `secondary_node_eviction_rate`, or not at all
+if it has `large_cluster_size_threshold` nodes or fewer. If every zone is fully disrupted, no node is tainted.
 
-Upstream's state Initial, in which a zone is until the first pass, has no effect and is left out. The rate is a token
-bucket that holds one token, so that the first node need not wait.
+Upstream's state Initial, which a zone has until the first pass, has no effect and is left out. The rate is a token
+bucket for one token, so that the first node need not wait.
 Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (ComputeZoneState, ReducedQPSFunc,
 setLimiterInZone), scheduler/rate_limited_queue.go (SwapLimiter); cmd/kube-controller-manager/app/options for defaults.
 Units: seconds, and nodes per second.
@@ -21,8 +21,8 @@ ZoneState = Literal["Normal", "PartialDisruption", "FullDisruption"]
 NORMAL: Final = "Normal"
 PARTIAL: Final = "PartialDisruption"
 FULL: Final = "FullDisruption"
-_FEW: Final = 2  # so many nodes may be not Ready in any zone
-_ROUNDING: Final = 1e-9  # of a share: upstream compares in 32 bits
+_FEW: Final = 2  # number of nodes of a zone that may always be not Ready
+_ROUNDING: Final = 1e-9  # of a share: upstream compares 32-bit floats
 
 
 @attrs.frozen
@@ -47,7 +47,7 @@ def compute_zone_state(ready: int, not_ready: int, unhealthy_zone_threshold: flo
 
 
 def eviction_rate(state: ZoneState, size: int, config: NodeLifecycleConfig) -> float:
-    """Nodes of such a zone that may be tainted in a second."""
+    """Return how many nodes of such a zone may be tainted per second."""
     if state != PARTIAL:
         return config.node_eviction_rate
     return config.secondary_node_eviction_rate if size > config.large_cluster_size_threshold else 0.0
@@ -55,7 +55,7 @@ def eviction_rate(state: ZoneState, size: int, config: NodeLifecycleConfig) -> f
 
 @attrs.define
 class TaintRate:
-    """A token bucket for one token, full at first. A rate of 0 lets nobody through."""
+    """A token bucket for one token, full at first. With a rate of 0 it never refills and never accepts."""
 
     per_s: float
     _full_at_s: float = -math.inf
@@ -67,11 +67,11 @@ class TaintRate:
         return True
 
     def next_s(self) -> float | None:
-        """When a token is there; None for never."""
+        """Return when a token is available; None for never."""
         return self._full_at_s if self.per_s > 0 else None
 
     def swapped(self, per_s: float, now: float) -> Self:
-        """The bucket at another rate: full only if this one has a token."""
+        """Return the bucket with another rate; it has a token only if this one has."""
         if per_s == self.per_s:
             return self
         rate = type(self)(per_s)
@@ -82,14 +82,14 @@ class TaintRate:
 
 @attrs.define(eq=False)
 class Zone:
-    """One zone: its nodes by readiness, without those excluded from disruption checks, and who waits for a taint."""
+    """A zone: counts of its nodes by readiness, without nodes excluded from disruption checks, and the taint queue."""
 
     rate: TaintRate
     state: ZoneState = NORMAL
     ready: int = 0
     not_ready: int = 0
-    members: int = 0  # excluded nodes too
-    waiting: dict[str, None] = attrs.field(factory=dict)  # nodes that are to get a NoExecute taint, in order
+    members: int = 0  # includes excluded nodes
+    waiting: dict[str, None] = attrs.field(factory=dict)  # nodes queued for a NoExecute taint, in order
 
     @property
     def size(self) -> int:

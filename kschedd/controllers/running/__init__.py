@@ -1,1 +1,1 @@
-"""What runs a controller: its interface, turns and timers."""
+"""Execution of controllers: their interface, turns and timers."""

@@ -1,17 +1,19 @@
 """The controller interface: a synchronous rule that receives events and returns the writes to perform.
 
-A controller may keep state such as deadlines for objects to reconcile again; it reads the cluster through a `View`, and
-observes the results of its own writes, like everything else, as events.
+A controller may keep state such as deadlines for objects to reconcile again. It reads the cluster through a `View`, and
+receives the results of its own writes, like everything else, as events.
 
-A controller may have a method `concerns(event) -> bool` as well: events for which it is False are not delivered, and if
-there are no others it is not woken and has no turn, which holds the store. It is asked before the turn, maybe of an
-event behind what is there; so it may be False only where the event changes nothing that the controller keeps, and where
-what it comes to know later (a budget, say, that covers the pod) has it read what is there.
+A controller may also have a method `concerns(event) -> bool`. Events for which it returns False are not delivered; if
+there are no others, the controller has no turn, which would block the store. The method is called before the turn,
+possibly with an event older than the cluster's state. It may therefore return False only if the event changes nothing
+that the controller keeps, and if the controller reads the current state when it needs it later (such as for a new
+budget that covers the pod).
 
-One whose `reconcile` may take long, as over a workload of thousands of pods, is `InSteps`: its `reconciling` does the
-same in steps. Between two of them others have the event loop, but nobody may read or write the cluster.
+A controller whose `reconcile` may take long, for example for a workload of thousands of pods, is `InSteps`: its
+`reconciling` does the same step by step. Between two steps other tasks run on the event loop, but none may read or
+write the cluster.
 
-It handles each object through its `faults`, so that a failure with one object does not affect the others.
+A controller handles each object through its `faults`, so that a failure with one object does not affect the others.
 """
 
 from abc import ABC, abstractmethod
@@ -30,11 +32,11 @@ View = ClusterReader  # a controller's read access to the cluster
 Reconciling = Generator[None, None, list[Write]]  # a reconcile in steps
 T = TypeVar("T", bound=Object)
 
-_PART: Final = 100  # objects gone through between two pauses: about 1 ms
+_PART: Final = 100  # objects processed between two pauses: about 1 ms
 
 
 def of_each(objects: Iterable[T], writes: Callable[[T], Iterable[Write]]) -> Reconciling:
-    """What there is to write for each of the objects, of which there may be many. In steps."""
+    """Return the writes for each of (possibly many) objects, step by step."""
     found: list[Write] = []
     for some in in_parts(objects, _PART):
         for each in some:
@@ -49,7 +51,7 @@ class Controller(Protocol):
 
     @property
     def faults(self) -> FaultLedger[list[Write]]:
-        """The objects it could not handle. The runner calls `retry` when a retry is due."""
+        """The objects it failed to handle. The runner calls `retry` when a retry is due."""
 
     @property
     def kinds(self) -> frozenset[str] | None:
@@ -57,13 +59,13 @@ class Controller(Protocol):
 
     @property
     def next_deadline(self) -> float | None:
-        """The next deadline (seconds) at which `reconcile` is to be called even without events; None for none."""
+        """Next time (in seconds) at which `reconcile` must be called even without events; None for none."""
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        """Reconcile after these events (none if only a deadline has passed); returns the writes to perform."""
+        """Reconcile after these events (none if only a deadline has passed). Return the writes to perform."""
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Handle the refusal of one of its writes; returns the writes to perform instead."""
+        """Handle the rejection of one of its writes. Return the writes to perform instead."""
 
 
 class InSteps(ABC):

@@ -1,4 +1,4 @@
-"""Derived: what follows from a part of an object, such as its spec, worked out once for as long as that part stays."""
+"""Derived: a cache of values computed from one part of an object, such as its spec, while that part is unchanged."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 
 class Derived(Generic[T]):
-    """`derive`: a plain function of an object that reads nothing of it but the `part`; what it returns never changes.
+    """A cache for the function `derive`, which may read only the `part` of an object and returns an immutable value.
 
-    An update that leaves a part alone, as one of the status leaves the spec, keeps the very same value there.
+    An update that does not change a part keeps the identical value there; for example, a status update keeps the spec.
     """
 
     def __init__(self, derive: Callable[[Object], T], part: str = "spec") -> None:

@@ -37,9 +37,9 @@ class Timers(Generic[K]):
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: float, most: int | None = None) -> list[K]:
-        """Remove and return the keys whose time is at or before `now`, ordered by time; of more than `most` the first.
+        """Remove and return the keys whose time is at or before `now`, in order of time, and at most `most` of them.
 
-        The others stay due, so that a controller with a great many has its next turn at once.
+        The others stay due, so that a controller with very many due keys has its next turn at once.
         """
         keys: list[K] = []
         while (at := self.next) is not None and at <= now and (most is None or len(keys) < most):

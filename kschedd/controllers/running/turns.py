@@ -1,9 +1,9 @@
-"""One turn of a controller: it receives events, its writes are performed, and failures are recorded per object.
+"""A turn of a controller: events are delivered, its writes are performed, and failures are recorded per object.
 
-The daemon's actors and simulations run controllers through this. In a turn the controller receives some events (none if
-only a deadline has passed), and its writes are performed, with nothing in between. A refused write is passed back to
-the controller, for a limited number of rounds; any other exception of a write or of the controller is recorded in the
-controller's ledger under the object concerned, and retried later (`kschedd.object_faults`).
+The daemon's actors and simulations run controllers through this module. In a turn the controller receives some events
+(none if only a deadline has passed), and its writes are performed, with nothing in between. A rejected write is passed
+back to the controller, for a limited number of rounds. Any other exception of a write or of the controller is recorded
+in the controller's ledger under the object concerned, and retried later (`kschedd.object_faults`).
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -20,12 +20,11 @@ from kschedd.store.objects.log import WatchEvent
 from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
 from kschedd.values import run_steps
 
-_ROUNDS: Final = 20  # how often in a row the controller may answer a refusal with another write
+_ROUNDS: Final = 20  # limit of consecutive writes in response to rejections
 
 
 def concerning(controller: Controller, events: Sequence[WatchEvent]) -> Sequence[WatchEvent]:
-    """The events to deliver: those that concern the controller, if it says which
-    (`kschedd.controllers.running.controller`)."""
+    """Return the events to deliver: those for which the controller's `concerns` returns True, if it has that method."""
     concerns: Callable[[WatchEvent], bool] | None = getattr(controller, "concerns", None)
     return events if concerns is None else list(filter(concerns, events))
 
@@ -36,21 +35,23 @@ def is_concerned(controller: Controller, event: WatchEvent) -> bool:
 
 
 def next_deadline(controller: Controller) -> float | None:
-    """The controller's next deadline, retries of failed objects included; None if there is none."""
+    """Return the controller's next deadline, including retries of failed objects; None if there is none."""
     times = (controller.next_deadline, controller.faults.next_retry)
     return min((at for at in times if at is not None), default=None)
 
 
 def take_turn(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter) -> int:
-    """Let the controller reconcile, and perform its writes; returns the number of writes performed."""
+    """Let the controller reconcile, and perform its writes. Return the number of writes performed."""
     return run_steps(turn_in_steps(controller, events, store))
 
 
 def turn_in_steps(
     controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter
 ) -> Generator[None, None, int]:
-    """The same, with pauses where the controller reconciles in steps, and before each write. Nobody else may write, or
-    read, meanwhile."""
+    """Take a turn with pauses within the reconcile and before each write. Return the number of writes performed.
+
+    No other task may read or write the cluster meanwhile.
+    """
     now = store.now
     writes = [write for again in controller.faults.retry(now) for write in again]
     own = controller.next_deadline
@@ -68,7 +69,7 @@ def _reaction(controller: Controller, events: Sequence[WatchEvent], store: Clust
             return controller.reconcile(events, store, now)
         writes: list[Write] = yield from reconciling(events, store, now)
         return writes
-    except Exception as fault:  # caused by one event: found below by delivering each separately, as after a restart
+    except Exception as fault:  # one event causes it: found below by delivering each separately, as after a restart
         if not events:
             nothing = ObjectRef("Controller", "", controller.name)
             controller.faults.note(nothing, partial(controller.reconcile, (), store), fault, now, "event")
@@ -106,7 +107,7 @@ def _again(write: Write, now: float) -> list[Write]:
 
 
 def subject(write: Write) -> ObjectRef:
-    """The object that a write creates, changes or deletes."""
+    """Return the object that a write creates, changes or deletes."""
     match write:
         case Create(raw) | Update(raw):
             meta: Mapping[str, Any] = raw.get("metadata") or {}

@@ -1,13 +1,13 @@
-"""The ResourceClaim controller: generates pods' claims from templates, and releases claims that no pod uses.
+"""The ResourceClaim controller: generates pods' claims from templates, and releases unused claims.
 
 For a pod that names a ResourceClaimTemplate it creates a claim owned by the pod and records the claim's name in the
 pod's status; the scheduler waits for that. A pod that terminated, was deleted, or will never run is removed from
-`reservedFor`; a claim without reservations loses its allocation, which frees its devices, and then its finalizer; a
+`reservedFor`. A claim without reservations loses its allocation, which frees its devices, and then its finalizer. The
 generated claim of a pod that will not run is deleted. Claims of deleted pods are garbage-collected by ownership
-(`garbage`). For a pod that was bound without the scheduler, its allocated claims are reserved here. A claim whose
-creation was refused, as by a quota, is created again after a delay.
+(`garbage`). For a pod that was bound without the scheduler, this controller reserves its allocated claims. A claim
+whose creation was rejected, for example by a quota, is created again after a delay.
 
-Owns the failures already reported as Events, and the times at which refused claims are created again.
+Owns the failures already reported as Events, and the times at which rejected claims are created again.
 Source: Kubernetes v1.34, controller/resourceclaim/controller.go. Upstream retries after a delay if a template is
 missing; here the template's creation triggers the retry.
 """
@@ -42,7 +42,7 @@ from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
 
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 COMPONENT: Final = "resource_claim"
-_LONGEST_BASE: Final = 57  # of generateName, so that the name with its five random characters fits into 63
+_LONGEST_BASE: Final = 57  # of generateName: the name with its five random characters fits into 63
 _NOTHING: Final[Raw] = {}
 
 
@@ -51,7 +51,7 @@ def wanted_claims(pod: Pod) -> tuple[Raw, ...]:
 
 
 def is_done(pod: Pod) -> bool:
-    """Whether the pod certainly neither runs nor ever will."""
+    """Return whether the pod is not running and never will be."""
     return pod.finished or bool(pod.deletion_timestamp and not pod.node_name)
 
 
@@ -60,9 +60,9 @@ class ResourceClaims:
     kinds: Final = frozenset(("Pod", "ResourceClaim", "ResourceClaimTemplate"))
 
     def __init__(self) -> None:
-        self._later: Timers[Key] = Timers()  # pods whose claim was refused
+        self._later: Timers[Key] = Timers()  # pods whose claim was rejected
         self._backoff = CreateBackoff(self._later)
-        self._told: set[tuple[str, str]] = set()  # (pod uid, entry name) whose failure was reported as an Event
+        self._told: set[tuple[str, str]] = set()  # (pod uid, entry name) of failures reported as an Event
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -102,7 +102,7 @@ class ResourceClaims:
         return self._serve(pod, view, now)
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Report a refused claim as an Event on its pod, and retry; any other refusal is followed by an event."""
+        """Report a rejected claim as an Event on its pod, and retry; after any other rejection an event follows."""
         if not isinstance(write, Create) or write.raw.get("kind") != "ResourceClaim":
             return []
         meta = write.raw["metadata"]
@@ -137,7 +137,7 @@ class ResourceClaims:
             pods[pod.namespace, pod.name] = None
 
     def _waiting_for(self, template: Object, view: View) -> list[tuple[str, str]]:
-        """The pods in the template's namespace with a claim generated from this template."""
+        """Return the pods in the template's namespace with a claim generated from this template."""
         found = []
         for pod in view.list("Pod", template.namespace):
             assert isinstance(pod, Pod), "an object of kind Pod is expected to be a Pod"
@@ -150,7 +150,7 @@ class ResourceClaims:
     # -- claims for a pod -------------------------------------------------------------------------------------
 
     def _serve(self, pod: Pod, view: View, now: float) -> list[Write]:
-        """Create missing claims, record created ones in the pod's status, reserve allocated claims of a bound pod."""
+        """Create missing claims, record created ones in the pod's status, and reserve the claims of a bound pod."""
         writes: list[Write] = []
         made: dict[str, str] = {}
         for entry in wanted_claims(pod):
@@ -193,7 +193,7 @@ def _failure(pod: Object, entry: str, why: str, now: float) -> Create:
 
 
 def _generated_for(pod: Pod, entry: str, view: View) -> Object | None:
-    """The claim generated for this entry of the pod, whether or not the pod's status records it yet."""
+    """Return the claim generated for this entry of the pod, even if the pod's status does not record it yet."""
     for claim in view.owned_by(pod.uid):
         if claim.kind == "ResourceClaim" and controlled_by(claim, pod) and claim.annotations.get(POD_CLAIM) == entry:
             return claim
@@ -201,7 +201,7 @@ def _generated_for(pod: Pod, entry: str, view: View) -> Object | None:
 
 
 def generated_base(pod: str, entry: str) -> str:
-    """The generateName of a claim; both parts of a long one are truncated in proportion."""
+    """Return the generateName of a claim; both parts of a long name are truncated in proportion."""
     base = f"{pod}-{entry}-"
     if len(base) <= _LONGEST_BASE:
         return base
@@ -279,7 +279,10 @@ def _still_uses(entry: Raw, claim: Object, view: View) -> bool:
 
 
 def _owner_is_done(claim: Object, view: View) -> bool:
-    """Whether the claim's owner is a pod that will not run. If the pod is deleted, garbage collection applies."""
+    """Return whether the claim's owner is a pod that will not run.
+
+    If the pod is deleted, garbage collection applies.
+    """
     owner = claim.owner
     if owner is None or owner.kind != "Pod":
         return False

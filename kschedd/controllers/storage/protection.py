@@ -1,11 +1,10 @@
-"""Storage protection: claims, volumes and attribute classes that are in use are deleted only once they no longer are.
+"""Storage protection: deletion of claims, volumes and attribute classes is delayed while they are in use.
 
-The API server gives each of them a finalizer; here it is taken away from one that is being deleted as soon as nobody
-needs it. A claim is needed while there is a pod on a node that names it, whatever became of the pod; a volume while it
-is bound; a VolumeAttributesClass while a claim or a volume has it, or a claim is to get or has got it.
+The API server gives each of them a finalizer. This controller removes it from an object being deleted as soon as the
+object is unused. A claim is in use while a pod on a node names it, whatever the pod's state; a volume while it is
+bound; a VolumeAttributesClass while a claim or a volume has it, or a claim is changing to it or has changed to it.
 
-Owns nothing. Ends: never by itself. A refused write needs no handling: the conflicting change's event triggers the next
-reconcile.
+Owns nothing. A rejected write needs no handling: the conflicting change's event triggers the next reconcile.
 Source: Kubernetes v1.34, pkg/controller/volume/{pvcprotection,pvprotection,vacprotection}.
 """
 
@@ -62,7 +61,7 @@ class StorageProtection:
 
 
 def claims_of(pod: Pod) -> Iterator[str]:
-    """The names of the claims whose volumes the pod mounts."""
+    """Yield the names of the claims whose volumes the pod mounts."""
     for volume in pod.pod_spec.raw.get("volumes") or ():
         if claim := volume.get("persistentVolumeClaim"):
             yield claim.get("claimName") or ""
@@ -81,7 +80,7 @@ def _classes_of(obj: Object | None) -> set[str]:
 
 
 def _classes_left(event: WatchEvent) -> set[str]:
-    """Return the classes that a claim or volume uses no more."""
+    """Return the classes that a claim or volume no longer uses."""
     if event.type == DELETED:
         return _classes_of(event.new)
     return _classes_of(event.old) - _classes_of(event.new)

@@ -1,10 +1,10 @@
 """The embedded cluster's volume provisioner: creates a volume for a claim after a configurable delay.
 
-It acts for every CSI driver. A volume for a claim with a selected node is accessible from that node's topology: the
-node's value of each topology key that the driver reports on the CSINode, or else that the class' allowedTopologies
-name, or else of its zone. StorageClass annotations set the delay and whether provisioning fails
-(`kschedd.io/provision-seconds`: a number, or `never`; `kschedd.io/provision-fails`: `true`). On failure the claim's
-selected-node annotation is removed, so that the scheduler may choose another node.
+It acts for every CSI driver. A volume for a claim with a selected node is accessible from that node's topology. The
+topology consists of the node's values of the topology keys that the driver reports on the CSINode, or else of the keys
+in the class' allowedTopologies, or else of its zone. StorageClass annotations set the delay and whether provisioning
+fails (`kschedd.io/provision-seconds`: a number, or `never`; `kschedd.io/provision-fails`: `true`). After a failure the
+claim's selected-node annotation is removed, so that the scheduler may choose another node.
 
 Owns the deadlines at which volumes are created.
 Source: sig-storage-lib-external-provisioner (ShouldProvision, provisionClaimOperation) and external-provisioner
@@ -43,7 +43,7 @@ CLAIM, CLASS = "PersistentVolumeClaim", "StorageClass"
 
 
 def delay_of(storage_class: Object, default_s: float) -> float:
-    """The provisioning delay of the class in seconds; infinite for `never`."""
+    """Return the provisioning delay of the class in seconds; infinite for `never`."""
     text = storage_class.annotations.get(PROVISION_SECONDS)
     if text == "never":
         return math.inf
@@ -59,7 +59,7 @@ class Provisioner:
     kinds: Final = frozenset((CLAIM,))
 
     def __init__(self, delay_s: float = 1.0) -> None:
-        """`delay_s` is the delay for classes without the annotation."""
+        """Create a provisioner. `delay_s` is the delay for classes without the annotation."""
         self._delay_s = delay_s
         self._due: Timers[tuple[str, str, str]] = Timers()  # (namespace, name, uid) of a claim
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -98,7 +98,7 @@ class Provisioner:
         return []
 
     def _asked(self, claim: Object, view: View) -> bool:
-        """Whether a volume is to be provisioned for the claim now."""
+        """Return whether a volume should be provisioned for the claim now."""
         if volume_of(claim) or claim.deleting or not claim.annotations.get(STORAGE_PROVISIONER):
             return False
         storage_class = view.find(CLASS, "", class_of(claim))
@@ -136,7 +136,7 @@ def _driver(storage_class: Object) -> str:
 
 
 def new_volume(claim: Object, storage_class: Object, node: Object | None, csi_node: Object | None) -> dict[str, Any]:
-    """The PersistentVolume for the claim; `node`, if given, is the node it must be accessible from."""
+    """Return the PersistentVolume for the claim; `node`, if given, is the node it must be accessible from."""
     driver = _driver(storage_class)
     spec: dict[str, Any] = {
         "capacity": {"storage": ((claim.spec.get("resources") or {}).get("requests") or {}).get("storage", "0")},
@@ -145,7 +145,7 @@ def new_volume(claim: Object, storage_class: Object, node: Object | None, csi_no
         "storageClassName": storage_class.name,
         "volumeMode": claim.spec.get("volumeMode") or FILESYSTEM,
         "claimRef": reference(claim),
-        # A provisioner need not be named as a CSI driver has to be.
+        # A provisioner's name need not be valid as the name of a CSI driver.
         "csi": {"driver": driver.replace("/", ".")[:63].lower(), "volumeHandle": f"pvc-{claim.uid}"},
     }
     for field, wanted in (
@@ -165,10 +165,10 @@ def new_volume(claim: Object, storage_class: Object, node: Object | None, csi_no
 
 
 def _topology(storage_class: Object, node: Object | None, csi_node: Object | None, driver: str) -> dict[str, str]:
-    """The volume's topology, as node label -> value."""
+    """Return the volume's topology, as node label -> value."""
     terms = allowed_topologies(storage_class.raw.get("allowedTopologies")) or ()
     if node is None:
-        # No node selected: the first topology that the class allows.
+        # No node is selected: use the first topology that the class allows.
         return {demand.key: demand.values[0] for term in terms[:1] for demand in term.requirements}
     reported = [d for d in (csi_node.spec.get("drivers") or () if csi_node else ()) if d.get("name") == driver]
     keys = [key for d in reported for key in d.get("topologyKeys") or ()]

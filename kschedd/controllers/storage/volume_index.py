@@ -42,11 +42,11 @@ class VolumeIndex:
                 del self._by_claim[key]
 
     def of_class(self, storage_class: str, claim: str) -> Iterable[Volume]:
-        """The volumes a claim may be bound to: those whose claimRef names it, and all of its class."""
+        """Return the volumes that a claim may be bound to: those whose claimRef names it, and all of its class."""
         return {**self._by_claim.get(claim, {}), **self._by_class.get(storage_class, {})}.values()
 
     def reserved_by(self, claim: str) -> list[str]:
-        """The names of the volumes whose claimRef names the claim."""
+        """Return the names of the volumes whose claimRef names the claim."""
         return list(self._by_claim.get(claim, ()))
 
     # --- claims ------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ class VolumeIndex:
         return list(self._waiting.get(storage_class, ()))
 
     def concerned(self, volume: Object) -> list[str]:
-        """The keys of the claims to reconcile after a change of the volume."""
+        """Return the keys of the claims to reconcile after a change of the volume."""
         keys = dict.fromkeys(self._naming.get(volume.name, ()))
         ref = volume.spec.get("claimRef")
         if ref is None:

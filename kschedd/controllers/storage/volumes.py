@@ -1,12 +1,12 @@
 """The PersistentVolume controller: binds claims to volumes, and reclaims volumes whose claim was deleted.
 
-A claim is bound to the volume pre-bound to it, else to the smallest matching volume of its class; a
-WaitForFirstConsumer claim only to a volume chosen by the scheduler. If there is none and the class has a provisioner,
-the claim is passed to the provisioner by an annotation (in the embedded cluster,
+A claim is bound to the volume pre-bound to it, else to the smallest matching volume of its class. A
+WaitForFirstConsumer claim is bound only to a volume chosen by the scheduler. If there is no such volume and the class
+has a provisioner, an annotation passes the claim to the provisioner (in the embedded cluster,
 `kschedd.controllers.storage.provisioner`). A volume whose claim is deleted becomes Released, and is then deleted,
 retained or recycled by its reclaim policy. A claim whose volume is deleted becomes Lost.
 
-Owns the indexes of volumes and unbound claims. A refused write needs no handling: the conflicting change's event
+Owns the indexes of volumes and unbound claims. A rejected write needs no handling: the conflicting change's event
 triggers the next reconcile.
 Source: Kubernetes v1.34, controller/volume/persistentvolume/pv_controller.go, index.go.
 """
@@ -201,7 +201,7 @@ class VolumeController:
         ref = volume.claim_ref
         claim = None if ref is None or not ref.uid else view.find(CLAIM, ref.namespace, ref.name)
         if volume.deleting:
-            # What is Bound is protected: without its claim it is no longer in use, and goes.
+            # A Bound volume is protected. Without its claim it is unused, and its deletion completes.
             gone = ref is not None and ref.uid and (claim is None or claim.uid != ref.uid)
             return _volume_phase(volume, RELEASED) if gone and volume.phase == BOUND else []
         if ref is None or not ref.uid:
@@ -227,7 +227,7 @@ class VolumeController:
 
 
 def _size(volume: Volume) -> tuple[int, int]:
-    """Sort key of matching volumes: fewest access modes first, then smallest."""
+    """Return the sort key of matching volumes: fewest access modes first, then smallest."""
     return len(volume.access_modes), volume.capacity
 
 
@@ -236,7 +236,7 @@ def _policy(volume: Volume) -> str:
 
 
 def _unsuitable(volume: Volume, claim: Object) -> str:
-    """Why the volume that the claim names does not match the claim; "" if it does."""
+    """Return why the volume that the claim names does not match the claim; "" if it does."""
     spec = claim.spec
     if volume.capacity < requested(claim):
         return "requested PV is too small"
@@ -250,7 +250,7 @@ def _unsuitable(volume: Volume, claim: Object) -> str:
 
 
 def _bind(volume: Object, claim: Object) -> list[Write]:
-    """The next writes that bind volume and claim to each other; none if they are bound.
+    """Return the next writes that bind volume and claim to each other; none if they are bound.
 
     The volume is written first, alone: if another claim gets it meanwhile, this claim stays unchanged. The events of
     these writes trigger the next step.
@@ -286,7 +286,7 @@ def _has(obj: Object, wanted: Raw) -> bool:
 
 
 def _unbind(volume: Volume) -> list[Write]:
-    """Release a volume whose claim is bound to another one; a user's pre-binding stays, by claim name only."""
+    """Release a volume whose claim is bound to another one; a user's pre-binding is kept, by claim name only."""
     if BOUND_BY_CONTROLLER in volume.obj.annotations:
         patch: dict[str, Any] = {
             "spec": {"claimRef": None},

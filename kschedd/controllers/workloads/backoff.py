@@ -1,9 +1,9 @@
-"""FailureBackoff: what keeps failing is replaced after ever longer waits: 1 s, 2 s, 4 s, … 15 min.
+"""FailureBackoff: repeatedly failing pods are replaced after increasing delays: 1 s, 2 s, 4 s, … 15 min.
 
-Upstream does so for the pods of a DaemonSet. A ReplicaSet or StatefulSet there replaces pods at once that its kubelet
-refuses, or that tolerate a NoExecute taint for no time, as fast as the API server takes them; here, where nothing takes
-time, that would go on for ever in one moment. So pods count that failed, or were evicted for a taint, before they were
-`SOON_S` old: the first are replaced at once, further ones wait.
+Upstream does this for the pods of a DaemonSet. An upstream ReplicaSet or StatefulSet immediately replaces pods that a
+kubelet rejects, or that tolerate a NoExecute taint for 0 s, as fast as the API server accepts them. In virtual time
+that would never end. The back-off therefore counts pods that failed, or were evicted because of a taint, before they
+were `SOON_S` old: the first ones are replaced at once, later ones are delayed.
 Source of the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go util/flowcontrol/backoff.go.
 """
 
@@ -29,15 +29,15 @@ _LONGEST_S: Final = 900.0
 
 class FailureBackoff(Generic[K]):
     def __init__(self) -> None:
-        self._last: dict[K, tuple[float, float]] = {}  # since when, how long
+        self._last: dict[K, tuple[float, float]] = {}  # start and length of the delay
 
     def due(self, key: K, now: float) -> float | None:
-        """When it may be replaced; None for now."""
+        """Return when a replacement is allowed; None for now."""
         since, delay = self._last.get(key, (now, 0.0))
         return since + delay if now < since + delay else None
 
     def count(self, key: K, now: float) -> None:
-        """It is replaced now: the next time it waits for longer, unless that is long after."""
+        """Record a replacement now: the next delay is longer, unless the next failure comes much later."""
         since, delay = self._last.get(key, (now, 0.0))
         stale = not delay or now - since > 2 * _LONGEST_S
         self._last[key] = now, _FIRST_S if stale else min(2 * delay, _LONGEST_S)
@@ -47,10 +47,10 @@ class FailureBackoff(Generic[K]):
 
 
 class Evictions:
-    """Places (the uid of a workload, and its node or its pod's name) from which a taint evicted a young pod."""
+    """Slots (a workload's uid, and a node or pod name) from which a taint evicted a young pod."""
 
     def __init__(self) -> None:
-        self._evicted: set[tuple[str, str]] = set()  # since a pod was last made for the place
+        self._evicted: set[tuple[str, str]] = set()  # slots without a new pod since
         self._backoff: FailureBackoff[tuple[str, str]] = FailureBackoff()
 
     def note(self, event: WatchEvent, place: str, now: float) -> None:
@@ -58,7 +58,7 @@ class Evictions:
             self._evicted.add((controller_uid(event.new), place))
 
     def due(self, uid: str, place: str, now: float) -> float | None:
-        """When the next pod of the place may be made; None for now, when it is taken to be made."""
+        """Return when the next pod for the slot may be created; None for now, which also records the creation."""
         key = (uid, place)
         if key not in self._evicted:
             return None
@@ -70,13 +70,13 @@ class Evictions:
 
 
 def has_failed(event: WatchEvent) -> bool:
-    """Whether it is about a pod that failed just now."""
+    """Return whether the event is about a pod that has just failed."""
     old, new = event.old, event.new
     return isinstance(old, Pod) and isinstance(new, Pod) and new.phase == "Failed" != old.phase
 
 
 def was_evicted(event: WatchEvent) -> bool:
-    """Whether it is about a pod whose deletion for a taint of its node began just now."""
+    """Return whether the event is about a pod whose deletion because of a node's taint has just begun."""
     old, new = event.old, event.new
     if not isinstance(old, Pod) or not isinstance(new, Pod) or old.deletion_timestamp:
         return False
@@ -87,7 +87,7 @@ def was_evicted(event: WatchEvent) -> bool:
 
 
 def failed_soon(pod: Object, now: float) -> bool:
-    """Whether a pod that failed, or was evicted, just now was young."""
+    """Return whether a pod that has just failed or been evicted was young."""
     created = pod.metadata.get("creationTimestamp")
     return created is not None and now - seconds(created) < SOON_S
 
@@ -97,10 +97,10 @@ _LONGEST_RETRY_S: Final = 300.0
 
 
 class CreateBackoff:
-    """The delays after which a workload tries again to create an object that was refused.
+    """Delays after which a workload retries the creation of a rejected object.
 
-    Owns the number of refusals in a row by workload; the time of the next attempt is in the timers of its controller.
-    Source of the delays: client-go v1.34, util/workqueue (the controllers' rate limited queues).
+    Owns the number of consecutive rejections per workload; the time of the next attempt is in the timers of its
+    controller. Source of the delays: client-go v1.34, util/workqueue (the controllers' rate limited queues).
     """
 
     def __init__(self, timers: Timers[Key]) -> None:
@@ -108,16 +108,16 @@ class CreateBackoff:
         self._refusals: dict[Key, int] = {}
 
     def __contains__(self, key: Key) -> bool:
-        """Whether the last attempt was refused."""
+        """Return whether the last attempt was rejected."""
         return key in self._refusals
 
     def waits(self, key: Key, now: float) -> bool:
-        """Whether the next attempt is not due yet."""
+        """Return whether the next attempt is not due yet."""
         at = self._timers.at(key)
         return key in self._refusals and at is not None and at > now
 
     def refused(self, key: Key, now: float) -> bool:
-        """Count a refusal, once until the next attempt is due. Returns whether this one counted."""
+        """Count a rejection, at most once until the next attempt is due. Return whether this one counted."""
         if self.waits(key, now):
             return False
         times = self._refusals.get(key, 0)

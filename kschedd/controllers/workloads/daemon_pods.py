@@ -1,7 +1,7 @@
-"""The pods of a DaemonSet: on which nodes they belong, what they look like, which of them are to go.
+"""The pods of a DaemonSet: eligible nodes, manifests of new pods, and pods to delete.
 
 Source: Kubernetes v1.34, controller/daemon/daemon_controller.go (NodeShouldRunDaemonPod, podsShouldBeOnNode), update.go
-(rollingUpdate) and util/daemonset_util.go. Plain functions of objects; `daemonsets` carries out what they say.
+(rollingUpdate) and util/daemonset_util.go. Plain functions of objects; `daemonsets` performs the writes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ _TOLERATED_ON_HOST_NETWORK: Final = (("node.kubernetes.io/network-unavailable", 
 
 
 def daemon_tolerations(spec: Raw) -> list[Raw]:
-    """The tolerations of a daemon pod: those that its template states, and those that each has, without seconds."""
+    """Return the tolerations of a daemon pod: those of its template, and the default ones, without seconds."""
     wanted = [*_TOLERATED, *(_TOLERATED_ON_HOST_NETWORK if spec.get("hostNetwork") else ())]
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in wanted]
     tolerations: list[Raw] = []
@@ -55,7 +55,7 @@ def _same_match(first: Raw, second: Raw) -> bool:
 
 @attrs.frozen(eq=False)
 class DaemonTemplate:
-    """What of a DaemonSet decides where its pods run."""
+    """The parts of a DaemonSet that decide where its pods run."""
 
     spec: PodSpec
     node_name: str  # "" unless the template names a node
@@ -68,7 +68,7 @@ class DaemonTemplate:
         return cls(intern_spec(dict(raw)), raw.get("nodeName") or "", tolerations)
 
     def should_run(self, node: Node) -> tuple[bool, bool]:
-        """(whether a daemon pod should run on the node, whether one that is there should stay)."""
+        """Return whether a daemon pod should run on the node, and whether an existing one should stay."""
         if self.node_name not in ("", node.name):
             return False, False
         try:
@@ -86,18 +86,18 @@ class DaemonTemplate:
 
 
 def target_node(pod: Pod) -> str:
-    """The node that a daemon pod is on, or made for; "" if it names none."""
+    """Return the node that a daemon pod is bound to or was created for; "" if it names none."""
     return pod.node_name or pod.pod_spec.required_node or ""
 
 
 def template_generation(daemon_set: Object) -> str:
-    """The number of the template in an annotation of the deprecated API; "" if there is none."""
+    """Return the template's number from an annotation of the deprecated API; "" if there is none."""
     text = daemon_set.annotations.get(_GENERATION) or ""
     return text if text.lstrip("-").isdigit() else ""
 
 
 def daemon_pod(daemon_set: Object, node_name: str, digest: str) -> dict[str, Any]:
-    """The manifest of a new daemon pod for the node: required node affinity names it, the scheduler puts it there."""
+    """Return the manifest of a new daemon pod for the node, with a required node affinity for the scheduler."""
     raw = pod_from_template(daemon_set, daemon_set.spec.get("template") or _NOTHING)
     labels = dict(raw["metadata"].get("labels") or {})
     if generation := template_generation(daemon_set):
@@ -118,7 +118,10 @@ def daemon_pod(daemon_set: Object, node_name: str, digest: str) -> dict[str, Any
 
 @attrs.frozen
 class UpdateLimits:
-    """How many pods a rolling update may take away, or add beside old ones; of 0 and 0, one may be away."""
+    """Limits of a rolling update: new pods beside old ones, and unavailable pods.
+
+    If both are 0, one may be unavailable.
+    """
 
     surge: int
     unavailable: int
@@ -139,7 +142,7 @@ def allows_surge(daemon_set: Object) -> bool:
 
 @attrs.frozen(eq=False)
 class Revision:
-    """What tells up-to-date daemon pods, and available ones, from others."""
+    """The current revision, which decides whether daemon pods are up to date and available."""
 
     digest: str
     generation: str
@@ -160,14 +163,14 @@ class Revision:
 
 
 def oldest_first(pods: Iterable[Pod]) -> list[Pod]:
-    """Scheduled pods first, then by age."""
+    """Return scheduled pods first, then by age."""
     return sorted(pods, key=lambda p: (not p.node_name, p.metadata.get("creationTimestamp") or "", p.name))
 
 
 def surplus_on_node(running: Sequence[Pod], surges: bool, revision: Revision) -> list[Pod]:
-    """Which of the daemon pods that run on a node are too many there.
+    """Return which of the running daemon pods of a node are surplus.
 
-    One may run; while a rolling update surges, a new one beside the old until the new one is available.
+    One pod may run. During a surging rolling update a new pod may run beside the old one until it is available.
     """
     if len(running) <= 1:
         return []
@@ -183,7 +186,7 @@ def surplus_on_node(running: Sequence[Pod], surges: bool, revision: Revision) ->
 
 
 def updated_and_old(pods: Iterable[Pod], revision: Revision) -> tuple[Pod | None, Pod | None] | None:
-    """The up-to-date pod and the old one on a node; None if there are two of a kind, which `surplus_on_node` is for."""
+    """Return the up-to-date pod and the old one on a node; None if there are two of either, see `surplus_on_node`."""
     new: Pod | None = None
     old: Pod | None = None
     for pod in pods:
@@ -211,16 +214,16 @@ class UpdateStep:
 def replace_in_place(
     by_node: Mapping[str, Sequence[Pod]], revision: Revision, limits: UpdateLimits, unavailable: int = 0
 ) -> UpdateStep:
-    """Without surge: delete old pods that are unavailable, and as many available ones as may be away.
+    """Delete old pods that are unavailable, and as many available ones as allowed, for an update without surge.
 
-    `unavailable`: on how many other nodes no pod is available.
+    `unavailable` is the number of other nodes without an available pod.
     """
     replaced: list[Pod] = []
     candidates: list[Pod] = []
     for pods in by_node.values():
         pair = updated_and_old(pods, revision)
         if pair is None or (pair[0] is None) == (pair[1] is None):
-            unavailable += 1  # the node is without a pod, or has too many: not this step's to mend
+            unavailable += 1  # the node has no pod or too many, which another step corrects
             continue
         new, old = pair
         if new is not None:
@@ -238,9 +241,9 @@ def replace_by_surge(
     desired: int,
     available_now: int = 0,
 ) -> UpdateStep:
-    """With surge: create new pods beside old ones, and delete an old one once the new one is available.
+    """Create new pods beside old ones, and delete an old one once the new one is available, for an update with surge.
 
-    `available_now`: on how many other nodes a pod is available.
+    `available_now` is the number of other nodes with an available pod.
     """
     surging = 0
     gone: list[Pod] = []

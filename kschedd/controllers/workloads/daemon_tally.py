@@ -1,4 +1,4 @@
-"""The tally of a DaemonSet: its pods by the node they are made for, and every node by what there is to do about it."""
+"""The tally of a DaemonSet: its pods by target node, and every node by the action that it requires."""
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 
@@ -13,12 +13,12 @@ from kschedd.controllers.workloads.tallies import Groups, Tallies, Terms
 from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.values import fast_frozen
 
-_STEP = 100  # nodes gone through between two pauses: about 1 ms
+_STEP = 100  # nodes processed between two pauses: about 1 ms
 
 _NOTHING: Mapping[str, Pod] = {}
 
-Fit = tuple[bool, bool]  # whether a pod should run on a node, and whether one that is there should stay
-_Place = tuple[Fit | None, Sequence[Pod]]  # a node, if there is one of that name, and the pods made for it
+Fit = tuple[bool, bool]  # (a pod should run on the node, an existing one should stay)
+_Place = tuple[Fit | None, Sequence[Pod]]  # the node's fit, if the node exists, and the pods created for it
 
 
 @attrs.frozen
@@ -31,11 +31,11 @@ class DaemonTerms(Terms):
 
 @fast_frozen
 class _Standing:
-    there: bool  # whether there is such a node
-    runs: bool  # whether a pod should run there
-    occupied: bool  # whether pods are made for it
-    plain: bool  # one pod, which may stay, has not ended, and will not soon: nothing to do unless it is to be updated
-    ready: bool  # the oldest pod
+    there: bool  # the node exists
+    runs: bool  # a pod should run there
+    occupied: bool  # pods were created for it
+    plain: bool  # one running pod that may stay: no action unless it is outdated
+    ready: bool  # of the oldest pod
     available: bool
     updated: bool
 
@@ -57,11 +57,11 @@ class DaemonTally(Groups[_Place, _Standing]):
         super().__init__()
         self.terms = terms
         self._revision = self.revision(0.0)
-        self.pods: dict[str, Pod] = {}  # by uid, in the order in which they came
-        self.fits: dict[str, Fit] = {}  # by name of a node that there is
+        self.pods: dict[str, Pod] = {}  # by uid, in order of arrival
+        self.fits: dict[str, Fit] = {}  # by name of an existing node
         self.knows_nodes = False
         self._by_node: dict[str, dict[str, Pod]] = {}
-        self._targets: dict[str, str] = {}  # by uid: the node that a pod is filed under
+        self._targets: dict[str, str] = {}  # by uid: the node under which a pod is filed
 
     def revision(self, now: float) -> Revision:
         return Revision(self.terms.digest, self.terms.generation, self.terms.min_ready_s, now)
@@ -143,7 +143,7 @@ class DaemonTally(Groups[_Place, _Standing]):
         return standing, min((at for at in times.values() if at is not None and at > now), default=None)
 
     def in_order(self, nodes: Iterable[str]) -> list[str]:
-        """Nodes that there are by name, then others as their pods came."""
+        """Return existing nodes by name, then missing ones by arrival of their pods."""
         chosen = frozenset(nodes)
         present = sorted(chosen & self.fits.keys())
         gone = chosen.difference(present)
@@ -170,6 +170,6 @@ class DaemonTallies(Tallies[DaemonTally]):
 
 
 def refits(event: WatchEvent) -> bool:
-    """Whether what DaemonSets look at in a node changed."""
+    """Return whether the node's labels or taints, on which DaemonSets depend, have changed."""
     old, new = event.old, event.new
     return isinstance(old, Node) and isinstance(new, Node) and (old.labels != new.labels or old.taints != new.taints)

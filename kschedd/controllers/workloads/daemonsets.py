@@ -1,8 +1,8 @@
-"""The DaemonSet controller: a pod on each node that fits, which the scheduler puts there by node affinity.
+"""The DaemonSet controller: creates a pod for each eligible node, which the scheduler binds by node affinity.
 
-A sync looks at those nodes where there may be something to do, which a tally of all nodes and of the DaemonSet's own
-pods tells; a node's change leads to a sync only where it changes whether a pod belongs there. Pods that ended are
-deleted with a growing delay for each node, as a kubelet may refuse each new one.
+A sync processes only nodes that may require an action, according to a tally of all nodes and of the DaemonSet's own
+pods. A change of a node triggers a sync only if it changes the node's eligibility. Ended pods are deleted with an
+increasing delay per node, as a kubelet may reject each new one.
 Source: Kubernetes v1.34, controller/daemon (daemon_controller.go, update.go).
 
 Owns the deadlines of later reconciles, the tallies, and the delays by node.
@@ -18,6 +18,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.controllers.object_events import FailedCreations
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.derived import Derived
 from kschedd.controllers.running.timers import Timers
@@ -43,13 +44,13 @@ from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_write
 
-BURST: Final = 100  # pods created or deleted per reconcile of a DaemonSet, each of which has a spec of its own
+BURST: Final = 100  # pods created or deleted per reconcile of a DaemonSet; each has its own spec
 _ALWAYS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 
 
 @attrs.frozen(eq=False)
 class _Sync:
-    """A DaemonSet and its pods and nodes, as they are at one time."""
+    """A DaemonSet with its pods and nodes at one time."""
 
     daemon_set: Object
     tally: DaemonTally
@@ -67,6 +68,7 @@ class DaemonSets(InSteps):
     def __init__(self) -> None:
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
+        self._failed = FailedCreations("daemonset-controller")
         self._pods = Ownership(("DaemonSet",), "Pod")
         self._revisions = Ownership(("DaemonSet",), "ControllerRevision")
         self._delays: dict[tuple[str, int], FailureBackoff[str]] = {}  # by uid and generation of the DaemonSet
@@ -113,6 +115,7 @@ class DaemonSets(InSteps):
         if daemon_set is None:
             self._later.clear(key)
             self._backoff.clear(key)
+            self._failed.forget(key)
             return []
         return [] if daemon_set.deleting else (yield from self._sync(daemon_set, view, now))
 
@@ -122,7 +125,7 @@ class DaemonSets(InSteps):
         listed, claims = yield from self._listings.taking(daemon_set, begin_listing, self._revisions, view, now)
         history = in_order(listed.items.values())
         current, duplicates, writes = self._current(daemon_set, history)
-        if current is None:  # its creation leads to the next sync
+        if current is None:  # its creation triggers the next sync
             claimed = yield from self._pods.claiming(daemon_set, view)
             return writes + claims + claimed.writes
         digest = current.labels.get(REVISION_HASH) or current.name
@@ -152,7 +155,7 @@ class DaemonSets(InSteps):
     # --- pods ----------------------------------------------------------------------------------------------------
 
     def _manage(self, sync: _Sync, now: float) -> UpdateStep:
-        """One pod on each node that should have one, none on others."""
+        """Return the step that leaves one pod on each eligible node and none on others."""
         step = UpdateStep([], [])
         surges = daemon_pods.allows_surge(sync.daemon_set)
         tally = sync.tally
@@ -166,7 +169,7 @@ class DaemonSets(InSteps):
                 break
         for name in tally.in_order(tally.names(lambda node: node.odd)):
             pods = tally.pods_of(name)
-            if name not in tally.fits:  # made for a node that is gone: the scheduler will never place it
+            if name not in tally.fits:  # created for a deleted node: the scheduler will never bind it
                 step.delete.extend(pod for pod in pods if not pod.node_name and not pod.deletion_timestamp)
             elif tally.fits[name][1]:
                 running = [pod for pod in pods if not pod.deletion_timestamp and not pod.finished]
@@ -218,7 +221,7 @@ class DaemonSets(InSteps):
     def _current(
         self, daemon_set: Object, revisions: Sequence[Object]
     ) -> tuple[Object | None, Sequence[Object], list[Write]]:
-        """The revision of the present template, others that hold the same, and the writes that make or number it."""
+        """Return the current template's revision, duplicates of it, and the writes that create or renumber it."""
         equal = self._compared.equal_to(daemon_set, revisions)
         number = max((number_of(r) for r in revisions if r not in equal), default=0) + 1
         if not equal:
@@ -236,7 +239,7 @@ class DaemonSets(InSteps):
     def _clean_up(
         self, daemon_set: Object, current: Object, revisions: Sequence[Object], pods: Iterable[Pod]
     ) -> list[Write]:
-        """Delete revisions beyond the history limit, but none that a pod still has."""
+        """Delete revisions beyond the history limit that no pod uses."""
         limit = daemon_set.spec.get("revisionHistoryLimit")
         old = [revision for revision in revisions if revision is not current]
         if limit is None or len(old) <= limit:
@@ -246,7 +249,7 @@ class DaemonSets(InSteps):
         return [deletion_of(revision) for revision in oldest_dead(old, live)[: len(old) - limit]]
 
     def _concerned(self, events: Sequence[WatchEvent], view: View) -> Iterable[Key]:
-        """The DaemonSets for which a pod belongs on one of the changed nodes now and did not before, or the reverse."""
+        """Return the DaemonSets for which the eligibility of one of the changed nodes has changed."""
         came_or_went = any(event.old is None or event.type == DELETED for event in events)
         changed = [event for event in events if refits(event)]
         if not came_or_went and not changed:
@@ -258,10 +261,10 @@ class DaemonSets(InSteps):
                     continue
             yield "DaemonSet", daemon_set.namespace, daemon_set.name
 
-    # --- refusals ------------------------------------------------------------------------------------------------
+    # --- rejections ---------------------------------------------------------------------------------------------------
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """A pod that is refused is tried again later; a revision's name that is taken leads to another hash."""
+        """Retry rejected pods later; if a revision's name is taken, compute another hash."""
         index = self._pods if isinstance(write, Patch) and write.kind == "Pod" else self._revisions
         for key in index.claimants(write, error, view):
             self._later.set(key, now)
@@ -269,10 +272,10 @@ class DaemonSets(InSteps):
             return []
         meta = write.raw["metadata"]
         key = ("DaemonSet", meta["namespace"], meta["ownerReferences"][0]["name"])
+        daemon_set = view.find(*key)
         if write.raw["kind"] == "Pod":
             self._backoff.refused(key, now)
-            return []
-        daemon_set = view.find(*key)
+            return [] if daemon_set is None else self._failed.events(daemon_set, error, now, f"Error creating: {error}")
         present = view.find("ControllerRevision", meta["namespace"], meta["name"])
         if daemon_set and present and self._compared.equal_to(daemon_set, [present]) and not present.owner:
             return []  # it will be adopted
@@ -280,7 +283,7 @@ class DaemonSets(InSteps):
 
 
 def _without_duplicates(duplicates: Iterable[Object], current: Object, pods: Iterable[Pod]) -> list[Write]:
-    """Give pods of other revisions with the same template the current one's hash, and delete those revisions."""
+    """Give pods of duplicate revisions the current one's hash, and delete the duplicates."""
     writes: list[Write] = []
     digest = current.labels.get(REVISION_HASH) or ""
     for duplicate in duplicates:
@@ -295,12 +298,12 @@ def _fit(template: DaemonTemplate, node: Object | None) -> tuple[bool, bool]:
 
 
 def _update_step(sync: _Sync) -> UpdateStep:
-    """The next step of a rolling update, from the nodes where it may have something to do; others are only counted."""
+    """Return the next step of a rolling update, from the nodes that may require an action; others are only counted."""
     if (sync.daemon_set.spec.get("updateStrategy") or {}).get("type") != "RollingUpdate":
         return UpdateStep([], [])
     tally, revision = sync.tally, sync.revision
     limits = UpdateLimits.of(sync.daemon_set, sync.desired)
-    # At most so many of those are replaced that are available, the first ones.
+    # At most this many available pods are replaced, the first ones.
     most = limits.surge or limits.unavailable
     spare = nsmallest(most, tally.names(lambda node: node.outdated and node.available and node.runs))
     others = tally.names(lambda node: node.outdated and not (node.available and node.runs))
@@ -319,7 +322,7 @@ def _update_step(sync: _Sync) -> UpdateStep:
 
 
 def _status(sync: _Sync) -> dict[str, Any]:
-    """The counts of nodes by how the oldest daemon pod there does."""
+    """Return the counts of nodes by the state of their oldest daemon pod."""
     count, desired = sync.tally.count, sync.desired
     available = count(lambda node: node.runs and node.available)
     return {

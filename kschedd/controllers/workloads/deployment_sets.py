@@ -1,4 +1,4 @@
-"""A Deployment and its ReplicaSets: which one is new, their sizes, annotations and revisions.
+"""A Deployment and its ReplicaSets: the new one, and sizes, annotations and revisions.
 
 Source: Kubernetes v1.34, controller/deployment/util/deployment_util.go and sync.go (getNewReplicaSet).
 """
@@ -52,12 +52,12 @@ class Rollout:
 
     @property
     def revision(self) -> int:
-        """The revision that the new ReplicaSet has at least."""
+        """Minimum revision of the new ReplicaSet."""
         return max((annotated_int(rs, REVISION) for rs in self.old), default=0) + 1
 
 
 def compared_template(workload: Object) -> Raw:
-    """The template of a Deployment or ReplicaSet in the form in which they are compared."""
+    """Return the template of a Deployment or ReplicaSet in the form used for comparisons."""
     return canonical_template(without_hash(workload.spec.get("template") or {}))
 
 
@@ -103,26 +103,26 @@ def replicas_of(replica_set: Object) -> Replicas:
 
 
 def size_annotations(rollout: Rollout) -> dict[str, str]:
-    """What a ReplicaSet notes of the Deployment's size when it is scaled."""
+    """Return the annotations with the Deployment's size that a ReplicaSet gets when it is scaled."""
     return {DESIRED: str(rollout.wanted), MAX_REPLICAS: str(rollout.wanted + rollout.surge)}
 
 
 def new_set_annotations(rollout: Rollout) -> dict[str, str]:
-    """The annotations that the new ReplicaSet is to have besides those of its size: only what differs from now."""
+    """Return the changed annotations of the new ReplicaSet, other than those of its size."""
     deployment, new = rollout.deployment, rollout.new
     present: Mapping[str, str] = new.annotations if new is not None else {}
     wanted = {n: v for n, v in deployment.annotations.items() if n not in _NOT_COPIED and present.get(n) != v}
     before = annotated_int(new, REVISION) if new is not None else 0
     if before < rollout.revision:
         wanted[REVISION] = str(rollout.revision)
-        if REVISION in present:  # it is rolled back to: its earlier revisions stay on record
+        if REVISION in present:  # a rollback: its earlier revisions are recorded
             earlier = present.get(REVISION_HISTORY)
             wanted[REVISION_HISTORY] = f"{earlier},{present[REVISION]}" if earlier else present[REVISION]
     return wanted
 
 
 def new_replica_set(rollout: Rollout, size: int) -> dict[str, Any]:
-    """The manifest of the ReplicaSet for the Deployment's present template."""
+    """Return the manifest of the ReplicaSet for the Deployment's current template."""
     deployment = rollout.deployment
     template: Raw = deployment.spec.get("template") or {}
     digest = template_hash(template, status_int(deployment, "collisionCount"))

@@ -1,7 +1,7 @@
 """The Deployment controller: one ReplicaSet per pod template; a rollout moves replicas from the old ones to the new.
 
-Source: Kubernetes v1.34, controller/deployment (deployment_controller.go, sync.go, rolling.go, recreate.go).
-`rollout` computes the sizes of a rolling update, `deployment_status` what the status says. Owns the progress deadlines.
+Source: Kubernetes v1.34, controller/deployment (deployment_controller.go, sync.go, rolling.go, recreate.go). `rollout`
+computes the sizes of a rolling update, `deployment_status` the status. Owns the progress deadlines.
 """
 
 from collections.abc import Sequence
@@ -111,12 +111,12 @@ class Deployments(InSteps):
     # --- sizes ---------------------------------------------------------------------------------------------------
 
     def _was_scaled(self, rollout: Rollout) -> bool:
-        """Whether spec.replicas changed since the Deployment last sized a ReplicaSet whose size is not 0."""
+        """Return whether spec.replicas changed since the Deployment last sized a ReplicaSet whose size is not 0."""
         sized = (rs for rs in rollout.all if size_of(rs) > 0 and rs.annotations.get(DESIRED))
         return any(annotated_int(rs, DESIRED) != rollout.wanted for rs in sized)
 
     def _scale(self, rollout: Rollout) -> list[Write]:
-        """Source: sync.go, scale."""
+        """Scale the ReplicaSets after spec.replicas changed. Source: sync.go, scale."""
         sized = [rs for rs in rollout.all if size_of(rs) > 0]
         latest = rollout.new or (rollout.old[-1] if rollout.old else None)
         if len(sized) <= 1:
@@ -162,13 +162,13 @@ class Deployments(InSteps):
         return [patch_of(replica_set, {"metadata": {"annotations": noted}, "spec": {"replicas": size}})]
 
     def _make(self, rollout: Rollout, size: int) -> list[Write]:
-        """Create the ReplicaSet for the Deployment's present template."""
+        """Create the ReplicaSet for the Deployment's current template."""
         return [Create(new_replica_set(rollout, size)), *self._note_revision(rollout, rollout.revision)]
 
     # --- annotations and history ---------------------------------------------------------------------------------
 
     def _annotate(self, rollout: Rollout) -> list[Write]:
-        """Bring annotations, revision and minReadySeconds of the new ReplicaSet up to date."""
+        """Update annotations, revision and minReadySeconds of the new ReplicaSet."""
         new = rollout.new
         if new is None:
             return []
@@ -199,7 +199,7 @@ class Deployments(InSteps):
         return [Delete("ReplicaSet", rs.namespace, rs.name, rs.uid) for rs in idle]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """A ReplicaSet name taken by another owner's is a hash collision: increment collisionCount for a new hash."""
+        """Increment collisionCount for a new hash if another owner's ReplicaSet has the name (a hash collision)."""
         for key in self._sets.claimants(write, error, view):
             self._later.set(key, now)
         if not isinstance(write, Create) or not isinstance(error, AlreadyExists):
@@ -214,7 +214,7 @@ class Deployments(InSteps):
 
 
 def _has_ended(event: WatchEvent) -> bool:
-    """Whether the pod that it is about takes up no place any more."""
+    """Return whether the pod of this event has ended or was deleted."""
     return event.type == "DELETED" or (
         event.old is not None and event.new.status.get("phase") in ("Succeeded", "Failed")
     )

@@ -1,13 +1,13 @@
 """Ownership: which dependents (pods, ReplicaSets, ControllerRevisions) belong to which workloads of some kinds.
 
 A workload adopts a dependent without a controller that its selector matches, and releases one of its own that no longer
-matches. Two indexes keep both cheap: workloads by a label that their selector requires, to find who may adopt a
-dependent; and dependents without a controller by their labels, to find what a workload may adopt. A dependent with very
-many labels is indexed as such, in one place.
+matches. Two indexes keep both cheap: workloads by a label that their selector requires, to find possible adopters of a
+dependent; and dependents without a controller by their labels, to find candidates for a workload. All dependents with
+very many labels share one index entry.
 Source: Kubernetes v1.34, controller/controller_ref_manager.go (ClaimObject).
 
-Owns the two indexes. Adopting and releasing are patches of one version of the dependent, so of two workloads that claim
-the same dependent one is refused, and reconciles again.
+Owns the two indexes. Adopting and releasing are patches of one version of the dependent. If two workloads claim the
+same dependent, one patch is therefore rejected, and that workload reconciles again.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable
@@ -28,14 +28,14 @@ from kschedd.values import run_steps
 
 Key = tuple[str, str, str]  # kind, namespace, name
 _Label = tuple[str, str]
-_ANY: Final[_Label] = ("", "")  # for selectors and objects without a label to be found by
-_MANY: Final[_Label] = ("", "many")  # for objects with more labels than
+_ANY: Final[_Label] = ("", "")  # for selectors and objects without an indexed label
+_MANY: Final[_Label] = ("", "many")  # for objects with more than `_FEW` labels
 _FEW: Final = 64
-_STEP: Final = 250  # dependents gone through between two pauses: about 1 ms
+_STEP: Final = 250  # dependents processed between two pauses: about 1 ms
 
 
 def selector_of(workload: Object) -> LabelSelector | None:
-    """The workload's pod selector; None if it is empty or invalid."""
+    """Return the workload's pod selector; None if it is empty or invalid."""
     raw = workload.spec.get("selector")
     try:
         selector = from_map(raw) if workload.kind == "ReplicationController" else parse_label_selector(raw)
@@ -45,7 +45,7 @@ def selector_of(workload: Object) -> LabelSelector | None:
 
 
 def required_pair(selector: LabelSelector) -> _Label:
-    """A label that everything the selector matches has; ("", "") if there is none."""
+    """Return a label that every object matched by the selector has; ("", "") if there is none."""
     for requirement in selector.requirements:
         if requirement.operator == IN and len(requirement.values) == 1:
             return requirement.key, requirement.values[0]
@@ -54,14 +54,14 @@ def required_pair(selector: LabelSelector) -> _Label:
 
 @attrs.frozen(eq=False)
 class Claimed:
-    """The dependents of a workload, those included that it now adopts, and the writes that adopt and release."""
+    """The dependents of a workload, including those it adopts now, and the writes that adopt and release."""
 
     dependents: list[Object]
     writes: list[Write]
 
 
 class Ownership:
-    """See the module. `kinds`: of the workloads; `dependent`: the kind that they own."""
+    """The ownership indexes of the workloads of `kinds`, which own objects of the kind `dependent`."""
 
     def __init__(self, kinds: Collection[str], dependent: str) -> None:
         self._kinds = frozenset(kinds)
@@ -72,14 +72,16 @@ class Ownership:
         self._orphans: dict[tuple[str, _Label], dict[str, None]] = {}  # by namespace and each label: names
 
     def observe(self, event: WatchEvent) -> Iterable[Key]:
-        """Take in an event; returns the workloads to reconcile because of it."""
+        """Process an event. Return the workloads to reconcile because of it."""
         if event.new.kind in self._kinds:
             return self._observe_workload(event)
         return self._observe_dependent(event) if event.new.kind == self._dependent else ()
 
     def concerns(self, event: WatchEvent) -> bool:
-        """False where `observe` has nothing to do: a dependent is and was another kind's, or is and was nobody's, with
-        the same labels."""
+        """Return whether `observe` has anything to do.
+
+        It has not if the dependent is and was controlled by another kind, or has no controller and unchanged labels.
+        """
         old, new = event.old, event.new
         if new.kind != self._dependent:
             return True
@@ -138,7 +140,7 @@ class Ownership:
                     del self._orphans[obj.namespace, label]
 
     def candidates(self, obj: Object) -> list[Key]:
-        """The workloads whose selectors match the object."""
+        """Return the workloads whose selectors match the object."""
         places: Iterable[tuple[str, _Label]]
         if len(obj.labels) > _FEW:
             places = [place for place in self._workloads if _may_select(place, obj)]
@@ -152,24 +154,24 @@ class Ownership:
         ]
 
     def claimants(self, write: Write, error: ApiError, view: View) -> list[Key]:
-        """The workloads to reconcile after a refused write: those that may claim what somebody else has changed."""
+        """Return the workloads to reconcile after a rejected write: those that may claim the changed object."""
         if not isinstance(write, Patch) or not isinstance(error, Conflict):
             return []
         found = view.find(write.kind, write.namespace, write.name)
         return self.candidates(found) if found is not None else []
 
     def selector(self, workload: Object) -> LabelSelector | None:
-        """By which the workload adopts and releases; None if it does neither."""
+        """Return the selector by which the workload adopts and releases; None if it does neither."""
         return None if workload.deleting else self._selectors.of(workload)
 
     def claim(self, workload: Object, view: View, eligible: Callable[[Any], bool] = lambda obj: True) -> Claimed:
-        """The workload's dependents; what is not `eligible` is neither counted, adopted nor released."""
+        """Return the workload's dependents; those not `eligible` are neither counted, adopted nor released."""
         return run_steps(self.claiming(workload, view, eligible))
 
     def claiming(
         self, workload: Object, view: View, eligible: Callable[[Any], bool] = lambda obj: True
     ) -> Generator[None, None, Claimed]:
-        """The same, in steps."""
+        """Return the same as `claim`, step by step."""
         selector = self.selector(workload)
         claimed = Claimed([], [])
         for number, obj in enumerate(view.owned_by(workload.uid), 1):
@@ -193,7 +195,7 @@ class Ownership:
         return claimed
 
     def may_adopt(self, workload: Object, view: View, eligible: Callable[[Any], bool]) -> bool:
-        """Whether there is anything that `claim` would adopt."""
+        """Return whether `claim` would adopt anything."""
         selector = self.selector(workload)
         return selector is not None and any(map(eligible, self._adoptable(workload, selector, view)))
 
@@ -201,23 +203,23 @@ class Ownership:
         found = (self._orphans.get((workload.namespace, label), ()) for label in {required_pair(selector), _MANY})
         for name in sorted(set(chain.from_iterable(found))):
             obj = view.find(self._dependent, workload.namespace, name)
-            # The indexes may be behind what is there.
+            # The indexes may lag behind the cluster.
             if obj is not None and not obj.deleting and not controller_uid(obj) and selector.matches(obj.labels):
                 yield obj
 
 
 def _relabelled(event: WatchEvent) -> bool:
-    """Whether the object is new, or has other labels than before."""
+    """Return whether the object is new, or its labels have changed."""
     old, new = event.old, event.new
     return old is None or (old.labels is not new.labels and old.labels != new.labels)
 
 
 def _labels(obj: Object) -> list[_Label]:
-    """By which the object is found."""
+    """Return the labels under which the object is indexed."""
     return [*obj.labels.items(), _ANY] if len(obj.labels) <= _FEW else [_MANY, _ANY]
 
 
 def _may_select(place: tuple[str, _Label], obj: Object) -> bool:
-    """Whether the object has what the workloads require that are filed there."""
+    """Return whether the object has the label of this index entry."""
     namespace, (key, value) = place
     return namespace == obj.namespace and ((key, value) == _ANY or obj.labels.get(key) == value)

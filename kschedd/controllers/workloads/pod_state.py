@@ -1,4 +1,4 @@
-"""What workload controllers ask of a pod: whether it is active, ready, available, and in which order pods are deleted.
+"""The state of a pod for workload controllers: active, ready, available, and its rank for deletion.
 
 Source: Kubernetes v1.34, api/v1/pod/util.go and controller/controller_utils.go (ActivePodsWithRanks).
 """
@@ -21,7 +21,7 @@ _PART: Final = 100  # pods ranked between two pauses: about 1 ms
 
 
 def is_active(obj: Object) -> bool:
-    """Whether it is a pod that neither ended nor is being deleted."""
+    """Return whether the object is a pod that neither ended nor is being deleted."""
     return isinstance(obj, Pod) and not obj.finished and not obj.deletion_timestamp
 
 
@@ -30,7 +30,7 @@ def ready(pod: Pod) -> bool:
 
 
 def available_at(pod: Pod, min_ready_s: int) -> float | None:
-    """The past or future time (seconds) from which the pod counts as available; None if it is not ready."""
+    """Return the past or future time (seconds) from which the pod counts as available; None if it is not ready."""
     found = condition(pod.status, "Ready")
     if found is None or found.get("status") != "True":
         return None
@@ -55,14 +55,14 @@ def _restarts(pod: Pod) -> int:
 
 
 def _age_rank(since: float | None, now: float) -> float:
-    """A rank by age, youngest first, in powers of two seconds (LogarithmicScaleDown); no time counts as youngest."""
+    """Return a rank by age, youngest first, in powers of two seconds (LogarithmicScaleDown); None is youngest."""
     if since is None:
         return -1.0
     return math.floor(math.log2(now - since)) if now - since >= 1 else 0.0
 
 
 def deletion_rank(pod: Pod, beside: Mapping[str, int], now: float) -> tuple[Any, ...]:
-    """The lowest is deleted first. `beside`: number of related active pods per node."""
+    """Return the pod's rank for deletion, lowest first. `beside`: number of related active pods per node."""
     ready_at = available_at(pod, 0)
     created = pod.metadata.get("creationTimestamp")
     return (
@@ -81,7 +81,7 @@ def deletion_rank(pod: Pod, beside: Mapping[str, int], now: float) -> tuple[Any,
 def first_by_rank(
     pods: Iterable[Pod], rank: Callable[[Pod], tuple[Any, ...]], count: int | None
 ) -> Generator[None, None, list[Pod]]:
-    """So many of the pods (None: all), those of lowest rank, in its order; of equal rank in their own. In steps."""
+    """Return the `count` pods (None: all) of lowest rank, in order of rank, step by step; ties keep their order."""
     runs: list[list[tuple[tuple[Any, ...], Pod]]] = []
     for some in in_parts(pods, _PART):
         runs.append(sorted(((rank(pod), pod) for pod in some), key=itemgetter(0)))

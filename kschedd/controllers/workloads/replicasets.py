@@ -1,7 +1,7 @@
 """The ReplicaSet controller: creates and deletes pods to reach spec.replicas; surplus pods are deleted in rank order.
 
-ReplicationControllers are the same with another kind of selector. Expectations are not needed, because a controller
-here always reads its own writes.
+ReplicationControllers work in the same way with another kind of selector. Expectations are not needed, because a
+controller here always reads its own writes.
 Source: Kubernetes v1.34, controller/replicaset/replica_set.go, controller/replication.
 
 Owns the deadlines of later reconciles.
@@ -18,6 +18,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.api.text.times import stamp
+from kschedd.controllers.object_events import FailedCreations
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import controller_uid, pod_from_template
@@ -33,7 +34,8 @@ from kschedd.values import fast_frozen, in_parts
 
 BURST: Final = 500  # pods created or deleted per reconcile of a ReplicaSet
 _PART: Final = 500  # pods counted between two pauses: less than 1 ms
-_KINDS: Final = ("ReplicaSet", "ReplicationController")
+_COMPONENTS: Final = {"ReplicaSet": "replicaset-controller", "ReplicationController": "replication-controller"}
+_KINDS: Final = tuple(_COMPONENTS)
 
 
 @attrs.frozen
@@ -49,7 +51,7 @@ def terms_of(replica_set: Object, selector: LabelSelector | None) -> ReplicaTerm
 
 @fast_frozen
 class _Standing:
-    labeled: bool  # with all labels of the template
+    labeled: bool  # has all labels of the template
     ready: bool
     available: bool
 
@@ -78,9 +80,10 @@ class ReplicaSets(InSteps):
     def __init__(self) -> None:
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
+        self._failed = {kind: FailedCreations(component) for kind, component in _COMPONENTS.items()}
         self._pods = Ownership(_KINDS, "Pod")
         self._tallies: Tallies[ReplicaTally] = Tallies(_KINDS)
-        # Pods of these failed, or were evicted, soon after they were created, since pods were last created.
+        # ReplicaSets with pods that failed, or were evicted, soon after their creation, since pods were last created.
         self._failing: set[Key] = set()
         self._failures: FailureBackoff[Key] = FailureBackoff()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -113,6 +116,7 @@ class ReplicaSets(InSteps):
             return (yield from self._sync(replica_set, view, now))
         self._later.clear((kind, namespace, name))
         self._backoff.clear((kind, namespace, name))
+        self._failed[kind].forget((kind, namespace, name))
         self._failures.forget((kind, namespace, name))
         self._failing.discard((kind, namespace, name))
         return []
@@ -126,7 +130,7 @@ class ReplicaSets(InSteps):
         return writes + status_write(replica_set, self._status(replica_set, tally), ("replicas",))
 
     def _scale(self, replica_set: Object, tally: ReplicaTally, view: View, now: float) -> Reconciling:
-        """Pods to create or delete to reach spec.replicas."""
+        """Return the pods to create or delete to reach spec.replicas."""
         key = _key(replica_set)
         surplus = len(tally.items) - replica_set.spec.get("replicas", 1)
         if abs(surplus) > BURST:
@@ -156,7 +160,7 @@ class ReplicaSets(InSteps):
         return False
 
     def _beside(self, replica_set: Object, view: View) -> Generator[None, None, dict[str, int]]:
-        """Active pods per node of this ReplicaSet and of those with the same controller."""
+        """Return the number of active pods per node of this ReplicaSet and of those with the same controller."""
         owner = controller_uid(replica_set)
         related = [rs for rs in view.owned_by(owner) if rs.kind == "ReplicaSet"] if owner else [replica_set]
         count: dict[str, int] = {}
@@ -185,7 +189,7 @@ class ReplicaSets(InSteps):
         return status
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """A pod was refused: set the ReplicaFailure condition and retry with exponential backoff."""
+        """Set the ReplicaFailure condition after a rejected pod, and retry with exponential backoff."""
         if isinstance(write, Patch) and write.kind == "Pod":
             for key in self._pods.claimants(write, error, view):
                 self._later.set(key, now)
@@ -195,13 +199,14 @@ class ReplicaSets(InSteps):
         owner = meta["ownerReferences"][0]
         key = (owner["kind"], meta["namespace"], owner["name"])
         if not self._backoff.refused(key, now):
-            return []  # a refusal in the same batch was handled already
+            return []  # a rejection in the same batch was handled already
         replica_set = view.find(*key)
         if replica_set is None:
             return []
         failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": str(error)}
         conditions = with_condition(replica_set.status.get("conditions"), failure, stamp(now))
-        return [status_of(replica_set, {"conditions": conditions})]
+        told = self._failed[owner["kind"]].events(replica_set, error, now, f"Error creating: {error}")
+        return [*told, status_of(replica_set, {"conditions": conditions})]
 
 
 def _key(workload: Object) -> Key:

@@ -1,7 +1,7 @@
-"""ControllerRevisions: the earlier templates of a DaemonSet or StatefulSet, from which a rollout can be undone.
+"""ControllerRevisions: earlier templates of a DaemonSet or StatefulSet, for rollbacks.
 
-Each holds the pod template as a patch that replaces it, and a number that grows with each change. A template that comes
-back takes its old revision, with a new number.
+Each contains the pod template as a patch that replaces it, and a number that increases with each change. A template
+that is restored reuses its old revision, with a new number.
 Source: Kubernetes v1.34, controller/history/controller_history.go, controller/daemon/update.go,
 controller/statefulset/stateful_set_utils.go (newRevision).
 """
@@ -17,7 +17,7 @@ from kschedd.controllers.templates import canonical_template, controller_referen
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.writes import Create, Delete, Write, status_of
 
-REVISION_HASH: Final = "controller-revision-hash"  # on pods; of DaemonSets on their ControllerRevisions as well
+REVISION_HASH: Final = "controller-revision-hash"  # on pods; for DaemonSets also on their ControllerRevisions
 HASH_LABEL: Final = "controller.kubernetes.io/hash"  # on the ControllerRevisions of StatefulSets
 _LONGEST_NAME: Final = 223
 
@@ -27,17 +27,17 @@ def number_of(revision: Object) -> int:
 
 
 def in_order(revisions: Iterable[Object]) -> list[Object]:
-    """Lowest number first; of equal ones the older first."""
+    """Return revisions by number, lowest first; ties by age, oldest first."""
     return sorted(revisions, key=lambda r: (number_of(r), r.metadata.get("creationTimestamp") or "", r.name))
 
 
 def revision_data(workload: Object) -> Raw:
-    """The patch that brings back the workload's present template."""
+    """Return the patch that restores the workload's current template."""
     return {"spec": {"template": {**canonical_template(workload.spec.get("template") or {}), "$patch": "replace"}}}
 
 
 def template_of(revision: Object) -> Raw:
-    found: Any = revision.raw.get("data")  # anything, if it is not one of ours
+    found: Any = revision.raw.get("data")  # may have any type in a revision of another program
     for name in ("spec", "template"):
         found = found.get(name) if isinstance(found, Mapping) else None
     return {name: value for name, value in found.items() if name != "$patch"} if isinstance(found, Mapping) else {}
@@ -52,14 +52,14 @@ def _earlier_template(revision: Object) -> Raw:
 
 
 class ComparedTemplates:
-    """The templates of workloads and of their revisions, as they are compared."""
+    """Templates of workloads and of their revisions, cached in the form used for comparisons."""
 
     def __init__(self) -> None:
         self._present = Derived(_present_template)
         self._earlier = Derived(_earlier_template, "data")
 
     def equal_to(self, workload: Object, revisions: Iterable[Object]) -> list[Object]:
-        """Those of the revisions that hold the workload's present template, in their order."""
+        """Return the revisions that contain the workload's current template, in their order."""
         template = self._present.of(workload)
         return [revision for revision in revisions if self._earlier.of(revision) == template]
 
@@ -69,7 +69,7 @@ class ComparedTemplates:
 
 
 def data_hash(data: Raw, collisions: int) -> str:
-    """The hash of a StatefulSet's revision: FNV-1 of its data as JSON (HashControllerRevision)."""
+    """Return the hash of a StatefulSet's revision: FNV-1 of its data as JSON (HashControllerRevision)."""
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + str(collisions)
     number = 2166136261
     for byte in text.encode():
@@ -78,7 +78,7 @@ def data_hash(data: Raw, collisions: int) -> str:
 
 
 def another_hash(write: Create, error: ApiError, view: View) -> list[Write]:
-    """Where another revision has the name of the new one that was refused: count the collision, for another hash."""
+    """Count a hash collision if a new revision was rejected because another one has its name."""
     meta = write.raw["metadata"]
     owner = meta["ownerReferences"][0]
     workload = view.find(owner["kind"], meta["namespace"], owner["name"])
@@ -108,7 +108,7 @@ def new_revision(workload: Object, number: int, digest: str, hash_label: str) ->
 
 
 def oldest_dead(revisions: Sequence[Object], live: Iterable[str]) -> list[Object]:
-    """The revisions that no pod has any more, oldest first. `live`: names."""
+    """Return the revisions that no pod uses any more, oldest first; `live` are the names of the used ones."""
     kept = frozenset(live)
     return [revision for revision in in_order(revisions) if revision.name not in kept]
 

@@ -11,7 +11,7 @@ import attrs
 
 from kschedd.api.text.numbers import whole_number
 
-_ANY_PERCENTAGE: Final = 10**100  # more than whatever else is counted
+_ANY_PERCENTAGE: Final = 10**100  # larger than any other count
 
 
 @attrs.frozen
@@ -26,7 +26,7 @@ class Replicas:
 
 
 def resolved(amount: int | str | None, total: int, *, up: bool) -> int:
-    """An absolute number or a percentage of `total`, rounded up or down."""
+    """Return an absolute number, or a percentage of `total`, rounded up or down."""
     if amount is None:
         return 0
     if isinstance(amount, int):
@@ -34,20 +34,21 @@ def resolved(amount: int | str | None, total: int, *, up: bool) -> int:
     text = amount.strip()
     if text.endswith("%"):
         percentage = whole_number(text[:-1])
-        parts = (_ANY_PERCENTAGE if percentage is None else percentage) * total  # None: one of too many digits
+        # None: a percentage with too many digits.
+        parts = (_ANY_PERCENTAGE if percentage is None else percentage) * total
         return -(-parts // 100) if up else parts // 100
     return int(text)
 
 
 def fenceposts(surge: int | str | None, unavailable: int | str | None, wanted: int) -> tuple[int, int]:
-    """(maxSurge, maxUnavailable) in pods. If both are 0, maxUnavailable becomes 1, or no progress would be possible."""
+    """Return (maxSurge, maxUnavailable) in pods. If both are 0, maxUnavailable becomes 1 to allow progress."""
     more = resolved(surge, wanted, up=True)
     fewer = resolved(unavailable, wanted, up=False)
     return (0, 1) if more == 0 and fewer == 0 else (more, min(fewer, wanted))
 
 
 def scale_up(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
-    """The new ReplicaSet's next size: up to `wanted`, while all ReplicaSets together stay within `wanted` + `surge`."""
+    """Return the new ReplicaSet's next size: up to `wanted`, and at most `wanted` + `surge` in all ReplicaSets."""
     room = wanted + surge - all_wanted
     if room <= 0:
         return new.wanted
@@ -55,7 +56,7 @@ def scale_up(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
 
 
 def scale_down(old: Sequence[Replicas], new: Replicas, wanted: int, unavailable: int) -> dict[str, int]:
-    """The old ReplicaSets' next sizes: unavailable pods are removed first, then available ones beyond the minimum."""
+    """Return the old ReplicaSets' next sizes: remove unavailable pods first, then available ones above the minimum."""
     least = wanted - unavailable
     total = sum(r.wanted for r in old) + new.wanted
     spare = total - least - max(0, new.wanted - new.available)
@@ -78,13 +79,13 @@ def scale_down(old: Sequence[Replicas], new: Replicas, wanted: int, unavailable:
 
 
 def proportioned(sets: Sequence[Replicas], wanted: int, surge: int) -> dict[str, int]:
-    """Proportional scaling: the ReplicaSets' sizes after the Deployment was scaled during a rollout."""
+    """Return the ReplicaSets' sizes after the Deployment was scaled during a rollout (proportional scaling)."""
     total = sum(r.wanted for r in sets)
     allowed = wanted + surge if wanted > 0 else 0
     change = allowed - total
     if change == 0:
         return {}
-    # Scaling up favours the newest of the largest, scaling down takes from the oldest of the largest first.
+    # Scaling up favors the newest of the largest; scaling down takes from the oldest of the largest first.
     ordered = sorted(sets, key=lambda r: (r.created, r.name), reverse=change > 0)
     ordered.sort(key=lambda r: -r.wanted)
     sizes: dict[str, int] = {}
@@ -104,7 +105,7 @@ def proportioned(sets: Sequence[Replicas], wanted: int, surge: int) -> dict[str,
 
 
 def _share(r: Replicas, total: int, wanted: int, surge: int) -> int:
-    """The change of the ReplicaSet's size that keeps its share of the total, rounded (getReplicaSetFraction)."""
+    """Return the change of the ReplicaSet's size that keeps its share of the total, rounded (getReplicaSetFraction)."""
     if wanted == 0:
         return -r.wanted
     before = r.max_replicas or total

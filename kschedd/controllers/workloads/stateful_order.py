@@ -1,11 +1,12 @@
-"""The order of a StatefulSet: which pods it creates, deletes and waits for next.
+"""The order of a StatefulSet: the next pods to create, delete and wait for.
 
-With OrderedReady, pods are created upwards, each after all before it are available, and deleted downwards, one at a
-time; scaling goes before updating. With Parallel, all are created and deleted at once, but updates still go one by one.
-A pod that is being deleted keeps its place: as long as its node does not say that it ended, nobody takes it.
+With OrderedReady, pods are created in ascending order, each after all before it are available, and deleted in
+descending order, one at a time; scaling precedes updating. With Parallel, all are created and deleted at once, but
+updates are still made one by one. A pod that is being deleted keeps its ordinal: it is not replaced until its node
+reports that it has ended.
 Source: Kubernetes v1.34, controller/statefulset/stateful_set_control.go (updateStatefulSet).
 
-Plain functions: `next_step` takes the StatefulSet, its pods and two revisions and answers with names of pods.
+Plain functions: `next_step` takes the StatefulSet, its pods and two revisions, and returns names of pods.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -27,10 +28,10 @@ _NOTHING: Mapping[str, Any] = {}
 
 @attrs.define(eq=False)
 class StatefulStep:
-    """What to do now. Ordinals of pods to create, each with whether of the current revision; pods to delete.
+    """The next step. `create` has pairs: the ordinal of a new pod, and True if it is of the current revision.
 
-    `keep`: pods that are as they should be so far, and whose labels and claims are looked after; `condemned` ones too.
-    `claims_for`: ordinals of pending pods whose claims may be missing.
+    `keep`: pods that need no step so far, and whose labels and claims are checked. `condemned`: pods beyond the wanted
+    ordinals, which are checked as well. `claims_for`: ordinals of pending pods whose claims may be missing.
     """
 
     create: list[tuple[int, bool]] = attrs.field(factory=list)
@@ -38,8 +39,8 @@ class StatefulStep:
     keep: list[Pod] = attrs.field(factory=list)
     condemned: list[Pod] = attrs.field(factory=list)
     claims_for: list[int] = attrs.field(factory=list)
-    blocked: bool = False  # whether a pod cannot be created yet
-    updating: int = 0  # pods of the current revision that are deleted to be updated
+    blocked: bool = False  # a pod cannot be created yet
+    updating: int = 0  # pods of the current revision that are deleted for the update
 
 
 def is_running_and_ready(pod: Pod) -> bool:
@@ -51,7 +52,7 @@ def is_healthy(pod: Pod) -> bool:
 
 
 def current_below(workload: Object) -> int:
-    """Pods with ordinals below it are created from the current revision, as the partition keeps them from updating."""
+    """Return the ordinal below which pods are created from the current revision because of the partition."""
     strategy = workload.spec.get("updateStrategy") or _NOTHING
     rolling = strategy.get("rollingUpdate")
     start = start_ordinal(workload)
@@ -70,14 +71,14 @@ def next_step(
     *,
     max_unavailable_gate: bool = False,
 ) -> StatefulStep:
-    """What to do next. `is_blocked`: whether a pod with this ordinal cannot be created yet for the sake of a claim."""
+    """Return the next step. `is_blocked`: a pod with this ordinal cannot be created yet because of a claim."""
     step = StatefulStep()
     start = start_ordinal(workload)
     ordinals = range(start, start + replicas_wanted(workload))
     monotonic = workload.spec.get("podManagementPolicy") != "Parallel"
     missing = pods.missing(ordinals)
     step.condemned = pods.outside(ordinals)
-    # A claim may hold up any of the missing ones; otherwise the first are as good as all.
+    # With claims each missing pod may be blocked; without them the first ones suffice.
     due = {*(missing if pods.terms.claims else sorted(missing)[: BURST + 1]), *pods.unsettled()}
     if monotonic:
         due |= pods.unavailable()
@@ -102,9 +103,9 @@ def next_step(
 def _process_replicas(
     workload: Object, pods: StatefulTally, due: Iterable[int], step: StatefulStep, is_blocked: Callable[[int], bool]
 ) -> bool:
-    """Create, replace and wait for the pods that should be there; True if nothing else is to be done for now.
+    """Create, replace and wait for the pods that should exist; return True if nothing else is to be done for now.
 
-    `due`: in order, ordinals without a pod, and those whose pod may need something or has to be waited for.
+    `due`: the ordinals, in order, without a pod, or whose pod may need an action or must be waited for.
     """
     monotonic = workload.spec.get("podManagementPolicy") != "Parallel"
     of_current = current_below(workload)
@@ -133,7 +134,7 @@ def _process_replicas(
 
 
 def _first_unhealthy(pods: StatefulTally, missing: Set[int], ordinals: range, condemned: Sequence[Pod]) -> Pod | None:
-    """The one that may be deleted although it is not ready: the lowest ordinal first, condemned ones last."""
+    """Return the pod that may be deleted although it is not ready: the lowest ordinal first, condemned pods last."""
     first = min(chain(missing, filter(ordinals.__contains__, pods.unhealthy())), default=None)
     if first is not None:
         return pods.at(first)
@@ -149,7 +150,7 @@ def _update(
     update_revision: str,
     max_unavailable_gate: bool,
 ) -> None:
-    """Delete a pod of another revision, from the highest ordinal down to the partition; they come back updated."""
+    """Delete outdated pods, from the highest ordinal down to the partition; they are created again updated."""
     strategy = workload.spec.get("updateStrategy") or _NOTHING
     if strategy.get("type") == "OnDelete":
         return
@@ -164,6 +165,6 @@ def _update(
         room = max(0, limit - sum(ordinal in ordinals for ordinal in unhealthy))
     else:
         highest = max(filter(targets.__contains__, unhealthy), default=-1)
-        room = int(outdated[0] >= highest)  # else one above it was just created, or is on its way
+        room = int(outdated[0] >= highest)  # otherwise a pod above it was just created, or is about to be
     step.delete += [pod for ordinal in outdated[:room] if (pod := pods.at(ordinal)) is not None]
     step.updating = len(outdated[:room])

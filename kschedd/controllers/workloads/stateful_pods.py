@@ -1,4 +1,4 @@
-"""The pods and claims of a StatefulSet: identity by ordinal, volumes from claim templates, who owns a claim.
+"""The pods and claims of a StatefulSet: identity by ordinal, volumes from claim templates, owners of claims.
 
 Source: Kubernetes v1.34, controller/statefulset/stateful_set_utils.go and stateful_pod_control.go.
 """
@@ -17,7 +17,7 @@ POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 _NOTHING: Mapping[str, Any] = {}
 
 FindClaim = Callable[[str], Object | None]
-"""The PersistentVolumeClaim of this name in the StatefulSet's namespace."""
+"""Returns the PersistentVolumeClaim of this name in the StatefulSet's namespace, or None."""
 
 
 def start_ordinal(workload: Object) -> int:
@@ -29,12 +29,12 @@ def replicas_wanted(workload: Object) -> int:
 
 
 def ordinal_of(workload: Object, name: str) -> int:
-    """The ordinal in a pod's name; -1 if it is none of the StatefulSet's."""
+    """Return the ordinal in a pod's name; -1 if the name is not that of a pod of the StatefulSet."""
     return ordinal_in(workload.name, name)
 
 
 def ordinal_in(set_name: str, name: str) -> int:
-    """The same, of the StatefulSet with this name."""
+    """Return the ordinal in a pod's name; -1 if the name is not that of a pod of the StatefulSet `set_name`."""
     parent, _, number = name.rpartition("-")
     return int(number) if parent == set_name and number.isascii() and number.isdigit() else -1
 
@@ -56,6 +56,15 @@ def claim_prefix(workload: Object, template: Raw) -> str:
     return f"{_name(template)}-{workload.name}"
 
 
+def pod_of_claim(workload: Object, claim: str) -> str:
+    """Return the name of the pod that a claim of this name is made for; "" if it is for none of this StatefulSet."""
+    for template in claim_templates(workload):
+        prefix = f"{claim_prefix(workload, template)}-"
+        if claim.startswith(prefix) and claim.removeprefix(prefix).isdigit():
+            return f"{workload.name}-{claim.removeprefix(prefix)}"
+    return ""
+
+
 def _name(template: Raw) -> str:
     return (template.get("metadata") or _NOTHING).get("name") or ""
 
@@ -65,7 +74,7 @@ def claim_templates(workload: Object) -> Sequence[Raw]:
 
 
 def stateful_pod(workload: Object, template: Raw, revision: str, ordinal: int) -> dict[str, Any]:
-    """The manifest of the pod with this ordinal, from the template of a revision (by name)."""
+    """Return the manifest of the pod with this ordinal, from the template of a revision (by name)."""
     raw = pod_from_template(workload, template)
     name = pod_name(workload, ordinal)
     meta = raw["metadata"]
@@ -91,7 +100,7 @@ def identity_labels(name: str, ordinal: int) -> dict[str, str]:
 
 
 def identity_patch(workload: Object, pod: Pod) -> list[Write]:
-    """The labels by which a pod says which one it is."""
+    """Return the patch of missing labels that identify a pod."""
     ordinal = ordinal_of(workload, pod.name)
     wanted = identity_labels(pod.name, ordinal)
     missing = {name: value for name, value in wanted.items() if pod.labels.get(name) != value}
@@ -102,7 +111,7 @@ def identity_patch(workload: Object, pod: Pod) -> list[Write]:
 
 
 def is_blocked_by_claim(workload: Object, ordinal: int, find: FindClaim) -> bool:
-    """Whether a claim of the pod is about to go: being deleted, or owned by an earlier pod of that name."""
+    """Return whether a claim of the pod is about to be deleted: it is terminating, or owned by an earlier pod."""
     name = pod_name(workload, ordinal)
     for template in claim_templates(workload):
         claim = find(claim_name(workload, template, ordinal))
@@ -135,9 +144,10 @@ def missing_claims(workload: Object, ordinal: int, find: FindClaim) -> list[Writ
 
 
 def claim_owner_patches(workload: Object, ordinal: int, pod: Pod | None, find: FindClaim) -> list[Write]:
-    """Patches that give the pod's claims the owners which persistentVolumeClaimRetentionPolicy says.
+    """Return patches that set the owners of the pod's claims according to persistentVolumeClaimRetentionPolicy.
 
-    What the StatefulSet owns goes with it; what a pod owns that was scaled away goes with that pod.
+    Claims owned by the StatefulSet are deleted with it. Claims owned by a pod are deleted with that pod when it is
+    scaled down.
     """
     writes: list[Write] = []
     for template in claim_templates(workload):
@@ -166,7 +176,7 @@ def _owners(present: Sequence[Raw], workload: Object, pod: Pod | None, ordinal: 
         and not (reference.get("kind") == "Pod" and reference.get("name") == name)
     ]
     if any(reference.get("controller") for reference in left):
-        return left  # somebody else's
+        return left  # controlled by another owner
     if policy.get("whenScaled") == "Delete" and not in_range(workload, ordinal):
         return [*left, _reference(pod)] if pod is not None else left
     return [*left, _reference(workload)] if policy.get("whenDeleted") == "Delete" else left

@@ -1,6 +1,6 @@
-"""The tally of a StatefulSet: its pods by ordinal, and by what is to be done for them.
+"""The tally of a StatefulSet: its pods by ordinal, and by the actions that they require.
 
-Where pods have claims, those ordinals are due whose pod, or one of whose claims, has changed since somebody looked.
+If pods have claims, an ordinal is due when its pod, or one of the pod's claims, has changed since the last check.
 """
 
 from collections.abc import Iterable, Sequence, Set
@@ -26,8 +26,8 @@ class StatefulTerms(Terms):
     namespace: str
     name: str
     min_ready_s: int
-    claims: frozenset[str]  # of the pods: their names but for the ordinal
-    claims_as: Raw | None  # the spec, on which it depends whose they are; None without claims
+    claims: frozenset[str]  # names of the pods' claims, without the ordinal
+    claims_as: Raw | None  # the spec, which decides the owners of claims; None without claims
 
     @classmethod
     def of(cls, workload: Object, selector: LabelSelector | None) -> "StatefulTerms":
@@ -46,9 +46,9 @@ class StatefulTerms(Terms):
 class _Standing:
     revision: str
     deleting: bool
-    ready: bool  # it runs and is ready
-    available: bool  # and has been so for long enough
-    intact: bool  # neither ended, nor are its labels wrong
+    ready: bool  # running and ready
+    available: bool  # ready for long enough
+    intact: bool  # has not ended, and its labels are correct
 
     @property
     def healthy(self) -> bool:
@@ -59,12 +59,12 @@ class StatefulTally(PodsByStanding[_Standing]):
     def __init__(self, terms: StatefulTerms) -> None:
         super().__init__()
         self.terms = terms
-        self._by_ordinal: dict[int, dict[str, None]] = {}  # uids, of which there may be two: of web-1 and web-01
+        self._by_ordinal: dict[int, dict[str, None]] = {}  # uids; web-1 and web-01 have the same ordinal
         self._ordinals: dict[str, int] = {}  # by uid
-        self._wanted = range(0)  # the ordinals of the set, when somebody last asked
-        self._missing: set[int] = set()  # those of them that no pod has
-        self._outside: set[int] = set()  # others
-        self.unsure: set[int] = set()  # ordinals whose claims may be missing, or have the wrong owners
+        self._wanted = range(0)  # the set's ordinals in the last query
+        self._missing: set[int] = set()  # those of them without a pod
+        self._outside: set[int] = set()  # ordinals of pods that are not among them
+        self.unsure: set[int] = set()  # ordinals whose claims may be missing or have wrong owners
 
     def counts(self, dependent: Pod) -> bool:
         return ordinal_in(self.terms.name, dependent.name) >= 0
@@ -110,7 +110,7 @@ class StatefulTally(PodsByStanding[_Standing]):
             self.unsure.update({int(number)} & self._by_ordinal.keys())
 
     def at(self, ordinal: int) -> Pod | None:
-        """The pod with this ordinal, of two the later one."""
+        """Return the pod with this ordinal; if there are two, the later one."""
         uids = self._by_ordinal.get(ordinal)
         return None if uids is None else self.items[next(reversed(uids))]
 
@@ -118,12 +118,12 @@ class StatefulTally(PodsByStanding[_Standing]):
         return self.of(pod.uid).available
 
     def outside(self, ordinals: range) -> list[Pod]:
-        """The pods with other ordinals, highest first."""
+        """Return the pods with other ordinals, highest first."""
         self._want(ordinals)
         return [self.items[uid] for each in sorted(self._outside, reverse=True) for uid in self._by_ordinal[each]]
 
     def missing(self, ordinals: range) -> Set[int]:
-        """Those of the ordinals that no pod has."""
+        """Return those of the ordinals that have no pod."""
         self._want(ordinals)
         return self._missing
 
@@ -134,30 +134,30 @@ class StatefulTally(PodsByStanding[_Standing]):
             self._outside = {each for each in self._by_ordinal if each not in ordinals}
 
     def unsettled(self) -> set[int]:
-        """Ordinals of pods that ended, whose labels are wrong, or whose claims may be."""
+        """Return the ordinals of pods that ended, have wrong labels, or may have wrong claims."""
         return self.unsure | self._of(self.names(lambda pod: not pod.intact))
 
     def unavailable(self) -> set[int]:
-        """Ordinals of pods that are not available, or will not be for long."""
+        """Return the ordinals of pods that are not available, or are being deleted."""
         return self._of(self.names(lambda pod: pod.deleting or not pod.available))
 
     def unhealthy(self) -> set[int]:
-        """Ordinals of pods that are not ready, or will not be for long."""
+        """Return the ordinals of pods that are not ready, or are being deleted."""
         return self._of(self.names(lambda pod: not pod.healthy))
 
     def outdated(self, update_revision: str) -> set[int]:
-        """Ordinals of pods that stay and have another revision."""
+        """Return the ordinals of pods with another revision that are not being deleted."""
         return self._of(self.names(lambda pod: not pod.deleting and pod.revision != update_revision))
 
     def _of(self, uids: Sequence[str]) -> set[int]:
         found = set(map(self._ordinals.__getitem__, uids))
-        if len(self._ordinals) > len(self._by_ordinal):  # of two pods with one ordinal the later one decides
+        if len(self._ordinals) > len(self._by_ordinal):  # if two pods have one ordinal, the later one decides
             later = {ordinal: next(reversed(same)) for ordinal, same in self._by_ordinal.items()}
             found = {ordinal for ordinal in found if later[ordinal] in uids}
         return found
 
     def revisions(self) -> Iterable[str]:
-        """Those that pods have."""
+        """Return the revisions of the pods."""
         return {standing.revision for standing in self.groups}
 
 

@@ -1,7 +1,7 @@
-"""The StatefulSet controller: pods with names that stay, their claims, and the revisions of their template.
+"""The StatefulSet controller: pods with stable names, their claims, and the revisions of their template.
 
-`stateful_order` says what is done next, `stateful_pods` what pods and claims look like. maxUnavailable of a rolling
-update counts with the feature gate MaxUnavailableStatefulSet only, which 1.34 has off.
+`stateful_order` computes the next step, `stateful_pods` the manifests of pods and claims. maxUnavailable of a rolling
+update requires the feature gate MaxUnavailableStatefulSet, which is off in 1.34.
 Source: Kubernetes v1.34, controller/statefulset (stateful_set.go, stateful_set_control.go).
 
 Owns the deadlines of later reconciles, and the tallies of pods.
@@ -15,6 +15,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.controllers.object_events import FailedCreations
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.workloads import stateful_pods
@@ -38,17 +39,17 @@ from kschedd.controllers.workloads.stateful_pods import ordinal_of, replicas_wan
 from kschedd.controllers.workloads.stateful_tally import CLAIM, StatefulTallies, StatefulTally, StatefulTerms
 from kschedd.controllers.workloads.tallies import Listed, Tallies, Terms
 from kschedd.object_faults import FaultLedger
-from kschedd.store.errors import ApiError, NotFound
+from kschedd.store.errors import AlreadyExists, ApiError, NotFound
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_write
 
-_STEP: Final = 100  # pods made, or whose claims are looked at, between two pauses: about 1 ms
+_STEP: Final = 100  # pods created or checked between two pauses: about 1 ms
 _ALWAYS: Final = ("replicas", "availableReplicas", "collisionCount")
 
 
 @attrs.frozen(eq=False)
 class _Revisions:
-    """The revision that pods are created from below the partition, and that of the present template."""
+    """The revision for pods below the partition, and that of the current template."""
 
     current: Object
     update: Object
@@ -62,6 +63,7 @@ class StatefulSets(InSteps):
         self._max_unavailable_gate = max_unavailable_gate
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
+        self._failed = FailedCreations("statefulset-controller")
         self._pods = Ownership(("StatefulSet",), "Pod")
         self._failures: FailureBackoff[tuple[str, str]] = FailureBackoff()  # by uid of the set and name of the pod
         self._evictions = Evictions()  # by name of the pod
@@ -85,7 +87,8 @@ class StatefulSets(InSteps):
         changed: dict[Key, None] = {}
         for event in events:
             if event.new.kind == CLAIM:
-                # A claim that goes may be what the next pod waits for; one that goes from a pending pod is made again.
+                # The next pod may be waiting for the claim to be deleted; a pending pod's deleted claim is created
+                # again.
                 if event.type == "DELETED":
                     changed.update(dict.fromkeys(self._pods.candidates(event.new)))
                 continue
@@ -112,6 +115,7 @@ class StatefulSets(InSteps):
             return (yield from self._sync(workload, view, now))
         self._later.clear(key)
         self._backoff.clear(key)
+        self._failed.forget(key)
         return []
 
     def _sync(self, workload: Object, view: View, now: float) -> Reconciling:
@@ -125,7 +129,7 @@ class StatefulSets(InSteps):
         history = in_order(listed.items.values())
         revisions = self._present(workload, history, writes)
         if revisions is None:
-            return writes  # the creation of a revision leads to the next sync
+            return writes  # the creation of a revision triggers the next sync
         updating = 0
         if not workload.deleting:
             find = partial(view.find, CLAIM, workload.namespace)
@@ -148,7 +152,7 @@ class StatefulSets(InSteps):
     def _claims_and_labels(
         self, workload: Object, pods: StatefulTally, step: StatefulStep, find: stateful_pods.FindClaim
     ) -> Reconciling:
-        """Look after the labels and claims of the pods that there are."""
+        """Update the labels and claims of existing pods."""
         writes: list[Write] = []
         for pod in step.keep:
             writes += stateful_pods.identity_patch(workload, pod)
@@ -182,7 +186,10 @@ class StatefulSets(InSteps):
                     self._later.set(key, min(due, self._later.at(key) or due))
                     continue
                 revision = revisions.current if of_current else revisions.update
-                writes += stateful_pods.missing_claims(workload, ordinal, find)
+                if missing := stateful_pods.missing_claims(workload, ordinal, find):
+                    writes += missing
+                    self._later.set(key, now)  # the pod is made once its claims are there
+                    continue
                 writes += stateful_pods.claim_owner_patches(workload, ordinal, None, find)
                 template = template_of(revision)
                 writes.append(Create(stateful_pods.stateful_pod(workload, template, revision.name, ordinal)))
@@ -197,7 +204,7 @@ class StatefulSets(InSteps):
         return writes
 
     def _waits_after_failure(self, workload: Object, pod: Pod, now: float) -> bool:
-        """Whether a pod that failed once more soon after its creation is left for a while before it is replaced."""
+        """Return whether a pod that repeatedly failed soon after its creation must wait before it is replaced."""
         if pod.uid not in self._failed_soon:
             return False
         place = (workload.uid, pod.name)
@@ -211,7 +218,7 @@ class StatefulSets(InSteps):
     # --- revisions -----------------------------------------------------------------------------------------------
 
     def _present(self, workload: Object, revisions: Sequence[Object], writes: list[Write]) -> _Revisions | None:
-        """The current revision and that of the present template; None while the latter is only being created."""
+        """Return the current revision and that of the current template; None while the latter is being created."""
         equal = self._templates.equal_to(workload, revisions)
         last = number_of(revisions[-1]) if revisions else 0
         if equal:
@@ -229,10 +236,10 @@ class StatefulSets(InSteps):
         current = next((revision for revision in revisions if revision.name == name), update)
         return _Revisions(current, update)
 
-    # --- refusals ------------------------------------------------------------------------------------------------
+    # --- rejections ---------------------------------------------------------------------------------------------------
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """A refused pod or claim is tried again later; a revision's name that is taken leads to another hash."""
+        """Retry a rejected pod or claim later; if a revision's name is taken, compute another hash."""
         index = self._revisions if isinstance(write, Patch) and write.kind == "ControllerRevision" else self._pods
         for key in index.claimants(write, error, view):
             self._later.set(key, now)
@@ -242,12 +249,26 @@ class StatefulSets(InSteps):
         if write.raw["kind"] == "ControllerRevision":
             return another_hash(write, error, view)
         if write.raw["kind"] == CLAIM:
-            # Its owner is named by labels only, unless it is to be deleted with the StatefulSet.
-            for key in self._pods.candidates(Object.from_raw(write.raw)):
+            # Only its labels identify its StatefulSet, unless it is to be deleted with it.
+            claim = Object.from_raw(write.raw)
+            told: list[Write] = []
+            for key in self._pods.candidates(claim):
                 self._backoff.refused(key, now)
+                workload = view.find(*key)
+                if workload is not None and (pod := stateful_pods.pod_of_claim(workload, claim.name)):
+                    of = f"{pod} in StatefulSet {workload.name} failed error:"
+                    why = f"create Claim {claim.name} for Pod {of} {error}"
+                    told += self._failed.events(
+                        workload, error, now, why, f"create Pod {of} failed to create PVC {claim.name}: {error}"
+                    )
+            return told
+        key = ("StatefulSet", meta["namespace"], meta["ownerReferences"][0]["name"])
+        self._backoff.refused(key, now)
+        owner = view.find(*key)
+        if owner is None or isinstance(error, AlreadyExists):
             return []
-        self._backoff.refused(("StatefulSet", meta["namespace"], meta["ownerReferences"][0]["name"]), now)
-        return []
+        message = f"create Pod {meta['name']} in StatefulSet {owner.name} failed error: {error}"
+        return self._failed.events(owner, error, now, message)
 
 
 def _never(ordinal: int) -> bool:

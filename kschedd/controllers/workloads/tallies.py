@@ -1,16 +1,15 @@
-"""Tallies: what a controller has found out of all pods of a workload, kept up to date by what was written.
+"""Tallies: aggregated facts about all pods of a workload, updated incrementally from the event log.
 
-A workload is looked at whenever some of its pods have changed; if that meant to look at all of its pods each time, one
-of 20,000 would take most of the time there is. So its pods are gone through once, for a tally; from then on the log
-says which of them changed, and how: those, too, whose events have not been delivered yet, such as the pods that the
-controller has just created. A tally is made again where the log does not say what happened since, or the workload asks
-something else of its pods than before.
+A workload is reconciled whenever some of its pods have changed. Examining all pods each time would dominate the run
+time for a workload of 20,000 pods. Its pods are therefore examined once, to build a tally. From then on the log shows
+which of them changed, including changes whose events have not been delivered yet, such as the pods that the controller
+has just created. A tally is rebuilt if the log does not go back far enough, or if the workload's terms have changed.
 
-What a tally knows of a pod (or of a node, where there is one pod on each) is its standing: a value of which there are
-few, such as "ready, of the old template". Pods are grouped by standing, so that to count them is to add up the sizes of
-some groups, and to find those that need something is to list others.
+A tally stores the standing of each pod (or of each node, if there is one pod on each): a value out of few possible
+ones, such as "ready, of the old template". Pods are grouped by standing. Counting pods means adding the sizes of some
+groups, and finding pods that need an action means listing some groups.
 
-Owns the tallies, and the place in the log up to which they are true.
+Owns the tallies, and the log position up to which they are current.
 """
 
 from abc import ABC, abstractmethod
@@ -34,12 +33,12 @@ D = TypeVar("D", bound=Object, contravariant=True)
 V = TypeVar("V")
 S = TypeVar("S")
 
-_STEP = 50  # pods or events gone through between two pauses: about 1 ms
+_STEP = 50  # pods or events processed between two pauses: about 1 ms
 
 
 @attrs.frozen
 class Terms:
-    """What a workload asks of its pods. `selector`: None if it adopts none and lets go of none."""
+    """Conditions under which a workload counts pods. `selector` is None if it neither adopts nor releases any."""
 
     selector: LabelSelector | None
 
@@ -49,33 +48,33 @@ class Tally(Protocol[D]):
     def terms(self) -> Terms: ...
 
     def counts(self, dependent: D) -> bool:
-        """Whether the pod, one of the workload's own, is of interest."""
+        """Return whether the pod, one of the workload's own, belongs into the tally."""
 
     def put(self, dependent: D, now: float) -> None:
-        """A pod that counts is new, or has changed."""
+        """Add or update a pod that belongs into the tally."""
 
     def drop(self, dependent: D, now: float) -> None:
-        """A pod that counted does so no more."""
+        """Remove a pod that no longer belongs into the tally."""
 
 
 T = TypeVar("T", bound=Tally[Any])
 
 
 class Groups(ABC, Generic[V, S]):
-    """Items by name, and by standing. A standing may change with time alone: `pass_time` brings all up to date."""
+    """Items by name, grouped by standing. A standing may change with time alone; `pass_time` applies such changes."""
 
     def __init__(self) -> None:
-        self.items: dict[str, V] = {}  # in the order in which they came
+        self.items: dict[str, V] = {}  # in order of arrival
         self._standings: dict[str, S] = {}
         self.groups: dict[S, dict[str, None]] = {}  # by standing: names
         self._until: Timers[str] = Timers()
 
     @abstractmethod
     def standing(self, item: V, now: float) -> tuple[S, float | None]:
-        """The item's standing, and until when (seconds) it has that unless it changes; None: for good."""
+        """Return the item's standing, and the time (seconds) up to which it is valid; None: until the item changes."""
 
     def place(self, name: str, item: V, now: float) -> None:
-        """An item is new, or has changed."""
+        """Add or update an item."""
         standing, until = self.standing(item, now)
         self.items[name] = item
         before = self._standings.get(name)
@@ -105,25 +104,25 @@ class Groups(ABC, Generic[V, S]):
             self.place(name, self.items[name], now)
 
     def of(self, name: str) -> S:
-        """The standing of an item."""
+        """Return the standing of an item."""
         return self._standings[name]
 
     @property
     def next_change(self) -> float | None:
-        """When the next standing changes by itself."""
+        """Time of the next change of a standing by time alone."""
         return self._until.next
 
     def count(self, has: Callable[[S], object]) -> int:
-        """Of how many items the standing is so."""
+        """Return the number of items whose standing satisfies `has`."""
         return sum(len(group) for standing, group in self.groups.items() if has(standing))
 
     def names(self, has: Callable[[S], object]) -> list[str]:
-        """Their names, in no order."""
+        """Return the names of these items, in no particular order."""
         return [name for standing, group in self.groups.items() if has(standing) for name in group]
 
 
 class PodsByStanding(Groups[Pod, S]):
-    """The tally of a workload whose pods have a standing each."""
+    """The tally of a workload that assigns a standing to each pod."""
 
     def put(self, dependent: Pod, now: float) -> None:
         self.place(dependent.uid, dependent, now)
@@ -133,7 +132,7 @@ class PodsByStanding(Groups[Pod, S]):
 
 
 class Listed:
-    """The tally of a workload that has few dependents of a kind, such as ControllerRevisions: these themselves."""
+    """The tally of a workload with few dependents of a kind, such as ControllerRevisions: a plain list."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
@@ -150,17 +149,17 @@ class Listed:
 
 
 class Tallies(Generic[T]):
-    """See the module. `kinds`: of the workloads; `dependent`: the kind that is counted."""
+    """The tallies of all workloads of `kinds`; `dependent` is the kind that is counted."""
 
     def __init__(self, kinds: Iterable[str], dependent: str = "Pod") -> None:
         self._kinds = frozenset(kinds)
         self._dependent = dependent
-        self.by_uid: dict[str, T] = {}  # of workloads
+        self.by_uid: dict[str, T] = {}  # by the workload's uid
         self._version = 0
-        self._last: WatchEvent | None = None  # at that version; None if the log did not have it even then
+        self._last: WatchEvent | None = None  # event at that version; None if the log did not contain it
 
     def catching_up(self, view: View, now: float) -> Generator[None, None, None]:
-        """Have all tallies be of what is there now. In steps, between which nobody may write."""
+        """Update all tallies to the current state, step by step. No other writes are allowed meanwhile."""
         events = self._news(view)
         for number, event in enumerate(events, 1):
             self.observe(event, now)
@@ -168,8 +167,11 @@ class Tallies(Generic[T]):
                 yield
 
     def _news(self, view: View) -> Sequence[WatchEvent]:
-        """What was written since the last time. All tallies go if that is not known: the log has been cut off, or is
-        another one's, which the controller has been at in the meantime."""
+        """Return the events since the last call.
+
+        All tallies are dropped if the events are unknown: the log was truncated, or it is another store's log, because
+        the controller has been used with that store meanwhile.
+        """
         known = 1 if self._last is not None else 0
         since, self._version = self._version - known, view.version
         try:
@@ -194,7 +196,7 @@ class Tallies(Generic[T]):
             self.change(before, lambda tally: tally.drop(old, now))
         if after in self.by_uid:
             if self._must_release(after, new):
-                del self.by_uid[after]  # the workload does not count it, and has to let go of it
+                del self.by_uid[after]  # the workload does not count it and must release it
             else:
                 self.change(after, lambda tally: (tally.put if tally.counts(new) else tally.drop)(new, now))
 
@@ -204,23 +206,26 @@ class Tallies(Generic[T]):
         return selector is not None and tally.counts(dependent) and not selector.matches(dependent.labels)
 
     def change(self, uid: str, change: Callable[[T], None]) -> None:
-        """Have a workload's tally take in a change, if there is one."""
+        """Apply a change to a workload's tally, if there is one."""
         tally = self.by_uid.get(uid)
         try:
             if tally is not None:
                 change(tally)
-        except Exception:  # raised again by the next look, which makes the tally anew: there it is the workload's fault
+        except Exception:  # raised again when the next sync rebuilds the tally, as the workload's fault
             del self.by_uid[uid]
 
     def known(self, workload: Object, terms: Terms) -> T | None:
-        """The workload's tally; None where its pods have to be gone through."""
+        """Return the workload's tally; None if it must be rebuilt."""
         tally = self.by_uid.get(workload.uid)
         return tally if tally is not None and tally.terms == terms else None
 
     def making(
         self, workload: Object, tally: T, dependents: Iterable[Object], now: float, *, stays: bool
     ) -> Generator[None, None, None]:
-        """Count these; `stays`: they are all that count of its own, and it lets go of none. In steps."""
+        """Build a tally from these dependents, step by step.
+
+        `stays`: they are all that belong into it, and the workload releases none of them.
+        """
         self.by_uid.pop(workload.uid, None)
         for number, dependent in enumerate(dependents, 1):
             tally.put(dependent, now)
@@ -232,9 +237,9 @@ class Tallies(Generic[T]):
     def taking(
         self, workload: Object, begin: Callable[[], T], ownership: Ownership, view: View, now: float
     ) -> Generator[None, None, tuple[T, list[Write]]]:
-        """The workload's tally, and the writes that adopt dependents and let go of them. In steps.
+        """Return the workload's tally, and the writes that adopt and release dependents, step by step.
 
-        `begin` gives an empty tally.
+        `begin` returns an empty tally.
         """
         empty = begin()
         tally = self.known(workload, empty.terms)

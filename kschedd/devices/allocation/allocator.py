@@ -1,7 +1,8 @@
-"""Allocates devices on one node to unallocated claims: the first solution in upstream's search order.
+"""Allocation of devices on one node to unallocated claims: the first solution in upstream's search order.
 
-An `Allocator` holds what is the same for all nodes of a scheduling attempt; `kschedd.devices.allocation.search` looks
-for the devices, by the rules (`kschedd.devices.rules`) of the kube-scheduler whose decisions are wanted.
+An `Allocator` contains everything that is the same for all nodes of a scheduling attempt.
+`kschedd.devices.allocation.search` searches for the devices, with the rules (`kschedd.devices.rules`) of the emulated
+kube-scheduler version.
 
 Source: Kubernetes v1.34, v1.36 and v1.37,
 dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.
@@ -49,10 +50,10 @@ class Allocator:
     def allocate(
         self, node: Node, claims: tuple[Claim, ...] | None = None, known: KnownCandidates | None = None
     ) -> Allocation | None:
-        """Devices for all claims (those given here instead, if they depend on the node), or None.
+        """Return devices for all claims, or None. `claims` replaces the allocator's claims if they depend on the node.
 
-        `known`: the candidates on this node, and what earlier searches for the claims found out; this one adds to it.
-        Raises AllocationError or NodeFailure.
+        `known`: the candidates on this node, and the results of earlier searches for the claims, to which this search
+        adds. Raises AllocationError or NodeFailure.
         """
         known = known or KnownCandidates(self.candidates(node))
         solution = self._search(node, self.claims if claims is None else claims, known).run()
@@ -62,7 +63,10 @@ class Allocator:
         return solution
 
     def candidates(self, node: Node) -> DeviceCandidates:
-        """What the node can use: all of the node that an allocation depends on. Raises AllocationError."""
+        """Return the devices that the node can use: everything of the node that an allocation depends on.
+
+        Raises AllocationError.
+        """
         try:
             return candidates_of(self.inventory, node, self.rules)
         except InventoryError as fault:

@@ -1,7 +1,7 @@
-"""Constraints of a claim across its devices: one attribute equal for all (matchAttribute), or different.
+"""Constraints of a claim across its devices: one attribute is equal for all (matchAttribute), or different.
 
-In 1.36.3 `distinctAttribute` remembers one device for each request: of a request for several devices the last one, and
-none after the search gave one of them back. Two devices of one request may so have the same value. Since 1.37 all
+In 1.36.3 `distinctAttribute` stores one device for each request: the last one for a request of several devices, and
+none after the search has given one back. Two devices of one request may therefore have the same value. Since 1.37 all
 devices are compared with each other.
 
 Source: Kubernetes v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
@@ -18,27 +18,27 @@ from kschedd.devices.pools.inventory import Device
 from kschedd.devices.rules import DeviceRules
 
 AttributeValue = tuple[str, Any]
-"""Type and value."""
+"""The type and value of an attribute."""
 
 
 class Constraint(Protocol):
     def concerns(self, request: DeviceRequest, subrequest: DeviceSubRequest) -> bool: ...
 
     def add(self, request: DeviceRequest, device: Device) -> bool:
-        """Whether the device may join those added before; if so it is added."""
+        """Add the device if the constraint allows it next to those added before; return whether it was added."""
 
     def remove(self, request: DeviceRequest) -> bool:
-        """Take the last device of the request out. Whether all is as before it was added."""
+        """Remove the last device of the request. Return whether the state is the same as before it was added."""
 
     def state(self) -> Any:
-        """What further devices are compared with."""
+        """Return the state that further devices are compared with."""
 
     def required(self) -> tuple[str, AttributeValue] | None:
-        """The attribute and the value of it without which no device may join; None if several values will do."""
+        """Return the attribute value that every further device must have; None if several values are allowed."""
 
 
 def read_constraint(raw: Raw, rules: DeviceRules) -> Constraint | None:
-    """Return a constraint; None for one of an unknown type."""
+    """Return a constraint; None for an unknown type."""
     requests = frozenset(raw.get("requests") or ())
     if raw.get("matchAttribute") is not None:
         return MatchAttribute(requests, raw["matchAttribute"])
@@ -91,7 +91,7 @@ class MatchAttribute(_OfRequests):
 class DistinctAttribute(_OfRequests):
     """No two requests have devices with the same value of the attribute."""
 
-    values: dict[str, AttributeValue] = attrs.field(factory=dict)  # by request: that of its last device
+    values: dict[str, AttributeValue] = attrs.field(factory=dict)  # by request: value of its last device
     devices: int = 0
 
     def add(self, request: DeviceRequest, device: Device) -> bool:

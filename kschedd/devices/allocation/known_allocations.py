@@ -1,13 +1,13 @@
-"""Devices found for claims that ask for the same, kept while nothing changes that the search depends on.
+"""A cache of devices found for equal claims, valid while nothing changes that the search depends on.
 
-The search for devices looks at a node's pools and at which of their devices are held, not at pods and not at the node
-itself: so what was found for some pools holds on every node that has the same ones, for a preemptor, whoever is tried
-again, and the next pod that asks for the same. What is found refers to requests by identity, so claims that ask for the
-same share these. Kept is what was found, and that nothing was, and what the next search need not find out again about
-the candidates (`known_candidates`); a search that failed is made again.
+The search depends on a node's pools and on which of their devices are held, not on pods or the node itself. Its result
+is therefore valid on every node with the same pools: for a preemptor, for a retried pod, and for the next pod with
+equal requests. Results refer to requests by identity, so equal claims share their request objects. The cache contains
+found allocations, failed searches, and what is known about the candidates (`known_candidates`); a search that raised is
+repeated.
 
-Invalidated: what was found in a pool, and about its devices, by a change of what is held there (`InUse.pools`); all by
-a change of slices or classes, and by other rules. Nothing is kept where counters of pools are mixed up
+A change of the held devices in a pool (`InUse.pools`) invalidates the results that use the pool. A change of slices,
+classes or rules invalidates everything. Nothing is cached if counters of pools are mixed up
 (`Inventory.mixes_counters`).
 """
 
@@ -32,7 +32,7 @@ _MOST_NODES: Final = 200_000
 
 @attrs.define(eq=False)
 class _InPools:
-    """What was found in some pools; not `is_current`: before what is held there changed."""
+    """Results for some pools; not `is_current` once the held devices there have changed."""
 
     known: KnownCandidates
     is_current: bool = False
@@ -46,20 +46,20 @@ class _InPools:
 
 @attrs.define(eq=False)
 class AskedFor:
-    """What some set of claims asks for, and what was found for it."""
+    """The requests of a set of claims, and the results for them."""
 
-    requests: tuple[tuple[DeviceRequest, ...], ...]  # of each claim
+    requests: tuple[tuple[DeviceRequest, ...], ...]  # by claim
     _by_pools: dict[int, _InPools] = attrs.field(factory=dict)  # by the identity of the candidates
     _with_pool: dict[PoolKey, set[int]] = attrs.field(factory=dict)
     _held_stamp: int = -1
 
     def sharing(self, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
-        """The claims with these requests in the place of their equal ones."""
+        """Return the claims with these request objects in place of their equal ones."""
         each = zip(claims, self.requests, strict=True)
         return tuple(attrs.evolve(claim, requests=requests) for claim, requests in each)
 
     def allocate(self, allocator: Allocator, node: Node, claims: tuple[Claim, ...]) -> Allocation | None:
-        """As `Allocator.allocate` for claims that share the requests."""
+        """Allocate devices like `Allocator.allocate`, for claims that share the requests."""
         candidates = allocator.candidates(node)
         here = self._by_pools.get(id(candidates))
         if here is None:
@@ -70,7 +70,7 @@ class AskedFor:
         return here.found
 
     def catch_up(self, held: ChangeLog[PoolKey]) -> None:
-        """Invalidate what was found in the pools where what is held has changed since."""
+        """Invalidate the results for pools whose held devices have changed."""
         changed = held.since(self._held_stamp)
         self._held_stamp = held.at
         if changed is None:
@@ -84,7 +84,7 @@ class AskedFor:
             here = self._by_pools[key]
             if here.is_current:
                 here.invalidate(pools)
-            else:  # not asked for since an earlier change: perhaps no node has these pools any more
+            else:  # unused since an earlier change: perhaps no node has these pools any more
                 self._drop(key)
 
     def _add(self, candidates: DeviceCandidates) -> _InPools:
@@ -113,10 +113,10 @@ class KnownAllocations:
     def of(
         self, claims: tuple[Claim, ...], most_steps: int, mixed: bool, stamp: Hashable, held: ChangeLog[PoolKey]
     ) -> AskedFor:
-        """Return what is known of claims that ask for what these do, searched for with as many steps at most.
+        """Return the cached results for claims with equal requests and the same step limit.
 
-        `mixed`: counters of pools are mixed up; `stamp`: of slices, classes and rules; `held`: the pools where what is
-        held changed.
+        `mixed`: counters of pools are mixed up; `stamp` changes with slices, classes and rules; `held`: changes of held
+        devices by pool.
         """
         if stamp != self._stamp or mixed or len(self._known) >= _MOST:
             self._known.clear()

@@ -1,10 +1,10 @@
-"""What searches for devices found out about the candidates, so that the next search does not look at all of them.
+"""Results of earlier searches for each candidate device, so that the next search need not examine all of them.
 
-Of each request, by the position of the candidate: whether it is refused to every search, and whether the claims cannot
-be allocated with it as the first device. Both hold while what is held in the pool of the candidate does not change
-(`forget`). A candidate that no search has looked at is not known to be anything: looking at it may fail.
+For each request and candidate position they record whether every search rejects the candidate, and whether the claims
+cannot be allocated with it as the first device. Both are valid while the held devices in the candidate's pool do not
+change (`forget`). A candidate that was not examined by any search is unknown: examining it may raise.
 
-Shapes: one byte, 0 or 1, for each candidate, so that the next candidate of some kind is found by `bytearray.find`.
+Shapes: one byte, 0 or 1, for each candidate, so that `bytearray.find` finds the next candidate of some kind.
 """
 
 from bisect import bisect_left
@@ -17,13 +17,13 @@ from kschedd.devices.pools.inventory import PoolKey
 from kschedd.devices.pools.on_node import DeviceCandidates
 
 RequestPlace = tuple[int, int, int]
-"""Index of the claim, of the request in the claim, and of the alternative in the request."""
+"""Index of the claim, of its request, and of the alternative in the request."""
 
 
 @attrs.define(eq=False)
 class CandidatesOfRequest:
-    unseen: bytearray  # no search has looked at it
-    possible: bytearray  # not known to be refused to every search
+    unseen: bytearray  # not examined by any search
+    possible: bytearray  # not known to be rejected by every search
     first: bytearray  # possible, and not known to fail as the first device of all claims
 
     @classmethod
@@ -32,7 +32,7 @@ class CandidatesOfRequest:
         return cls(bytearray(marks), bytearray(marks), bytearray(marks))
 
     def refuse(self, at: int) -> None:
-        """Whatever else a search takes, it cannot take this one."""
+        """Mark a candidate that every search rejects, whatever else it has taken."""
         self.unseen[at] = self.possible[at] = self.first[at] = 0
 
     def possible_from(self, start: int) -> Iterator[int]:
@@ -41,7 +41,7 @@ class CandidatesOfRequest:
             yield at
 
     def alike_from(self, start: int, alike: Sequence[int]) -> Iterator[int]:
-        """The possible ones among those alike, and all that are unseen."""
+        """Yield the possible ones among the given positions, and all that are unseen."""
         at = start - 1
         while (at := min(_next_marked(self.unseen, at + 1), self._next_alike(at + 1, alike))) < len(self.possible):
             yield at
@@ -62,7 +62,7 @@ class CandidatesOfRequest:
 
 @attrs.define(eq=False)
 class KnownCandidates:
-    """Of all requests of some claims."""
+    """Known candidates for all requests of some claims."""
 
     candidates: DeviceCandidates
     _of: dict[RequestPlace, CandidatesOfRequest] = attrs.field(factory=dict)
@@ -74,12 +74,12 @@ class KnownCandidates:
         return known
 
     def forget(self, pool: PoolKey) -> None:
-        """What is held in this pool has changed."""
+        """Forget the results for a pool, because its held devices have changed."""
         for known in self._of.values():
             known.forget(self.candidates.spans[pool])
 
 
 def _next_marked(marks: bytearray, start: int) -> int:
-    """The first position from `start` where there is a 1; the number of all if there is none."""
+    """Return the first position from `start` with a 1; the length if there is none."""
     at = marks.find(1, start)
     return at if at >= 0 else len(marks)

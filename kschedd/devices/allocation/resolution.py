@@ -1,8 +1,8 @@
-"""A claim's requests as they are on one node: device class, number of devices, and which devices suit.
+"""A claim's requests resolved for one node: device class, number of devices, and matching devices.
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (Allocate, validateDeviceRequest, isSelectable).
-Errors: AllocationError for a claim or class that cannot be used as it is.
+Errors: AllocationError for a claim or class that cannot be used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class ResolvedRequest:
     _consumed: dict[DeviceId, Amounts | None] = attrs.field(factory=dict)
 
     def consumed(self, device: Device) -> Amounts | None:
-        """Return what the request consumes of the device's capacities; None if the device cannot serve the request.
+        """Return the capacities that the request consumes of the device; None if the device cannot serve it.
 
         Raises CapacityError.
         """
@@ -66,7 +66,7 @@ class RequestResolver:
     _reached: dict[DeviceId, bool] = attrs.field(factory=dict)
 
     def alternatives(self, claim: Claim, request: DeviceRequest) -> list[ResolvedRequest]:
-        """The request, or each of its subrequests."""
+        """Return the request, or each of its subrequests, resolved."""
         if request.prioritised and not self.rules.prioritized_list:
             raise AllocationError(
                 f"claim {claim}, request {request.name}: "
@@ -92,7 +92,7 @@ class RequestResolver:
     ) -> ResolvedRequest:
         """Resolve a request. `matched`: the devices that mode All uses as matches; None: evaluate the selectors."""
 
-        def here() -> str:  # in errors only: it is resolved for each node
+        def here() -> str:  # for errors only: requests are resolved for each node
             return f"claim {claim}, request {subrequest.name}"
 
         for number, selector in enumerate(subrequest.selectors):
@@ -131,7 +131,7 @@ class RequestResolver:
                         yield device
 
     def _counts_to_all(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether a selected device is among all: it has the capacity, by the rule even if it is used up."""
+        """Return whether a selected device counts for mode All: it has the capacity, by the rule even if in use."""
         if not self.rules.all_needs_capacity or not self.rules.consumable_capacity:
             return self.capacity_fits(wanted, device, _NOTHING)
         try:
@@ -141,7 +141,7 @@ class RequestResolver:
         return consumed is not None and fits(consumed, _NOTHING, device.capacities)
 
     def selected(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Whether class and request select the device, and the node can use it."""
+        """Return whether class and request select the device, and the node can use it."""
         if device.raw.get("bindingConditions") and not self.rules.binding_conditions:
             return False
         of_class: tuple[Raw, ...] = tuple(wanted.device_class.spec.get("selectors") or ())
@@ -153,7 +153,7 @@ class RequestResolver:
         )
 
     def capacity_fits(self, wanted: ResolvedRequest, device: Device, taken: Mapping[str, Fraction]) -> bool:
-        """Whether the device's capacity suffices for the request, beside what is allocated and this that is taken."""
+        """Return whether the device's free capacity suffices, given its allocations and `taken` by this search."""
         if not self.rules.consumable_capacity:
             return True
         used = self.in_use.capacity.get(device.id, _NOTHING)
@@ -198,6 +198,6 @@ class RequestResolver:
 
 
 def _fatal(wanted: ResolvedRequest, device: str, fault: CapacityError) -> AllocationError:
-    """Return the error of a request that no device with such capacities can be compared with."""
+    """Return the error of a request that cannot be compared with a device of such capacities."""
     request = f"claim {wanted.claim}, request {wanted.subrequest.name}"
     return AllocationError(f"{request}: checking capacity for device {device}: {fault}")

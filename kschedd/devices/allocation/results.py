@@ -1,6 +1,6 @@
-"""Converts an allocation to the `status.allocation` of its claims.
+"""Conversion of an allocation to the `status.allocation` of its claims.
 
-The id of a device's share is a random one upstream; here it follows from the claim and the place in its allocation.
+The id of a device's share is random upstream. Here it is derived from the claim and the position in its allocation.
 
 Source: Kubernetes v1.34, v1.36 and v1.37, dynamic-resource-allocation/structured (Allocate: results, configs,
 createNodeSelector).
@@ -53,7 +53,7 @@ def _allocation(
 
 
 def _result(given: AllocatedDevice, place: str) -> dict[str, Any]:
-    """`place`: something no other result of any claim has."""
+    """Return the result for one device; `place` is unique among all results of all claims."""
     device = given.device.id
     result: dict[str, Any] = {
         "request": given.request.full_name(given.subrequest),
@@ -80,8 +80,8 @@ def _configs(
 ) -> list[dict[str, Any]]:
     """Return the configurations of the device classes, each class once, then those of the claim.
 
-    Upstream writes one of the claim for each request that it names; `collapsed` (the rule config_requests_collapsed),
-    once, and without requests where it names them all.
+    Upstream writes a configuration of the claim for each request that it names. With `collapsed` (feature
+    config_requests_collapsed) it is written once, and without requests if it names them all.
     """
     pairs = list(zip(claim.requests, chosen, strict=True))
     found: list[tuple[str, Sequence[str], Raw]] = []  # source, requests, configuration
@@ -120,7 +120,7 @@ def _rest(raw: Raw) -> dict[str, Any]:
 
 
 def _node_selector(claim: Claim, given: Sequence[AllocatedDevice], node_name: str) -> dict[str, Any] | None:
-    """Where the devices are available: one node, the nodes that all their slices select, or (None) all nodes."""
+    """Return where the devices are available: one node, the nodes that all their slices select, or (None) all nodes."""
     fields: list[Any] = []
     expressions: list[Any] = []
     for one in given:

@@ -1,19 +1,19 @@
 """The search for devices on one node: backtracking over claims, requests and devices.
 
-Each step picks the first candidate that is free, selected and within the constraints, and the next candidate when the
-remaining search fails. The subrequests of a prioritised list are tried in order. The result is that of an exhaustive
-search, but failed states are memoised and not searched twice: whether the remaining search succeeds depends only on the
+Each step picks the first candidate that is free, selected and within the constraints, and the next candidate if the
+remaining search fails. The subrequests of a prioritized list are tried in order. The result is that of an exhaustive
+search, but failed states are memoized and not searched twice: the success of the remaining search depends only on the
 devices taken so far and the constraints' current values. Steps are counted and limited to `most_steps`, in place of
 upstream's timeout (real time would make two runs differ).
 
-Candidates that are known to be refused (`known_candidates`) are not looked at, nor those that differ from the devices
-taken in an attribute that has to match. Steps that known dead ends would take are counted as if they were taken.
+Candidates that are known to be rejected (`known_candidates`) are skipped, and so are those that differ from the taken
+devices in an attribute that has to match. The steps of known dead ends are counted as if they were taken.
 
 Bugs of upstream that are reproduced here:
 
 * 1.34: after its first device, mode All of a subrequest other than the first continues as if the first were tried.
-* 1.36.3: giving a device back may leave a constraint other than it was (`constraints`). Once that has happened, failed
-  states are not memoised: they depend on more than the devices taken.
+* 1.36.3: giving a device back may leave a constraint in a different state than before (`constraints`). After that,
+  failed states are not memoized, since they depend on more than the devices taken.
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (allocateOne, allocateDevice).
@@ -42,18 +42,18 @@ _NOBODY: Final[frozenset[int]] = frozenset()
 _NO_DEVICES: Final[frozenset[DeviceId]] = frozenset()
 _NOTHING: Final[Mapping[str, Fraction]] = {}
 _MOST_REMEMBERED: Final = 100_000
-_REMEMBER_FROM: Final = 32  # steps after which memoising failed states pays off
+_REMEMBER_FROM: Final = 32  # steps after which memoizing failed states pays off
 
 # Position of the search: claim, request, alternative (-1: none chosen yet), devices chosen, first candidate to try.
 _Place = tuple[int, int, int, int, int]
 
 
 class _DeadEnd(Enum):
-    """Why the search from a position failed."""
+    """The reason why the search from a position failed."""
 
     FAILED = 0
     NONE_LEFT = 1  # no candidate could be taken
-    TOO_MANY = 2  # the claim would exceed its device limit whichever devices are chosen: no others are tried
+    TOO_MANY = 2  # the claim would exceed its device limit with any devices: no others are tried
 
 
 _Choices = Generator[_Place, _DeadEnd, _DeadEnd]
@@ -77,7 +77,8 @@ class Search:
     steps: int = 0
     rules: DeviceRules = attrs.field(init=False)
     candidates: DeviceCandidates = attrs.field(init=False)
-    is_held: Callable[[DeviceId], bool] = attrs.field(init=False)  # by others, so that only admins may have it
+    # Held by others, so that only admin access may use it.
+    is_held: Callable[[DeviceId], bool] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.rules, self.candidates = self.resolver.rules, self.known.candidates
@@ -85,7 +86,7 @@ class Search:
         self.is_held = (in_use.whole if self.rules.consumable_capacity else in_use).__contains__
 
     def add(self, requests: list[list[ResolvedRequest]], constraints: list[Constraint]) -> None:
-        """The next claim's requests and constraints."""
+        """Add the next claim's requests and constraints."""
         self.wanted.append(requests)
         self.constraints.append(constraints)
         self.given.append([])
@@ -103,7 +104,7 @@ class Search:
         )
 
     def _capacity_fits(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Whether the device's capacity suffices for the request, beside what is allocated and what the search took."""
+        """Return whether the device's free capacity suffices, given its allocations and what this search has taken."""
         return self.resolver.capacity_fits(wanted, device, self.shares.get(device.id, _NOTHING))
 
     # -- the search -------------------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ class Search:
             raise AllocationTimeout("timed out trying to allocate devices")
 
     def _state(self, place: _Place) -> Any:
-        """Memo key: everything that the search from this position depends on."""
+        """Return the memo key: everything that the search from this position depends on."""
         taken = frozenset((device, claim) for device, claims in self.taken.items() for claim in claims)
         shares = frozenset((device, tuple(sorted(used.items()))) for device, used in self.shares.items())
         seen = tuple(constraint.state() for constraints in self.constraints[place[0] :] for constraint in constraints)
@@ -155,7 +156,7 @@ class Search:
         requests = self.wanted[claim]
         if request >= len(requests):
             yield (claim + 1, 0, -1, 0, 0)
-            return _DeadEnd.FAILED  # another claim's device limit is not a fault of this claim
+            return _DeadEnd.FAILED  # another claim exceeds its device limit, not this one
         if alternative < 0:
             return (yield from self._alternatives(claim, request))
         wanted = requests[request][alternative]
@@ -206,7 +207,7 @@ class Search:
     # -- candidates -------------------------------------------------------------------------------------------
 
     def _positions(self, place: _Place, wanted: ResolvedRequest, known: CandidatesOfRequest) -> Iterator[int]:
-        """The positions of the candidates to look at, in order."""
+        """Return the positions of the candidates to examine, in order."""
         start = place[-1]
         if _is_first(place):
             return self._first_positions(known)
@@ -216,7 +217,7 @@ class Search:
         return known.alike_from(start, self.candidates.with_value(*required))
 
     def _first_positions(self, known: CandidatesOfRequest) -> Iterator[int]:
-        """Those for the first device of all claims; at each that is known to be a dead end one step is counted."""
+        """Yield the positions for the first device of all claims; count one step for each known dead end."""
         after = 0
         while (at := known.first.find(1, after)) >= 0:
             if at > after:
@@ -226,15 +227,15 @@ class Search:
         self._count_steps(known.possible.count(1, after))
 
     def _required(self, place: _Place, wanted: ResolvedRequest) -> tuple[str, AttributeValue] | None:
-        """The attribute and the value of it without which the device is refused before anything else is changed."""
+        """Return the attribute value without which the device is rejected before anything else is changed."""
         request = self.claims[place[0]].requests[place[1]]
         for constraint in self.constraints[place[0]]:
             if constraint.concerns(request, wanted.subrequest):
-                return constraint.required()  # one after it may remember that a device was refused
+                return constraint.required()  # a later constraint may have stored a rejected device
         return None
 
     def _depends_on_its_pool(self, place: _Place, wanted: ResolvedRequest, device: Device) -> bool:
-        """Of a device just taken: whether it is the first of all, and only devices of the same pool can follow it."""
+        """Return whether a device just taken is the first of all, and only devices of its pool can follow it."""
         required = self._required(place, wanted)
         if required is None or not _is_first(place):
             return False
@@ -243,11 +244,11 @@ class Search:
         return alike[0] in span and alike[-1] in span
 
     def _suits(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Whether it is selected, and large enough for a search that has not taken any."""
+        """Return whether the device is selected, and has enough capacity if the search has not taken any of it."""
         return self.resolver.selected(wanted, device) and self.resolver.capacity_fits(wanted, device, _NOTHING)
 
     def _is_kept_back(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Whether counters or taints keep the device from a search that has not taken any."""
+        """Return whether counters or taints exclude the device even if the search has not taken anything."""
         if self._is_tainted(wanted, device):
             return True
         if not self._consumes_counters(device):
@@ -269,17 +270,17 @@ class Search:
         return device.shared and self.rules.consumable_capacity
 
     def _is_taken(self, claim: int, subrequest: DeviceSubRequest, device: Device) -> bool:
-        """Whether this search has taken the device, and so that the request cannot have it."""
+        """Return whether this search has taken the device in a way that excludes the request."""
         takers = self.taken.get(device.id, _NOBODY)
         return claim in takers if subrequest.admin_access else bool(takers)
 
     def _is_tainted(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Whether it has a taint that the request does not tolerate."""
+        """Return whether the device has a taint that the request does not tolerate."""
         taints = device.raw.get("taints") or ()
         return self.rules.device_taints and untolerated(taints, wanted.subrequest.tolerations)
 
     def _take(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
-        """Take the device if it is free and nothing refuses it, checked in upstream's order."""
+        """Take the device if it is free and no check rejects it; the checks are in upstream's order."""
         claim, subrequest = place[0], wanted.subrequest
         if self._is_taken(claim, subrequest, device) or (not subrequest.admin_access and self.is_held(device.id)):
             return False
@@ -302,18 +303,21 @@ class Search:
         return True
 
     def _accepted(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
-        """Whether taints, constraints and capacity admit the device; if so it is added to the constraints."""
+        """Add the device to the constraints if taints, constraints and capacity allow it.
+
+        Return whether it was added.
+        """
         if self._is_tainted(wanted, device):
             return False
         if not self._add_to_constraints(place, wanted, device, must=must):
             return False
-        if must and not self._capacity_fits(wanted, device):  # that of others was looked at before
+        if must and not self._capacity_fits(wanted, device):  # otherwise checked before
             self._remove_from_constraints(place, wanted)
             return False
         return True
 
     def _consumes_counters(self, device: Device) -> bool:
-        """Whether it consumes counters to take the device: of one given out in shares only the first share does."""
+        """Return whether taking the device consumes counters; of a device's shares only the first one does."""
         if not device.raw.get("consumesCounters"):
             return False
         in_use = self.resolver.in_use
@@ -372,7 +376,7 @@ class Search:
 
 
 def _is_first(place: _Place) -> bool:
-    """Whether it is for the first device of all claims."""
+    """Return whether the position is for the first device of all claims."""
     claim, request, _, number, _ = place
     return not (claim or request or number)
 
@@ -381,11 +385,11 @@ _KEEPS_BACK: Final = ("NoSchedule", "NoExecute")
 
 
 def untolerated(taints: Iterable[Raw], tolerations: Iterable[Raw]) -> bool:
-    """Return whether one of the device's taints keeps it from requests with these tolerations.
+    """Return whether a taint of the device excludes it for requests with these tolerations.
 
-    NoSchedule and NoExecute keep a device back; other effects do not.
-    Source: Kubernetes v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
-    (taintPreventsAllocation), resourceclaim/devicetoleration.go (ToleratesTaint).
+    NoSchedule and NoExecute exclude a device; other effects do not. Source: Kubernetes v1.36,
+    dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go (taintPreventsAllocation),
+    resourceclaim/devicetoleration.go (ToleratesTaint).
     """
     tolerations = tuple(tolerations)
     return any(

@@ -1,4 +1,4 @@
-"""The result of an allocation: which devices each claim gets on a node, or why none can be said."""
+"""The result of an allocation: the devices of each claim on a node, or the reason why it cannot be computed."""
 
 import attrs
 
@@ -10,14 +10,14 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class AllocationError(KscheddError):
-    """A fault of a claim or device class, independent of the node."""
+    """An error in a claim or device class, independent of the node."""
 
     why: str
 
 
 @attrs.define(eq=False)
 class NodeFailure(KscheddError):
-    """This node cannot be evaluated; other nodes can."""
+    """The node cannot be evaluated; other nodes can."""
 
     why: str
 
@@ -34,8 +34,8 @@ class AllocatedDevice:
     request: DeviceRequest
     subrequest: DeviceSubRequest
     device: Device
-    share: Amounts | None = None  # what is consumed of a device that is given out in shares
-    counted: bool = False  # whether it consumes counters of its pool
+    share: Amounts | None = None  # consumed amounts of a device that is allocated in shares
+    counted: bool = False  # consumes counters of its pool
 
 
 @attrs.frozen(eq=False)

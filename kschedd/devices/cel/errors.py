@@ -1,7 +1,4 @@
-"""What goes wrong with a CEL expression: apart from CEL itself, which is imported when the first one is compiled.
-
-Whoever only has to say what went wrong imports these.
-"""
+"""Errors of CEL expressions, in a module of their own: CEL itself is imported only when an expression is compiled."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The functions and operators available in device selectors: each name with its overloads.
+"""Functions and operators available in device selectors: each name with its overloads.
 
 An overload has parameter types, a result type, an implementation and a cost. The checker selects overloads by static
 types, the running program by the types of the values. Methods are named `.name` and get their receiver as first
@@ -45,10 +45,10 @@ class Overload:
     params: tuple[str, ...]
     result: str
     run: Callable[..., Any]
-    cost: Callable[..., int] | None = None  # besides the 1 of every call; computed from the arguments before the call
+    cost: Callable[..., int] | None = None  # in addition to 1 per call; computed from the arguments before the call
 
     def takes(self, kinds: tuple[str, ...]) -> bool:
-        """Whether the overload accepts arguments of these types; "dyn" matches any type."""
+        """Return whether the overload accepts arguments of these types; "dyn" matches any type."""
         if len(kinds) != len(self.params):
             return False
         for given, wanted in zip(kinds, self.params, strict=True):
@@ -174,7 +174,7 @@ def _truth(text: str) -> bool:
 
 
 def _double_text(value: float) -> str:
-    """As Go's `%g` writes it: the fewest digits that read back as the same, with an exponent from 1e+06 on."""
+    """Return a float like Go's `%g`: the fewest digits that parse to the same value, with an exponent from 1e+06 on."""
     if math.isnan(value) or math.isinf(value):
         return "NaN" if math.isnan(value) else f"{'+' if value > 0 else '-'}Inf"
     shortest = Decimal(repr(value)).normalize()
@@ -319,7 +319,7 @@ def _joined_cost(parts: list[Any], separator: str = "") -> int:
 _SPACES: Final = "\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-"""What Unicode says is white space; Python's strip() takes U+001C to U+001F for it, too."""
+"""Unicode white space; Python's strip() also removes U+001C to U+001F."""
 _ASCII_LOWER: Final = {code: code + 32 for code in range(65, 91)}
 _ASCII_UPPER: Final = {code: code - 32 for code in range(97, 123)}
 
@@ -405,7 +405,7 @@ def _last_place_of(values: list[Any], wanted: Any) -> int:
 
 
 def _spend_nothing(_: int) -> None:
-    """Comparing is paid for by the length of the list."""
+    """Ignore the cost of comparisons, which the list's length already covers."""
 
 
 _define(".indexOf", "list dyn", "int", _place_of, lambda values, _: len(values))
@@ -430,7 +430,7 @@ def _is_quantity(text: str) -> bool:
 
 
 def _semver(text: str, normalize: bool = False) -> Semver:
-    """The version; normalized, `v1.02` is 1.2.0."""
+    """Return the version; `normalize` accepts `v1.02` as 1.2.0."""
     if not normalize:
         return Semver.parse(text)
     parts = _SEMVER_PARTS.fullmatch(text.removeprefix("v"))

@@ -1,12 +1,12 @@
-"""Compiles a CEL expression, on `device` or on named variables, and evaluates it within a cost limit.
+"""Compiler of CEL expressions, on `device` or on named variables, and their evaluation within a cost limit.
 
 Compilation checks names and static types (the type of an attribute is known only at run time) and turns the syntax tree
 into nested closures; evaluation takes about a microsecond per operation. Evaluation counts cost and stops at the limit
 (`cel_run`). Semantics follow CEL: a deciding operand of `&&` and `||` wins over an error in the other operand.
 
 Why not a CEL library: both on PyPI were tried (cel-python 0.5, common-expression-language 0.10). Neither counts cost or
-can be interrupted, neither checks names and types at compile time, and their errors are not upstream's. cel-python
-takes 184 µs for one selector on one device where this takes 3.
+can be interrupted, neither checks names and types at compile time, and their errors differ from upstream's. cel-python
+takes 184 µs for one selector on one device; this module takes 3 µs.
 
 Source: dynamic-resource-allocation/cel/compile.go; cel-go checker, interpreter (runtimecost.go) and their messages;
 CELSelectorExpressionMaxCost and CELSelectorExpressionMaxLength of api/resource/v1.
@@ -73,20 +73,23 @@ class Program:
     _code: Code
 
     def matches(self, device: DeviceInput) -> bool:
-        """Whether the device is selected; raises CelFailure where evaluation fails."""
+        """Return whether the device is selected; raises CelFailure if evaluation fails."""
         return _decided(self._code, CelEvaluation(device))
 
 
 @attrs.frozen(eq=False)
 class CelCondition:
-    """An expression on named variables, which may not cost more than `most_cost`."""
+    """An expression on named variables with the cost limit `most_cost`."""
 
     expression: str
     _code: Code
     _most_cost: int
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Whether it holds for these values of all its variables; raises CelFailure where evaluation fails."""
+        """Return whether the condition holds for these values of all its variables.
+
+        Raises CelFailure if evaluation fails.
+        """
         return _decided(self._code, CelEvaluation(_NO_DEVICE, values, self._most_cost))
 
 
@@ -107,17 +110,17 @@ def _decided(code: Code, run: CelEvaluation) -> bool:
 
 
 def compile_selector(expression: str, fields: Mapping[str, str] = DEVICE_FIELDS) -> Program:
-    """A condition on `device`, which has these fields, each with its type."""
+    """Compile a condition on `device`, which has these fields with their types."""
     return Program(expression, _compiled(expression, None, fields))
 
 
 def compile_condition(expression: str, variables: Mapping[str, str], most_cost: int = MOST_COST) -> CelCondition:
-    """A condition on these variables, each with its type (`string`, `int`, `map`, `dyn`, ...)."""
+    """Compile a condition on these variables with their types (`string`, `int`, `map`, `dyn`, ...)."""
     return CelCondition(expression, _compiled(expression, variables), most_cost)
 
 
 def _compiled(expression: str, variables: Mapping[str, str] | None, fields: Mapping[str, str] = DEVICE_FIELDS) -> Code:
-    """`variables` None: the expression is on `device`, which has these fields."""
+    """Compile an expression; `variables` None: it is on `device`, which has these fields."""
     if len(expression) > LONGEST_EXPRESSION:
         raise CelCompileError(expression, f"expression is too long: at most {LONGEST_EXPRESSION} characters")
     try:
@@ -134,7 +137,7 @@ def _compiled(expression: str, variables: Mapping[str, str] | None, fields: Mapp
 
 
 def _is_pattern(node: Expr) -> bool:
-    """Whether a literal is a regular expression; what is known at run time only may be one."""
+    """Return whether a literal is a valid regular expression; other nodes may be one at run time."""
     if not isinstance(node, Literal) or not isinstance(node.value, str):
         return True
     try:
@@ -145,7 +148,7 @@ def _is_pattern(node: Expr) -> bool:
 
 
 def _element(of_type: str) -> str:
-    """Element type of a list or value type of a map; `_iterated` is the type that iteration yields."""
+    """Return the element type of a list or the value type of a map; `_iterated` is the type that iteration yields."""
     base, _, inside = of_type.partition("(")
     inside = inside[:-1]
     if base == "list":
@@ -166,12 +169,15 @@ def _common(types: list[str]) -> str:
 
 @attrs.define(eq=False)
 class _Compiler:
-    """Each method returns a node's static type and the closure that evaluates the node; faults are collected."""
+    """The compiler. Each method returns a node's static type and the closure that evaluates it.
+
+    Faults are collected.
+    """
 
     text: str
     scope: dict[str, str] = attrs.field(factory=dict)  # variable -> type
-    on_device: bool = True  # whether `device` is declared
-    fields: Mapping[str, str] = attrs.field(default=DEVICE_FIELDS)  # of `device`
+    on_device: bool = True  # `device` is declared
+    fields: Mapping[str, str] = attrs.field(default=DEVICE_FIELDS)  # fields of `device`
     faults: list[str] = attrs.field(factory=list)
     made: int = 0
 
@@ -331,7 +337,7 @@ class _Compiler:
         return code
 
     def logical(self, node: CallExpr) -> tuple[str, Code]:
-        """`&&` and `||`: a deciding operand wins in any position, even over errors in the other operands."""
+        """Compile `&&` and `||`: a deciding operand wins in any position, even over errors in the other operands."""
         deciding = node.name == "_||_"
         kinds: list[str] = []
         codes = [self.boolean(arg, node.name, kinds) for arg in node.args]

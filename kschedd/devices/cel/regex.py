@@ -1,10 +1,10 @@
 """Regular expressions of CEL's `matches`: RE2, which matches in linear time whatever the pattern.
 
-Patterns are untrusted input from claims, which rules out a backtracking engine (Python's `re`). RE2 also bounds the
+Patterns are untrusted input from claims, which rules out a backtracking engine (Python's `re`). RE2 also limits the
 memory of a compiled pattern. Its syntax is that of Go's `regexp`, which the real API server and scheduler use; error
-messages are worded as Go's.
+messages are those of Go.
 
-Errors: PatternError.  Source: Go 1.24, regexp/syntax (ErrorCode); re2 wiki, Syntax.
+Errors: PatternError. Source: Go 1.24, regexp/syntax (ErrorCode); re2 wiki, Syntax.
 """
 
 from functools import lru_cache
@@ -29,7 +29,7 @@ _GO_WORDS: Final = {
     "trailing \\": "trailing backslash at end of expression",
     "pattern too large - compile failed": "expression too large",
 }
-"""RE2's error messages -> Go's, where they differ."""
+"""RE2's error messages -> Go's, if they differ."""
 
 
 @attrs.define(eq=False)
@@ -42,12 +42,12 @@ class PatternError(KscheddError):
 
 
 def search(pattern: str, text: str) -> bool:
-    """Whether the pattern matches anywhere in the text. Raises PatternError."""
+    """Return whether the pattern matches anywhere in the text. Raises PatternError."""
     return _compiled(pattern).search(_utf8(text)) is not None
 
 
 def find_all(pattern: str, text: str, limit: int = -1) -> list[str]:
-    """What the pattern matches, from left to right without overlap; at most `limit` of it if that is not negative.
+    """Return the matches of the pattern, from left to right without overlap; at most `limit` unless that is negative.
 
     As in Go, an empty match right after another match does not count. Raises PatternError.
     """

@@ -26,7 +26,7 @@ DEVICE_FIELDS: Final = {
     "capacity": f"map(string, map(string, {QUANTITY}))",
 }
 ALL_DEVICE_FIELDS: Final = {**DEVICE_FIELDS, "allowMultipleAllocations": "bool"}
-"""Those of consumable capacity, too."""
+"""Fields of `device`, including that of consumable capacity."""
 
 
 @attrs.frozen(eq=False)
@@ -43,7 +43,7 @@ class DeviceInput:
 
 
 class CelEvaluation:
-    """One evaluation: its input, the variables (those of macros and those given), the cost so far and the limit."""
+    """One evaluation: its input, its variables (given ones and those of macros), the cost so far and the limit."""
 
     __slots__ = ("cost", "device", "most_cost", "names")
 
@@ -98,7 +98,7 @@ def member_if_there(table: Any, key: Any) -> Optional:
 
 
 def dispatch(name: str, overloads: tuple[Overload, ...], codes: tuple[Code, ...]) -> Code:
-    """A closure that calls the overload matching the run-time types of the arguments."""
+    """Return a closure that calls the overload matching the run-time types of the arguments."""
 
     def call(run: CelEvaluation) -> Any:
         values = [code(run) for code in codes]
@@ -138,8 +138,10 @@ def items(table: Any) -> list[Any]:
 
 
 def decided(values: Iterable[Callable[[], Any]], *, deciding: bool) -> bool:
-    """What `&&`, `||`, `all` and `exists` say of these: a deciding value wins in any position, even over failures of
-    the others. Raises CelFailure."""
+    """Return the result of `&&`, `||`, `all` and `exists` for these values.
+
+    A deciding value wins in any position, even over failures of the others. Raises CelFailure.
+    """
     failure: CelFailure | None = None
     for compute in values:
         try:

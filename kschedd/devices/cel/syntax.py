@@ -1,8 +1,8 @@
-"""CEL parser: the text of an expression to a syntax tree.
+"""CEL parser: converts the text of an expression to a syntax tree.
 
 The Common Expression Language is small: literals, operators, `a.b`, `a[b]`, `a.?b`, `a[?b]`, calls, lists and maps.
 Operators are calls with CEL's function names (`_==_`, `_&&_`), so the tree has only calls. Macros (`has`, `all`,
-`exists`, ...) are parsed as calls; `cel_program` expands them. Nesting and tree height are bounded, so that recursive
+`exists`, ...) are parsed as calls; `cel_program` expands them. Nesting and tree height are limited, so that recursive
 traversals of the tree cannot overflow the stack.
 
 Source: cel-spec doc/langdef.md (Syntax); messages and positions as in cel-go's parser.
@@ -100,7 +100,7 @@ class CelSyntaxError(KscheddError):
 
 
 def located(text: str, at: int, why: str) -> str:
-    """`why` with its position in the text, formatted as cel-go's issues."""
+    """Return `why` with its position in the text, formatted like cel-go's issues."""
     if not text:
         return f"ERROR: <input>:1:0: {why}"
     line = text.count("\n", 0, at) + 1
@@ -178,7 +178,7 @@ def _number(text: str, at: int, match: re.Match[str]) -> object:
 
 
 def _quoted(text: str, at: int, opening: re.Match[str]) -> tuple[str | bytes, int]:
-    """The string or bytes literal that begins at `at`, and its end offset."""
+    """Return the string or bytes literal that begins at `at`, and its end offset."""
     prefix, quote = opening[1].lower(), opening[2]
     if prefix in ("rr", "bb"):
         raise CelSyntaxError(text, at, f"Syntax error: token recognition error at: '{opening[0]}'")
@@ -206,7 +206,7 @@ def _quoted(text: str, at: int, opening: re.Match[str]) -> tuple[str | bytes, in
 
 
 def _escape(text: str, at: int) -> tuple[int, bool, int]:
-    """(code, whether it is a single octet in bytes, end offset) of the escape after the backslash at `at` - 1."""
+    """Return (code, single octet in bytes or not, end offset) of the escape after the backslash at `at` - 1."""
     kind = text[at : at + 1]
     if kind in _SIMPLE_ESCAPES:
         return _SIMPLE_ESCAPES[kind], False, at + 1
@@ -249,7 +249,7 @@ class _Parser:
         return CelSyntaxError(self.text, token.at, f"Syntax error: {what} '{token.text}'{expected}")
 
     def no_operand(self) -> CelSyntaxError:
-        """What is said where an operand is expected and something else, or nothing, follows."""
+        """Return the error for a missing or wrong operand."""
         closing = ""
         before = self.tokens[self.place - 1] if self.place else None
         if before is not None and before.kind == "mark" and before.text == "(" and self.place > 1:

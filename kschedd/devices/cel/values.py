@@ -126,12 +126,12 @@ NUMBERS: Final = frozenset({"int", "uint", "double"})
 
 
 def kind(value: Any) -> str:
-    """CEL's name for the value's type."""
+    """Return CEL's name for the value's type."""
     return _KINDS.get(type(value), "kubernetes.DRADevice")
 
 
 def equal(left: Any, right: Any, spend: Callable[[int], None]) -> bool:
-    """CEL's `==`; the cost of the comparison is passed to `spend`."""
+    """Compare like CEL's `==`; the cost of the comparison is passed to `spend`."""
     of_left, of_right = kind(left), kind(right)
     if of_left != of_right:
         return of_left in NUMBERS and of_right in NUMBERS and bool(left == right)
@@ -155,7 +155,7 @@ def _same_key(key: Any, right: dict[Any, Any]) -> bool:
 
 
 def key_in(table: dict[Any, Any], key: Any) -> bool:
-    """Whether a map has the key; unlike in a Python dict, a bool is not equal to a number."""
+    """Return whether a map has the key; unlike in a Python dict, a bool does not equal a number."""
     if kind(key) not in ("string", "bool", "int", "uint", "double") or (isinstance(key, float) and math.isnan(key)):
         return False
     if isinstance(key, str):
@@ -164,7 +164,7 @@ def key_in(table: dict[Any, Any], key: Any) -> bool:
 
 
 def traversed(length: int) -> int:
-    """The cost of traversing a string or list of that length: a tenth, rounded up."""
+    """Return the cost of traversing a string or list of that length: a tenth, rounded up."""
     return -(-length // 10)
 
 

@@ -1,1 +1,1 @@
-"""The devices there are: slices, pools, counters, taints."""
+"""The published devices: slices, pools, counters, taints."""

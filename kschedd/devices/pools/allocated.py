@@ -1,6 +1,6 @@
-"""The devices that allocated claims hold: given out whole, or in shares of their capacity.
+"""Devices held by allocated claims, as a whole or in shares of their capacity.
 
-Devices that are used with admin access are not held.
+Devices used with admin access are not held.
 
 Source: Kubernetes v1.34 and v1.36, scheduler plugins/dynamicresources/allocateddevices.go (foreachAllocatedDevice);
 v1.36, dynamic-resource-allocation/structured/internal/allocatedstate.go (IsDeviceAllocated).
@@ -25,14 +25,14 @@ class Held:
 
     device: DeviceId
     share: bool = False
-    consumed: tuple[tuple[str, str], ...] | None = None  # of a share: capacity and amount
+    consumed: tuple[tuple[str, str], ...] | None = None  # by a share: capacity and amount
 
 
 _Holds = tuple[Held, ...]
 
 
 def held_devices(allocated: Raw | None) -> Iterator[Held]:
-    """The devices that an allocation keeps from others."""
+    """Yield the devices that an allocation holds."""
     for result in ((allocated or {}).get("devices") or {}).get("results") or ():
         if result.get("adminAccess"):
             continue
@@ -46,14 +46,14 @@ def held_devices(allocated: Raw | None) -> Iterator[Held]:
 
 @attrs.define(eq=False)
 class AllocatedState:
-    """What is held, counted by device: whoever reads it sees what comes and goes."""
+    """The held devices with their counts; readers see changes immediately."""
 
     whole: set[DeviceId] = attrs.field(factory=set)
     shared: set[DeviceId] = attrs.field(factory=set)
     capacity: dict[DeviceId, dict[str, Fraction]] = attrs.field(factory=dict)
-    """What the shares of a device consume, of those that say it."""
-    _holders: Counter[tuple[DeviceId, bool]] = attrs.field(factory=Counter)  # by device, and whether in shares
-    _consumers: Counter[DeviceId] = attrs.field(factory=Counter)  # shares that say what they consume
+    """Capacity consumed by the shares of a device, if they state it."""
+    _holders: Counter[tuple[DeviceId, bool]] = attrs.field(factory=Counter)  # by device, and True for shares
+    _consumers: Counter[DeviceId] = attrs.field(factory=Counter)  # shares that state their consumption
 
     @classmethod
     def of(cls, held: Iterable[Held]) -> "AllocatedState":
@@ -74,7 +74,7 @@ class AllocatedState:
             add(self.capacity.setdefault(device, {}), dict(one.consumed))
 
     def remove(self, one: Held) -> None:
-        """Take back what was added."""
+        """Remove a held device that was added."""
         device, key = one.device, (one.device, one.share)
         self._holders[key] -= 1
         if not self._holders[key]:
@@ -89,9 +89,10 @@ class AllocatedState:
 
 @attrs.define(eq=False)
 class InUse:
-    """What claims hold by their allocation or, as long as they have none, by one that is in flight.
+    """Devices held by claims through their allocation or, while they have none, through an allocation in flight.
 
-    `pools`: where that changed. Its dates count changes here, and have nothing to do with those of the cluster.
+    `pools` records where they changed. Its dates count the changes recorded here, independently of the cluster's
+    versions.
     """
 
     state: AllocatedState = attrs.field(factory=AllocatedState)
@@ -100,18 +101,18 @@ class InUse:
     _in_flight: dict[str, _Holds] = attrs.field(factory=dict)
 
     def take_all(self, claims: Mapping[str, Object]) -> None:
-        """These are all claims, by key."""
+        """Replace all claims; keyed by claim key."""
         for key in self._by_claim.keys() - claims.keys():
             self.take(key, None)
         for key, claim in claims.items():
             self.take(key, claim)
 
     def take(self, key: str, claim: Object | None) -> None:
-        """The claim as it is now; None: it is gone."""
+        """Record the current version of a claim; None: it was deleted."""
         self._put(self._by_claim, key, None if claim is None else allocation(claim))
 
     def take_in_flight(self, key: str, allocated: Raw | None) -> None:
-        """This allocation of the claim is in flight; None: no longer."""
+        """Record a claim's allocation in flight; None: it is no longer in flight."""
         self._put(self._in_flight, key, allocated)
 
     def _put(self, holders: dict[str, _Holds], key: str, allocated: Raw | None) -> None:

@@ -1,16 +1,16 @@
-"""Consumable capacity: how much of a device's capacities a request takes, and whether that much is left.
+"""Consumable capacity: the amount of a device's capacities that a request consumes, and the check that it is available.
 
-A device with `allowMultipleAllocations` is given out in shares as long as the capacity consumed by all shares stays
-within its values. A request says how much of a capacity it wants; the capacity's `requestPolicy` rounds that up (to the
-next of some values, or to a number of steps above a minimum), and says what is consumed where the request says nothing
-(without a policy: all). Capacities that the request does not mention are consumed, too. The same check applies to
-devices that are given out whole.
+A device with `allowMultipleAllocations` is allocated in shares while the capacity consumed by all shares stays within
+its values. A request states the wanted amount of a capacity. The capacity's `requestPolicy` rounds it up (to the next
+of some values, or to a number of steps above a minimum), and defines the consumption of requests that do not state it
+(without a policy: all). Capacities that the request does not mention are consumed as well. The same check applies to
+devices that are allocated as a whole.
 
 Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go;
 structured/internal/types.go (ConsumedCapacityCollection).
-Units: amounts are exact; a step is counted in whole units (int64), by the rule fractional_capacity in thousandths where
-a range is given in them.
-Errors: CapacityError for an amount that the arithmetic of upstream cannot represent; without the rule
+Units: amounts are exact; a step is counted in whole units (int64), with the feature fractional_capacity in thousandths
+for a range given in them.
+Errors: CapacityError for an amount that the arithmetic of upstream cannot represent; without the feature
 capacity_representable it overflows there and here.
 """
 
@@ -36,7 +36,7 @@ from kschedd.errors import KscheddError
 
 Raw = Mapping[str, Any]
 Amounts = Mapping[str, str]
-"""Quantities by name of the capacity."""
+"""Quantities by the capacity's name."""
 
 
 NEGATIVE: Final = "capacity value is negative"
@@ -46,7 +46,7 @@ _RULES: Final = DeviceRules()
 
 @attrs.define(eq=False)
 class CapacityError(KscheddError):
-    """A request of a capacity that ends the allocation on the node."""
+    """A request for a capacity that makes the allocation on the node fail."""
 
     name: str
     why: str
@@ -58,9 +58,9 @@ class CapacityError(KscheddError):
 def consumed_capacity(
     requested: Amounts, capacities: Mapping[str, Raw], rules: DeviceRules = _RULES
 ) -> dict[str, str] | None:
-    """What a request consumes of a device with these capacities; None if the device cannot serve such a request.
+    """Return the consumption of a request on a device with these capacities; None if the device cannot serve it.
 
-    It cannot where it lacks a requested capacity, or where the amount is not one that its policy admits. Raises
+    The device cannot serve a request for a capacity that it lacks, or for an amount that its policy forbids. Raises
     CapacityError.
     """
     if any(name not in capacities for name in requested):
@@ -78,7 +78,7 @@ def consumed_capacity(
 
 
 def fits(consumed: Amounts, used: Mapping[str, Fraction], capacities: Mapping[str, Raw]) -> bool:
-    """Whether this much more than what is used stays within the device's capacities."""
+    """Return whether this consumption, in addition to the used amounts, stays within the device's capacities."""
     return all(
         parse(amount) + used.get(name, 0) <= parse(capacities[name].get("value", "0"))
         for name, amount in consumed.items()
@@ -90,7 +90,7 @@ class _NotRepresentableError(Exception):
 
 
 def consumed_amount(requested: str | None, total: str, policy: Raw, rules: DeviceRules, name: str) -> str:
-    """Return what a request consumes of one capacity, whatever its policy admits; `name`: in the error.
+    """Return the consumption of one capacity, without checking its policy; `name` is used in the error.
 
     Raises CapacityError.
     """
@@ -145,7 +145,7 @@ def _in_steps_of_thousandths(requested: str, valid_range: Raw) -> int:
 
 
 def in_thousandths(valid_range: Raw, rules: DeviceRules) -> bool:
-    """Return whether a range is counted in thousandths: all of it can be, and the step is at least one."""
+    """Return whether a range is counted in thousandths: all its values can be, and the step is at least one of them."""
     if not rules.fractional_capacity:
         return False
     given = [valid_range[name] for name in ("min", "max", "step") if valid_range.get(name) is not None]
@@ -155,7 +155,7 @@ def in_thousandths(valid_range: Raw, rules: DeviceRules) -> bool:
 
 
 def thousandths(quantity: str) -> int | None:
-    """Return an amount in thousandths; None if it is no whole number of them within 64 bits."""
+    """Return an amount in thousandths; None if it is not a whole number of them within 64 bits."""
     exact = parse(quantity) * 1000
     return int(exact) if exact.denominator == 1 and abs(exact) <= MAX_INT64 else None
 

@@ -1,12 +1,12 @@
-"""Shared counters of partitionable devices: what a pool has left, and what the devices being allocated take of it.
+"""Shared counters of partitionable devices: amounts available in a pool, and amounts taken by devices being allocated.
 
-A partition of a physical device consumes counters of its pool ("memory-slice-0: 1"). Available is what the pool's
-counter sets have, less what devices consume that are allocated already, on whichever node; a further device fits while
-no counter of the pool goes below zero.
+A partition of a physical device consumes counters of its pool ("memory-slice-0: 1"). The available amount is that of
+the pool's counter sets minus the consumption of allocated devices, on any node. A further device fits if no counter of
+the pool becomes negative.
 
-In 1.36.3 counters are kept by the name of a pool, without its driver: where two drivers have pools of one name, the
-counters of the pool asked first hold for both. For the same reason one `Available` serves a whole scheduling attempt,
-all its nodes. Since 1.37 pools of two drivers are kept apart.
+In 1.36.3 counters are stored by the name of a pool, without its driver. If two drivers have pools of one name, the
+counters of the pool that is read first apply to both. For the same reason one `Available` serves a whole scheduling
+attempt with all its nodes. Since 1.37 pools of two drivers are separate.
 
 Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (checkAvailableCounters, deallocateCountersForDevice).
@@ -26,14 +26,14 @@ _Counts = dict[tuple[str, str], Fraction]  # by counter set and counter
 
 @attrs.frozen(eq=False)
 class Available:
-    """What allocated devices leave of the counters of pools: computed once for each."""
+    """Counters of pools that allocated devices leave available, computed once for each pool."""
 
     is_allocated: Callable[[DeviceId], bool]
-    apart: bool = False  # pools of two drivers with one name have their own counters (a rule)
+    apart: bool = False  # pools of two drivers with one name have separate counters (a rule)
     _left: dict[_PoolName, _Counts] = attrs.field(factory=dict)
 
     def name(self, pool: Pool) -> _PoolName:
-        """Return the name by which the counters of the pool are kept."""
+        """Return the name under which the counters of the pool are stored."""
         return (pool.driver if self.apart else "", pool.name)
 
     def of(self, pool: Pool) -> _Counts:
@@ -57,13 +57,13 @@ class Available:
 
 @attrs.frozen(eq=False)
 class Consumed:
-    """What the devices of one search consume."""
+    """The consumption of the devices of one search."""
 
     available: Available
     _taken: dict[_PoolName, _Counts] = attrs.field(factory=dict)
 
     def take(self, pool: Pool, device: Device) -> bool:
-        """Count the device in if its pool has enough left."""
+        """Add the device's consumption if its pool has enough left; return whether it has."""
         taken = self._taken.setdefault(self.available.name(pool), {})
         for of_set, name, amount in device.counters:
             taken[of_set, name] = taken.get((of_set, name), Fraction()) + amount

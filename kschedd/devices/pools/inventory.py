@@ -1,15 +1,15 @@
-"""Device inventory: ResourceSlices as the allocator reads them, indexed by the nodes that can use them.
+"""Device inventory: ResourceSlices in the form that the allocator reads, indexed by the nodes that can use them.
 
-A driver publishes a pool of devices as one or more slices of one generation; `kschedd.devices.pools.on_node` puts the
-pools of a node together. A node can use the slices that name it, those for all nodes, those whose node selector
-matches, and of slices with selection per device (`perDeviceNodeSelection`) the devices of which that holds.
+A driver publishes a pool of devices as one or more slices of one generation; `kschedd.devices.pools.on_node` assembles
+the pools of a node. A node can use the slices that name it, those for all nodes, and those whose node selector matches.
+From slices with selection per device (`perDeviceNodeSelection`) it can use the devices to which one of these applies.
 
-An `Inventory` is a read-only snapshot of the slices; `updated` makes the next one and reuses unchanged slices, so that
-cached selector results (`Device.verdicts`) are kept. Slices are in the order of their names.
+An `Inventory` is a read-only snapshot of the slices; `updated` creates the next one and reuses unchanged slices, so
+that cached selector results (`Device.verdicts`) are kept. Slices are sorted by name.
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go
-(NodeMatches). Upstream of 1.34 gathers slices in no particular order; here it is that of their names, as in 1.36.
-Errors: InventoryError where a node selector cannot be read.
+(NodeMatches). Upstream 1.34 gathers slices in no particular order; here they are sorted by name, as in 1.36.
+Errors: InventoryError if a node selector cannot be parsed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from kschedd.errors import KscheddError
 _ATTRIBUTE_TYPES: Final = ("int", "bool", "string", "version")
 
 CounterSets = Mapping[str, Mapping[str, Fraction]]
-"""Counters by the name of their set and their own."""
+"""Counters by the names of their set and their own."""
 
 
 @attrs.frozen(cache_hash=True)
@@ -51,7 +51,7 @@ class InventoryError(KscheddError):
 
 @attrs.define(eq=False)
 class Reach:
-    """The nodes that can use a slice, or a device: the one named, all, or those a selector matches."""
+    """The nodes that can use a slice, or a device: a named one, all, or those that a selector matches."""
 
     node_name: str
     all_nodes: bool
@@ -63,11 +63,11 @@ class Reach:
         return cls(raw.get("nodeName") or "", bool(raw.get("allNodes")), raw.get("nodeSelector"))
 
     def __bool__(self) -> bool:
-        """Whether it says anything."""
+        """Return whether any node selection is stated."""
         return bool(self.node_name or self.all_nodes or self.raw_selector is not None)
 
     def includes(self, node: Node) -> bool:
-        """Raises SelectorError."""
+        """Return whether the node is included. Raises SelectorError."""
         if self.node_name:
             return self.node_name == node.name
         if self.all_nodes or self.raw_selector is None:
@@ -91,17 +91,17 @@ class Device:
 
     @cached
     def reach(self) -> Reach:
-        """The nodes that can use the device: its own where its slice selects per device."""
+        """Return the nodes that can use the device: its own selection if its slice selects per device."""
         return Reach.read(self.raw) if self.slice.per_device else self.slice.reach
 
     @cached
     def shared(self) -> bool:
-        """Whether several claims may be given this device (`allowMultipleAllocations`)."""
+        """Return whether several claims may be allocated this device (`allowMultipleAllocations`)."""
         return bool(self.raw.get("allowMultipleAllocations"))
 
     @cached
     def counters(self) -> tuple[tuple[str, str, Fraction], ...]:
-        """What the device consumes while it is allocated: (counter set, counter, amount)."""
+        """Return the consumption of an allocation of the device: (counter set, counter, amount)."""
         return tuple(
             (consumption.get("counterSet") or "", name, parse(counter.get("value", "0")))
             for consumption in self.raw.get("consumesCounters") or ()
@@ -114,23 +114,23 @@ class Device:
 
     @cached
     def consumed_by_default(self) -> Mapping[str, str] | None:
-        """What a request consumes of the capacities that says nothing of them; None if it cannot be served."""
+        """Return the capacity consumed by a request that states none; None if such a request cannot be served."""
         return consumed_capacity({}, self.capacities)
 
     @cached
     def negative_by_default(self) -> str:
-        """A capacity with a negative amount that requests consume by default; "" if there is none."""
+        """Return a capacity with a negative amount that requests consume by default; "" if there is none."""
         consumed = self.consumed_by_default or {}
         return min((name for name, amount in consumed.items() if parse(amount) < 0), default="")
 
     @cached
     def serves_by_default(self) -> bool:
-        """Whether a request that says nothing of capacities can be served while no share of the device is given out."""
+        """Return whether a request without capacities can be served while no share of the device is allocated."""
         consumed = self.consumed_by_default
         return consumed is not None and fits(consumed, {}, self.capacities)
 
     def attribute(self, qualified: str) -> tuple[str, Any] | None:
-        """(type, value) of the attribute with this qualified name; the driver domain is the default domain."""
+        """Return (type, value) of the attribute with this qualified name; the driver's domain is the default."""
         attributes: Mapping[str, Any] = self.raw.get("attributes") or {}
         found = attributes.get(qualified)
         if found is None:
@@ -142,7 +142,7 @@ class Device:
 
 
 def typed_value(attribute: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """(type, value) of an attribute; the type is int, bool, string or version."""
+    """Return (type, value) of an attribute; the type is int, bool, string or version."""
     for of_type in _ATTRIBUTE_TYPES:
         value = attribute.get(of_type)
         if value is not None:
@@ -158,7 +158,7 @@ class Slice:
     generation: int
     slices_in_pool: int
     reach: Reach
-    states_per_device: bool  # whether the field perDeviceNodeSelection is set, even to false
+    states_per_device: bool  # the field perDeviceNodeSelection is set, even to false
     per_device: bool
     counter_sets: tuple[tuple[str, Mapping[str, Fraction]], ...]
     devices: tuple[Device, ...] = ()
@@ -192,7 +192,7 @@ class Slice:
         return made
 
     def reaches(self, node: Node) -> bool:
-        """Whether the node can use the slice: with selection per device, at least one device of it."""
+        """Return whether the node can use the slice; with selection per device, at least one device of it."""
         if self.reach or not self.per_device:
             try:
                 return self.reach.includes(node)
@@ -203,7 +203,7 @@ class Slice:
         return any(self.device_reaches(device, node) for device in self.devices)
 
     def device_reaches(self, device: Device, node: Node) -> bool:
-        """Whether the node can use the device of this slice, which selects per device."""
+        """Return whether the node can use the device of this slice, which selects per device."""
         try:
             return device.reach.includes(node)
         except SelectorError as fault:
@@ -223,7 +223,7 @@ PoolKey = tuple[str, str]
 
 @attrs.frozen(eq=False)
 class Inventory:
-    """All slices. `cache` is for what is worked out of this snapshot."""
+    """All slices. `cache` is for values derived from this snapshot."""
 
     _read: dict[str, tuple[Object, Slice]] = attrs.field(factory=dict)  # by slice name
     _by_node: dict[str, list[Slice]] = attrs.field(factory=dict)
@@ -232,7 +232,7 @@ class Inventory:
     cache: dict[Any, Any] = attrs.field(factory=dict)
 
     def updated(self, slices: Iterable[Object]) -> "Inventory":
-        """The inventory of these slices."""
+        """Return the inventory of these slices."""
         made = Inventory()
         for obj in sorted(slices, key=lambda one: one.name):
             known = self._read.get(obj.name)
@@ -250,14 +250,14 @@ class Inventory:
         return (found for _, found in self._read.values())
 
     def usable_on(self, node: Node) -> list[Slice]:
-        """The slices that the node may be able to use, by name: those that do not name another node."""
+        """Return the slices that the node may be able to use, by name: those that do not name another node."""
         local = self._by_node.get(node.name, [])
         return list(merge(local, self._elsewhere, key=_name)) if self._elsewhere else local
 
     def mixes_counters(self, *, apart: bool) -> bool:
-        """Return whether one name stands for several pools whose counters upstream keeps by that name.
+        """Return whether several pools share a name under which upstream stores their counters.
 
-        `apart`: names of pools are those with their driver.
+        `apart`: the name includes the driver.
         """
         known: bool | None = self.cache.get(("mixes_counters", apart))
         if known is None:

@@ -1,15 +1,15 @@
-"""Resource pools of a node: the slices of one generation that the node can use, put together from the inventory.
+"""Resource pools of a node: the slices of one generation that the node can use, assembled from the inventory.
 
-A pool with a missing slice in its generation is incomplete; one with a duplicate device name, or with counters that
-are missing or there twice, is invalid. `Pool.slices` are those that devices may be taken from, by the rules: of 1.34
-all, of 1.36 none of incomplete and invalid pools.
+A pool with a missing slice in its generation is incomplete. A pool with a duplicate device name, or with missing or
+duplicate counters, is invalid. `Pool.slices` are those from which devices may be taken: in 1.34 all, in 1.36 none of
+incomplete and invalid pools.
 
-Pools are in the order of driver and name, as in 1.36.3 (of 1.34, whose order is random, in that of their slices'
-names), those with binding conditions after all others.
+Pools are sorted by driver and name, as in 1.36.3 (for 1.34, whose order is random, by their slices' names); those with
+binding conditions come after all others.
 
 Source: Kubernetes v1.34, v1.36 and v1.37,
 dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go (GatherPools, buildPool).
-Errors: InventoryError where a slice's node selector cannot be read.
+Errors: InventoryError if a slice's node selector cannot be parsed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,13 +42,17 @@ class Pool:
 
 @attrs.frozen(eq=False)
 class DeviceCandidates:
-    """Some pools, and their devices in the order in which they are tried; a pool that ends the search is among them."""
+    """Some pools, and their devices in the order in which they are tried.
+
+    A pool that ends the search is in it as well.
+    """
 
     pools: tuple[Pool, ...]
     in_order: list[Device | Pool] = attrs.field(factory=list)
     pool_of: dict[DeviceId, Pool] = attrs.field(factory=dict)
-    spans: dict[PoolKey, range] = attrs.field(factory=dict)  # where the devices of each pool are in this order
-    _with_value: dict[str, dict[Any, list[int]]] = attrs.field(factory=dict)  # by attribute and its value
+    spans: dict[PoolKey, range] = attrs.field(factory=dict)  # positions of each pool's devices in this order
+    # By attribute and value: positions in this order.
+    _with_value: dict[str, dict[Any, list[int]]] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, pools: Iterable[Pool], rules: DeviceRules) -> "DeviceCandidates":
@@ -64,7 +68,7 @@ class DeviceCandidates:
         return made
 
     def with_value(self, attribute: str, value: Any) -> Sequence[int]:
-        """Where the devices with this value of the attribute are in this order."""
+        """Return the positions of the devices with this value of the attribute."""
         by_value = self._with_value.get(attribute)
         if by_value is None:
             by_value = self._with_value[attribute] = {}
@@ -76,7 +80,7 @@ class DeviceCandidates:
 
 
 def candidates_of(inventory: Inventory, node: Node, rules: DeviceRules) -> DeviceCandidates:
-    """The pools that the node can use; remembered as long as the slices and the node do not change."""
+    """Return the pools that the node can use; cached while the slices and the node do not change."""
     key = (rules, node.name)
     known: tuple[Node, DeviceCandidates] | None = inventory.cache.get(key)
     if known is None or known[0] is not node:
@@ -85,7 +89,7 @@ def candidates_of(inventory: Inventory, node: Node, rules: DeviceRules) -> Devic
 
 
 def _shared(inventory: Inventory, node: Node, rules: DeviceRules) -> DeviceCandidates:
-    """The pools that the node can use: the same for all nodes that can use the same slices, all devices of them."""
+    """Return the pools that the node can use, shared by all nodes that can use all devices of the same slices."""
     slices = [
         one
         for one in inventory.usable_on(node)
@@ -126,14 +130,14 @@ def _is_read(one: Slice, rules: DeviceRules) -> bool:
 
 
 def _for_every_node(one: Slice, rules: DeviceRules) -> bool:
-    """Return whether the slice is read for every node, whichever it is for: counters are those of a whole pool."""
+    """Return whether the slice is read for every node, whatever it selects: counters belong to a whole pool."""
     return bool(one.counter_sets) and rules.partitionable_devices and not rules.counter_slices_have_nodes
 
 
 def _faulty_elsewhere(inventory: Inventory, rules: DeviceRules) -> dict[PoolKey, Pool]:
-    """The incomplete and invalid pools among those with counters, as a node sees them that they have no devices for.
+    """Return the incomplete and invalid pools with counters, in the form for a node without devices of theirs.
 
-    Since their counters are read there, too, they count where all pools must be in order.
+    Their counters are read for such nodes as well, so they count if all pools must be valid.
     """
     known: dict[PoolKey, Pool] | None = inventory.cache.get(rules)
     if known is None:
@@ -148,7 +152,7 @@ def _faulty_elsewhere(inventory: Inventory, rules: DeviceRules) -> dict[PoolKey,
 
 
 def _pool(inventory: Inventory, key: PoolKey, slices: Iterable[Slice], rules: DeviceRules) -> Pool | None:
-    """The pool of the newest generation among these slices; None if a newer one replaces it elsewhere."""
+    """Return the pool of the newest generation among these slices; None if a newer one replaces it elsewhere."""
     members = _newest(slices)
     state = _completeness(inventory, key, members)
     if state is None:
@@ -162,11 +166,11 @@ def _pool(inventory: Inventory, key: PoolKey, slices: Iterable[Slice], rules: De
 @attrs.frozen
 class _Completeness:
     complete: bool
-    everywhere: Sequence[Slice]  # all slices of the generation, whichever nodes they are for
+    everywhere: Sequence[Slice]  # all slices of the generation, for any nodes
 
 
 def _completeness(inventory: Inventory, key: PoolKey, members: Sequence[Slice]) -> _Completeness | None:
-    """Whether all slices of these members' generation are there; None: a newer generation replaces theirs."""
+    """Return whether all slices of these members' generation exist; None: a newer generation replaces it."""
     generation, wanted = members[0].generation, members[0].slices_in_pool
     if len(members) == wanted:
         return _Completeness(True, members)
@@ -178,7 +182,7 @@ def _completeness(inventory: Inventory, key: PoolKey, members: Sequence[Slice]) 
 
 
 def _newest(slices: Iterable[Slice]) -> list[Slice]:
-    """Those of the newest generation among the slices of a pool."""
+    """Return the slices of the newest generation among the slices of a pool."""
     slices = list(slices)
     newest = max(one.generation for one in slices)
     return [one for one in slices if one.generation == newest]

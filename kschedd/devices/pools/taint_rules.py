@@ -1,8 +1,8 @@
-"""DeviceTaintRules: taints that an administrator gives to devices, without a change of their ResourceSlices.
+"""DeviceTaintRules: taints that an administrator adds to devices without changing their ResourceSlices.
 
-A rule selects devices by driver, pool and name, all that its selector gives: an empty selector selects every device, a
-rule without one selects none. The scheduler reads a selected device as if the rule's taint stood in its slice, after
-those that do.
+A rule selects devices by driver, pool and name, as far as its selector states them: an empty selector selects every
+device, a rule without a selector none. The scheduler treats a selected device as if the rule's taint were in its slice,
+after the existing ones.
 
 Source: Kubernetes v1.37, dynamic-resource-allocation/resourceslice/tracker/tracker.go (applyPatches).
 """
@@ -19,12 +19,12 @@ KIND: Final = "DeviceTaintRule"
 
 @attrs.frozen(eq=False)
 class TaintedSlices:
-    """ResourceSlices as the scheduler reads them: the same object again as long as slice and rules are the same."""
+    """ResourceSlices with the rules' taints; the same object is returned while slice and rules are unchanged."""
 
     _known: dict[str, tuple[Object, tuple[Object, ...], Object]] = attrs.field(factory=dict)  # by slice name
 
     def of(self, slices: Iterable[Object], rules: Iterable[Object]) -> Iterator[Object]:
-        """Yield the slices with the taints of the rules, which count in the order of their names."""
+        """Yield the slices with the taints of the rules, which are applied in the order of their names."""
         ordered = sorted(rules, key=lambda rule: rule.name)
         for one in slices:
             concerned = tuple(rule for rule in ordered if _concerns(rule, one))
@@ -39,7 +39,7 @@ class TaintedSlices:
 
 
 def changes_taints(slices: Iterable[Object], old: Object | None, new: Object | None) -> bool:
-    """Return whether some device's taints change when a rule becomes another; None: there is no such rule."""
+    """Return whether replacing a rule changes some device's taints; None: there is no rule."""
     for one in slices:
         before, after = (_rule_for(one, rule) for rule in (old, new))
         if before is None and after is None:
@@ -55,7 +55,7 @@ def _rule_for(one: Object, rule: Object | None) -> Object | None:
 
 
 def _given(rule: Object | None, device: Raw) -> Raw | None:
-    """Return the taint that a rule which concerns the slice gives to its device."""
+    """Return the taint that a rule which applies to the slice adds to the device."""
     if rule is None or rule.spec["deviceSelector"].get("device") not in (None, device.get("name")):
         return None
     taint: Raw | None = rule.spec.get("taint")

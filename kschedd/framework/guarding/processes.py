@@ -209,7 +209,7 @@ class WorkerProcesses:
             while not self._idle and len(self._all) + self._starting >= self._most and not self._closed:
                 self._changed.wait()
             if self._closed:
-                raise PluginError(plugin.name, method, "the daemon is ending")
+                raise PluginError(plugin.name, method, "the daemon is shutting down")
             while self._idle:
                 process = self._idle.pop()
                 if process.alive:
@@ -230,7 +230,7 @@ class WorkerProcesses:
                 self._all.add(process)
                 return process
         process.end()
-        raise PluginError(plugin.name, method, "the daemon is ending")
+        raise PluginError(plugin.name, method, "the daemon is shutting down")
 
     def _given_back(self, process: WorkerProcess) -> None:
         with self._changed:

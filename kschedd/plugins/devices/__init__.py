@@ -1,1 +1,1 @@
-"""Plugins that look at devices and declared features."""
+"""Plugins for devices and declared features."""

@@ -1,11 +1,11 @@
 """DynamicResources: finds the devices that a pod's ResourceClaims request, reserves them, and writes the allocations.
 
-A claim that is allocated already restricts the pod to the nodes its allocation names. For claims that are not, each
-node is searched for devices (`kschedd.devices`), the chosen node's allocation is assumed (Reserve) and written before
-binding (PreBind). From Reserve until the watch shows the allocation, the claim's devices count as used and other pods
-wait for the claim. For an unschedulable pod, PostFilter may deallocate a claim that ties it to infeasible nodes.
+An allocated claim restricts the pod to the nodes of its allocation. For claims that are not allocated, each node is
+searched for devices (`kschedd.devices`). The chosen node's allocation is assumed (Reserve) and written before binding
+(PreBind). From Reserve until the watch delivers the allocation, the claim's devices count as used and other pods wait
+for the claim. For an unschedulable pod, PostFilter may deallocate a claim that ties it to infeasible nodes.
 
-Extended resources that a DeviceClass stands behind are one more claim of the pod, which is different on each node and
+Extended resources that a DeviceClass provides form an additional claim of the pod, which is different on each node and
 is created in PreBind (`kschedd.devices.extended_resources`).
 
 Pods without claims and such resources pass without reading any device state.
@@ -13,10 +13,9 @@ Pods without claims and such resources pass without reading any device state.
 Rules: incomplete_pools_passed_over, invalid_pools_passed_over, alternatives_kept_apart, partitionable_devices,
 consumable_capacity, device_taints, device_taint_rules, binding_conditions, counter_slices_passed_over,
 capacity_requests_ignored, all_needs_capacity, distinct_by_device, pool_counters_apart, counter_slices_have_nodes,
-counters_charged_once, capacity_representable, capacity_formatted_by_step, fractional_capacity,
-claim_limit_by_request, selector_errors_name_device, config_requests_collapsed (those of `DeviceRules`);
-extended_resources, devices_scored, claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter,
-deleted_claims_wake.
+counters_charged_once, capacity_representable, capacity_formatted_by_step, fractional_capacity, claim_limit_by_request,
+selector_errors_name_device, config_requests_collapsed (those of `DeviceRules`); extended_resources, devices_scored,
+claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter, deleted_claims_wake.
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go, dra_manager.go,
 extendeddynamicresources.go. Upstream picks the claim to deallocate at random; here it is the first.
 """
@@ -85,13 +84,13 @@ from kschedd.plugins.devices import dynamicresources_writes as writes_of
 from kschedd.plugins.devices.dynamicresources_args import DynamicResourcesArgs
 from kschedd.plugins.devices.dynamicresources_state import WITHOUT_CLAIMS, AllocationOnNode, AskedOfNode, DeviceAttempt
 
-# Search steps per second of upstream's filter timeout: steps, not time, so that runs are deterministic.
+# Search steps per second of upstream's filter timeout. Steps are counted, not time, so that runs are deterministic.
 STEPS_PER_SECOND: Final = 5_000
 _BINDING_TIMEOUT_S: Final = 600.0
 
 
 def device_rules(rules: Rules, gates: Mapping[str, bool]) -> DeviceRules:
-    """What of a version's rules the allocator goes by."""
+    """Return the version's rules that the allocator depends on."""
     return DeviceRules(
         admin_access=gates.get("DRAAdminAccess", True),
         prioritized_list=gates.get("DRAPrioritizedList", True),
@@ -130,9 +129,9 @@ class DynamicResources:
     _handle: Handle
     _enabled: bool
     _rules: DeviceRules
-    _extended: bool  # extended resources may be devices
-    _owner_word: str  # what a pod is called in the reason for a claim of another one
-    _quiet: bool  # PostFilter gives no reason where it has nothing to do
+    _extended: bool  # DeviceClasses may provide extended resources
+    _owner_word: str  # the word for a pod in the reason that a claim belongs to another one
+    _quiet: bool  # PostFilter gives no reason if it has nothing to do
     _after_timeout: Callable[[str], Status]
     _most_steps: int
     _binding_timeout_s: float
@@ -160,15 +159,14 @@ class DynamicResources:
         return PRE_POINTS if self.idle_for(pod) else ()
 
     def idle_for(self, pod: Pod) -> Sequence[str]:
-        # PreFilter stores something for pods without claims, too: it tells PostFilter that the attempt reached this
-        # point.
+        # PreFilter stores a state even for pods without claims, so that PostFilter can see that the attempt reached it.
         spec = pod.signature.spec
         if self._enabled:
             if spec.raw.get("resourceClaims") or (self._extended and any(map(may_be_devices, spec.requests))):
                 return ()
         return ("binding",)
 
-    # -- before a node is looked at ---------------------------------------------------------------------------
+    # PreFilter
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         if not self._enabled or not pod.pod_spec.raw.get("resourceClaims"):
@@ -228,7 +226,7 @@ class DynamicResources:
         return pod_claims(pod, cluster.of_kind("ResourceClaim"), owner_word=self._owner_word)
 
     def _cannot_allocate(self, claim: Claim, cluster: SchedulerCache, *, of_user: bool) -> Status | None:
-        """Why this claim cannot be allocated on any node; None if nodes have to be searched."""
+        """Return why this claim cannot be allocated on any node; None if nodes have to be searched."""
         if claim.obj in self._manager.in_flight:
             return unresolvable(f"resource claim {claim} is in the process of being allocated")
         for request in claim.requests if of_user else ():
@@ -248,7 +246,7 @@ class DynamicResources:
         return None
 
     def _cannot_become_ready(self, claim: Object) -> bool:
-        """Whether binding conditions of an allocated claim failed, or are late."""
+        """Return whether binding conditions of an allocated claim failed or timed out."""
         if not self._rules.binding_conditions or allocation(claim) is None:
             return False
         try:
@@ -269,7 +267,7 @@ class DynamicResources:
             self._most_steps,
         )
 
-    # -- nodes ------------------------------------------------------------------------------------------------
+    # Filter
 
     def affected_by(self, spec: PodSpec) -> bool:
         return False
@@ -293,7 +291,7 @@ class DynamicResources:
                 return unresolvable("cannot fit resource")
             needed = left
             if not needed and not attempt.has_user_claims:
-                return None  # device plugins provide them all
+                return None  # device plugins provide all of them
         unavailable = [
             place
             for place, selector in enumerate(attempt.reachable)
@@ -326,7 +324,7 @@ class DynamicResources:
     def _asked(
         self, attempt: DeviceAttempt, claims: tuple[Claim, ...], pod: Pod, needed: tuple[str, ...]
     ) -> AskedOfNode:
-        """What nodes are asked for that leave these resources to devices."""
+        """Return the requests to nodes on which these resources come from a DeviceClass."""
         extended = None
         if attempt.extended is not None:
             extended = node_claim(attempt.extended, pod, needed, self._manager.resolver.classes())
@@ -335,7 +333,7 @@ class DynamicResources:
         return AskedOfNode(known.sharing(claims), known, extended)
 
     def _left_to_devices(self, claim: ExtendedResourceClaim, node: NodeInfo) -> tuple[str, ...] | None:
-        """The resources that the node's device plugins leave to a DeviceClass; None if one is left to neither."""
+        """Return the resources that come from a DeviceClass on this node; None if one is not available at all."""
         classes, allocatable = self._manager.resolver.classes(), node.node.allocatable
         needed = []
         for name in claim.resources:
@@ -350,7 +348,7 @@ class DynamicResources:
             return self.did_nothing("plugin disabled")
         attempt: DeviceAttempt | None = state.data.get(self.name)
         if attempt is None:
-            # Another plugin's PreFilter ended the cycle before this one ran: upstream reports its missing state.
+            # Another plugin's PreFilter ended the cycle before this one: upstream reports the missing state.
             return PostFilterResult(error("not found"))
         if not attempt.claims:
             return self.did_nothing("no new claims to deallocate")
@@ -374,10 +372,10 @@ class DynamicResources:
         return self._enabled and self.name in state.data
 
     def did_nothing(self, why: str) -> PostFilterResult:
-        """Return the result of PostFilter where it has nothing to do, for this reason."""
+        """Return the result of PostFilter if it has nothing to do, for this reason."""
         return PostFilterResult(Status(Code.UNSCHEDULABLE) if self._quiet else unschedulable(why))
 
-    # -- scores -----------------------------------------------------------------------------------------------
+    # Score
 
     def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
         return None if self._enabled and pod.pod_spec.raw.get("resourceClaims") else 0
@@ -390,7 +388,7 @@ class DynamicResources:
         most = int(scores.max(initial=0))
         return scores * MAX_NODE_SCORE // most if most else scores
 
-    # -- the chosen node --------------------------------------------------------------------------------------
+    # Reserve and PreBind
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         attempt: DeviceAttempt = state.data.get(self.name, WITHOUT_CLAIMS)
@@ -415,7 +413,7 @@ class DynamicResources:
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Plan | None:
-        """Release the assumed devices; the returned writes revert what PreBind has written."""
+        """Release the assumed devices. The returned writes revert those of PreBind."""
         attempt: DeviceAttempt = state.data.get(self.name, WITHOUT_CLAIMS)
         writes: list[Write] = []
         for place, claim in enumerate(attempt.claims):
@@ -432,7 +430,7 @@ class DynamicResources:
         return Plan(tuple(writes)) if writes else None
 
     def _current(self, claim: Object, pod: Pod) -> Object | None:
-        """The claim as the cluster has it by now."""
+        """Return the current version of the claim; None if it was deleted."""
         if claim.name == IN_MEMORY:
             return self._manager.extended_claim(pod)
         current = self._handle.cluster.get("ResourceClaim", claim.key)
@@ -476,12 +474,12 @@ class DynamicResources:
         return Plan(tuple(writes)) if writes else None
 
     def _plan_to_wait(self, writes: list[Write], keys: list[str]) -> Plan:
-        """Bind once the devices of these claims are ready."""
+        """Return a plan that binds once the devices of these claims are ready."""
         timeout_s = self._binding_timeout_s
         ready = writes_of.devices_ready(keys, timeout_s, lambda: self._handle.now_s)
         return Plan(tuple(writes), ready, timeout_s, error("device binding timeout"))
 
-    # -- events -----------------------------------------------------------------------------------------------
+    # events
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         if not self._enabled:
@@ -504,7 +502,7 @@ class DynamicResources:
         return [registered] if self._rules.device_taint_rules else []
 
     def _after_taint_rule(self, pod: Pod, old: Object | None, new: Object | None) -> QueueingHint:
-        """Wake pods where a rule changes slices: upstream hears of those only."""
+        """Wake pods if a rule changes slices, since upstream gets events for changed slices only."""
         slices = self._handle.cluster.of_kind("ResourceSlice").values()
         return QUEUE if changes_taints(slices, old, new) else QUEUE_SKIP
 
@@ -537,7 +535,7 @@ def _freed(old: Object | None, new: Object | None) -> bool:
 
 
 def _users(signature: PodSignature, old: Object | None, new: Object | None) -> Collection[str] | None:
-    """The pods that a change of a claim is about: those that name it, or the one that it was made for."""
+    """Return the pods affected by a change of a claim: those that name it, or the one it was created for."""
     if _freed(old, new):
         return None
     if new is None or signature.namespace != new.namespace:

@@ -1,4 +1,4 @@
-"""Arguments of DynamicResources: how long it searches a node for devices, and waits for them to be ready.
+"""Arguments of DynamicResources: limits of the search for devices and of the wait for their readiness.
 
 Source: Kubernetes v1.34 and v1.36, validation_pluginargs.go (ValidateDynamicResourcesArgs).
 """
@@ -12,9 +12,9 @@ from kschedd.config.parsing.reading import ConfigFields, seconds_of
 @attrs.frozen
 class DynamicResourcesArgs:
     filter_timeout_s: float = arg(10.0, name="filterTimeout", read=duration_s)
-    """Per node; 0: no limit."""
+    """Limit of the search on one node; 0: no limit."""
     binding_timeout_s: float | None = arg(None, name="bindingTimeout", read=duration_s)
-    """For the binding conditions of devices; None: 600 s."""
+    """Limit of the wait for the binding conditions of devices; None: 600 s."""
 
     @classmethod
     def check(cls, fields: ConfigFields, context: ArgsContext) -> None:

@@ -1,4 +1,4 @@
-"""One scheduling attempt's state of DynamicResources: the pod's claims, and what each node gives them.
+"""State of DynamicResources in one scheduling attempt: the pod's claims, and the allocation on each node.
 
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go (stateData, computeScore).
 """
@@ -16,12 +16,12 @@ from kschedd.devices.claims import Claim, allocation, read_claim
 from kschedd.devices.extended_resources import ExtendedResourceClaim, NodeClaim
 from kschedd.framework.status import Status
 
-_MOST_ALTERNATIVES: Final = 8  # of a request: what the first of them scores
+_MOST_ALTERNATIVES: Final = 8  # of a request; also the score of the first one
 
 
 @attrs.frozen(eq=False)
 class AskedOfNode:
-    """What nodes are asked for where their device plugins leave the same to devices."""
+    """The claims to allocate on nodes that take the same extended resources from a DeviceClass."""
 
     claims: tuple[Claim, ...]
     known: AskedFor = attrs.field(repr=False)
@@ -30,7 +30,7 @@ class AskedOfNode:
 
 @attrs.frozen(eq=False)
 class AllocationOnNode:
-    """What a node gives to the claims that are not allocated."""
+    """The allocation on a node for the claims that are not allocated yet."""
 
     claims: tuple[Claim, ...]
     solution: Allocation
@@ -39,29 +39,29 @@ class AllocationOnNode:
 
 @attrs.define(eq=False)
 class DeviceAttempt:
-    """One attempt's state. Shared by all what-if runs: the pods they add or remove do not affect it."""
+    """State of one attempt, shared by all what-if runs: the pods they add or remove do not affect it."""
 
-    claims: tuple[Object, ...] = ()  # that for extended resources last
+    claims: tuple[Object, ...] = ()  # the one for extended resources last
     reachable: tuple[NodeSelector | None, ...] = ()  # of allocated claims; None: every node
-    not_ready: frozenset[int] = frozenset()  # indices of allocated claims whose devices failed or are late
+    not_ready: frozenset[int] = frozenset()  # indices of allocated claims whose devices failed or timed out
     allocator: Allocator | None = None
     open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
     extended: ExtendedResourceClaim | None = None
-    # By extended resources left to devices.
+    # By the extended resources that come from a DeviceClass.
     asked_by_need: dict[tuple[str, ...], AskedOfNode] = attrs.field(factory=dict, repr=False)
     outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
     asked: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node
     found: dict[str, AllocationOnNode] = attrs.field(factory=dict)  # by node
-    unavailable: set[int] = attrs.field(factory=set)  # claims whose allocation some node cannot use
+    unavailable: set[int] = attrs.field(factory=set)  # claims whose allocation is unusable on some node
     reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> its assumed allocation
-    written: set[int] = attrs.field(factory=set)  # claims that PreBind wants reserved
+    written: set[int] = attrs.field(factory=set)  # claims that PreBind reserves for the pod
 
     @property
     def has_user_claims(self) -> bool:
         return len(self.claims) > (self.extended is not None)
 
     def score(self, node_name: str) -> int:
-        """The earlier the alternatives that are taken on the node stand in their requests, the more."""
+        """Return the node's score: higher, the earlier in their requests the allocated alternatives are."""
         found = self.found.get(node_name)
         return 0 if found is None else _score(found) + sum(map(_score_allocated, self.claims))
 
@@ -73,7 +73,7 @@ WITHOUT_CLAIMS: Final = DeviceAttempt()
 
 
 def _score(found: AllocationOnNode) -> int:
-    """What the alternatives score that were taken on a node."""
+    """Return the score of the alternatives that were allocated on a node."""
     return sum(
         _MOST_ALTERNATIVES - request.subrequests.index(chosen)
         for claim, of_claim in zip(found.claims, found.solution.chosen, strict=True)
@@ -83,7 +83,7 @@ def _score(found: AllocationOnNode) -> int:
 
 
 def _score_allocated(claim: Object) -> int:
-    """The same of a claim that was allocated before."""
+    """Return the score of a claim that was allocated before."""
     results = ((allocation(claim) or {}).get("devices") or {}).get("results") or ()
     names = {result.get("request") for result in results}
     return sum(

@@ -1,4 +1,4 @@
-"""What DynamicResources writes: allocations and reservations before binding, and what takes them back.
+"""Writes of DynamicResources: allocations and reservations before binding, and their reversal.
 
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go (bindClaim, isPodReadyForBinding),
 extendeddynamicresources.go (createExtendedResourceClaimInAPI, patchPodExtendedResourceClaimStatus, deleteClaim).
@@ -19,13 +19,13 @@ from kschedd.framework.writes import Create, Delete, MergePatch, Write
 from kschedd.store.writes import patch_of, status_of
 
 _SUCCESS: Final = Status(Code.SUCCESS)
-_LONGEST_BASE: Final = 58  # of a generated name
+_LONGEST_BASE: Final = 58  # length of a generateName
 
 
 def bound(claim: Object, kept: Raw | None, reserved: Sequence[Raw], at: str) -> list[Write]:
-    """The claim with its new allocation (if it is new), reserved for these.
+    """Return the writes that set the claim's new allocation (if it is new) and its reservations.
 
-    `at`: written where an allocation made before does not say when ("": nowhere).
+    `at` is set as the time of an existing allocation without a time ("": not set).
     """
     writes: list[Write] = []
     fields: dict[str, Any] = {"reservedFor": list(reserved)}
@@ -37,13 +37,13 @@ def bound(claim: Object, kept: Raw | None, reserved: Sequence[Raw], at: str) -> 
         fields["allocation"] = kept
     elif at and known is not None and not known.get("allocationTimestamp"):
         fields["allocation"] = {**known, "allocationTimestamp": at}
-    # An allocation is for the claim as it was; a reservation is added to those that others have made meanwhile.
+    # An allocation requires the claim to be unchanged; a reservation is added to concurrent ones of others.
     writes.append(status_of(claim, fields, guarded=kept is not None))
     return writes
 
 
 def name_to_create(claim: Object, pod: Pod) -> str:
-    """The name of the claim for the pod's extended resources: where upstream's ends at random, ours does not."""
+    """Return the name of the claim for the pod's extended resources; deterministic, where upstream's is random."""
     if claim.name != IN_MEMORY:
         return claim.name
     base = f"{pod.name}-extended-resources-"[:_LONGEST_BASE]
@@ -51,7 +51,7 @@ def name_to_create(claim: Object, pod: Pod) -> str:
 
 
 def created(claim: NodeClaim, pod: Pod, kept: Raw) -> list[Write]:
-    """The claim for the pod's extended resources with its allocation, and what the pod's status says of it."""
+    """Return the writes that create the claim for extended resources with its allocation, and record it in the pod."""
     name = name_to_create(claim.obj, pod)
     unset = ("uid", "generateName")
     metadata = {field: value for field, value in claim.obj.metadata.items() if field not in unset}
@@ -67,9 +67,9 @@ def created(claim: NodeClaim, pod: Pod, kept: Raw) -> list[Write]:
 
 
 def released(claim: Object, pod: Pod, *, reserved: bool) -> list[Write]:
-    """Return the writes by which the claim is no longer reserved for the pod.
+    """Return the writes that remove the claim's reservation for the pod.
 
-    `reserved`: it has been reserved by a write that the claim need not show yet.
+    `reserved`: a write has reserved it, even if the claim does not show that yet.
     """
     if not reserved and not is_reserved_for(claim, pod):
         return []
@@ -82,7 +82,7 @@ def deallocated(claim: Object) -> list[Write]:
 
 
 def deleted(claim: Object) -> list[Write]:
-    """The claim gone, whatever its finalizer waits for."""
+    """Return the writes that delete the claim, including its finalizer."""
     finalizers: Sequence[str] = claim.metadata.get("finalizers") or ()
     gone: list[Write] = [Delete(claim.kind, claim.namespace, claim.name, claim.uid)]
     if FINALIZER not in finalizers:
@@ -94,13 +94,16 @@ def deleted(claim: Object) -> list[Write]:
 def devices_ready(
     keys: Sequence[str], timeout_s: float, now_s: Callable[[], float]
 ) -> Callable[[SchedulerCache], Status | None]:
-    """For a plan: whether the binding conditions of all these claims are true, or one can no longer be."""
+    """Return a function for a plan that checks the binding conditions of these claims.
+
+    It returns a status once all are true, or one of them has failed.
+    """
 
     def ready(cluster: SchedulerCache) -> Status | None:
         for key in keys:
             claim = cluster.get("ResourceClaim", key)
             if claim is None or allocation(claim) is None:
-                return None  # the watch is behind
+                return None  # the watch lags behind
             try:
                 if ready_for_binding(claim):
                     continue

@@ -1,6 +1,6 @@
 """NodeDeclaredFeatures: a node must declare the features that a pod needs (`status.declaredFeatures`).
 
-Of those that nodes declare, these two are needed for scheduling; the others matter when a running pod is updated.
+Only two of the features that nodes declare are needed for scheduling. The others matter when a running pod is updated.
 
 Rules: declared_features, at every extension point: 1.34 does not have the plugin.
 Source: Kubernetes v1.36, plugins/nodedeclaredfeatures/nodedeclaredfeatures.go; component-helpers/nodedeclaredfeatures
@@ -34,7 +34,7 @@ HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 
 
 def needed(pod: Pod) -> frozenset[str]:
-    """The features that a node has to have for the pod."""
+    """Return the features that a node must declare for the pod."""
     return needed_by(pod.pod_spec)
 
 

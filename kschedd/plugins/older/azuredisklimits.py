@@ -1,7 +1,7 @@
-"""AzureDiskLimits: a node takes 16 Azure disks.
+"""AzureDiskLimits: limits a node to 16 Azure disks.
 
-Of older releases: today NodeVolumeLimits counts them for their CSI driver.
-Source: Kubernetes v1.30, plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
+Part of older releases; today NodeVolumeLimits counts these volumes for their CSI driver. Source: Kubernetes v1.30,
+plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
 """
 
 from typing import ClassVar

@@ -1,7 +1,7 @@
-"""CinderLimits: a node takes 256 volumes of OpenStack Cinder.
+"""CinderLimits: limits a node to 256 volumes of OpenStack Cinder.
 
-Of older releases: today NodeVolumeLimits counts them for their CSI driver.
-Source: Kubernetes v1.30, plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
+Part of older releases; today NodeVolumeLimits counts these volumes for their CSI driver. Source: Kubernetes v1.30,
+plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
 """
 
 from typing import ClassVar

@@ -1,7 +1,7 @@
-"""EBSLimits: a node takes 39 volumes of AWS Elastic Block Store, or 25 if its instance type is a Nitro one.
+"""EBSLimits: limits a node to 39 volumes of AWS Elastic Block Store, or 25 for Nitro instance types.
 
-Of older releases: today NodeVolumeLimits counts them for their CSI driver.
-Source: Kubernetes v1.30, plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
+Part of older releases; today NodeVolumeLimits counts these volumes for their CSI driver. Source: Kubernetes v1.30,
+plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
 """
 
 import re

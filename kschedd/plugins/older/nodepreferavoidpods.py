@@ -1,9 +1,9 @@
-"""NodePreferAvoidPods: a node may say in an annotation which controllers' pods should go elsewhere.
+"""NodePreferAvoidPods: an annotation of a node names controllers whose pods should go elsewhere.
 
 Such a node scores 0 for pods of that ReplicationController or ReplicaSet, and 100 for all others; with its usual weight
-of 10000 that outweighs every other score.  Of older releases: today a taint with the effect PreferNoSchedule says so.
-Source: Kubernetes v1.22, plugins/nodepreferavoidpods/node_prefer_avoid_pods.go.
-Errors: none; an annotation that cannot be read avoids nobody.
+of 10000 this outweighs every other score. Part of older releases; today a taint with the effect PreferNoSchedule
+replaces it. Source: Kubernetes v1.22, plugins/nodepreferavoidpods/node_prefer_avoid_pods.go.
+Errors: none; an invalid annotation has no effect.
 """
 
 from typing import Any, ClassVar, Final, Self
@@ -60,13 +60,13 @@ class NodePreferAvoidPods:
 
 
 def _controller(pod: Pod) -> tuple[str, str] | None:
-    """Kind and uid of the pod's controller, if it is of a kind that can be avoided."""
+    """Return kind and uid of the pod's controller, if it is of a kind that can be avoided."""
     owner = pod.owner
     return (owner.kind, owner.uid) if owner is not None and owner.kind in _CONTROLLERS else None
 
 
 def avoided(text: str) -> frozenset[tuple[str, str]]:
-    """Kinds and uids of the controllers that the annotation names; none where it cannot be read."""
+    """Return kinds and uids of the controllers that the annotation names; none if it is invalid."""
     try:
         said: Any = json_value(text)
         controllers = [one["podSignature"]["podController"] for one in said["preferAvoidPods"]]

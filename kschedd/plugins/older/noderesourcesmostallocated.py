@@ -1,8 +1,8 @@
-"""NodeResourcesMostAllocated: prefers nodes of which much is requested.
+"""NodeResourcesMostAllocated: prefers nodes with high requested resources.
 
-Of older releases: today it is a strategy of NodeResourcesFit.
-Source: Kubernetes v1.22, plugins/noderesources/most_allocated.go.
-Units: scores 0 to 100, the weighted mean of the resources' ones, truncated.
+Part of older releases; today it is a strategy of NodeResourcesFit. Source: Kubernetes v1.22,
+plugins/noderesources/most_allocated.go.
+Units: scores 0 to 100, the weighted mean of the resources' scores, truncated.
 """
 
 from typing import ClassVar, Self

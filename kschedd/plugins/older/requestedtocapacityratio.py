@@ -1,8 +1,8 @@
 """RequestedToCapacityRatio: scores by a curve over utilization.
 
-Of older releases: today it is a strategy of NodeResourcesFit.
-Source: Kubernetes v1.22, plugins/noderesources/requested_to_capacity_ratio.go.
-Units: the curve's scores are 0 to 10 and count tenfold; scores 0 to 100.
+Part of older releases; today it is a strategy of NodeResourcesFit. Source: Kubernetes v1.22,
+plugins/noderesources/requested_to_capacity_ratio.go.
+Units: the curve's scores are 0 to 10 and are multiplied by 10; node scores are 0 to 100.
 """
 
 from typing import ClassVar, Self

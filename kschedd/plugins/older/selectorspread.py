@@ -1,7 +1,8 @@
-"""SelectorSpread: spreads the pods of a Service or controller over nodes and, counting twice as much, over zones.
+"""SelectorSpread: spreads the pods of a Service or controller over nodes and, with double weight, over zones.
 
-A node scores the higher, the fewer pods it and its zone have that the pod's Services and controller select.  Pods with
-topology spread constraints are left alone.  Of older releases: today PodTopologySpread does so by its System defaults.
+A node's score is higher, the fewer pods that match the pod's Services and controller are on it and in its zone. Pods
+with topology spread constraints are ignored. Part of older releases; today PodTopologySpread replaces it with its
+System defaults.
 
 Source: Kubernetes v1.22, plugins/selectorspread/selector_spread.go.
 Units: raw scores are numbers of pods; normalized from 0 to 100, computed in float64 and truncated.
@@ -29,8 +30,8 @@ _ZONE_WEIGHT: Final = 2.0 / 3.0
 @attrs.frozen(eq=False)
 class _Prepared:
     counts: Ints  # matching pods by row of the whole table
-    rows: Rows  # the feasible ones
-    zones: Ints  # of each of them a number of its zone; -1: none
+    rows: Rows  # the feasible rows
+    zones: Ints  # the number of each row's zone; -1: none
 
 
 @attrs.define(eq=False)

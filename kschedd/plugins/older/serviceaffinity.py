@@ -1,14 +1,14 @@
-"""ServiceAffinity: the pods of a Service go to nodes that agree in some labels, and spread over the values of others.
+"""ServiceAffinity: places the pods of a Service on nodes with equal values of some labels, spread over those of others.
 
-Filter: for each of `affinityLabels` that the pod's nodeSelector does not name, the value is that of the node where the
-first of the pods like it runs (those of its namespace that have all its labels), if a Service selects the pod.  Score:
-for each of `antiAffinityLabelsPreference` the fewer of the Service's pods are on nodes with the same value, the better.
-Of older releases: today InterPodAffinity says the same.
+Filter: for each of `affinityLabels` that the pod's nodeSelector does not name, the value must be that of the node of
+the first similar pod, if a Service selects the pod. Similar pods are those of its namespace that have all its labels.
+Score: for each of `antiAffinityLabelsPreference` the score is higher, the fewer of the Service's pods are on nodes with
+the same value. Part of older releases; today InterPodAffinity replaces it.
 
 Source: Kubernetes v1.22, plugins/serviceaffinity/service_affinity.go.
-Differences: "first" is in the order in which nodes are visited, and Services are taken by name; upstream takes both as
-they come.
-Codes: 1, the node's labels differ.  Units: raw scores are numbers of pods.
+Differences: "first" refers to the order in which nodes are visited, and Services are sorted by name; both orders are
+undefined upstream.
+Codes: 1, the node's labels differ. Units: raw scores are numbers of pods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class ServiceAffinityArgs:
 
 @attrs.define(eq=False)
 class _Alike:
-    """How many pods like the one to schedule each node has, by its name."""
+    """The number of similar pods on each node, by the node's name."""
 
     by_node: dict[str, int]
 
@@ -102,7 +102,7 @@ class ServiceAffinity:
         return differs.astype(np.int64)
 
     def _wanted(self, state: CycleState, pod: Pod) -> dict[str, str]:
-        """The labels that a node must have."""
+        """Return the labels that a node must have."""
         labels = self.args.affinity_labels
         selector = pod.pod_spec.node_selector
         wanted = {label: selector[label] for label in labels if label in selector}
@@ -119,7 +119,7 @@ class ServiceAffinity:
         return unschedulable("node(s) didn't match service affinity")
 
     def _service_of(self, pod: Pod) -> Mapping[str, str] | None:
-        """The selector of the first Service that selects the pod."""
+        """Return the selector of the first Service that selects the pod."""
         services = self.cluster.of_kind("Service")
         for key in sorted(services):
             service = services[key]

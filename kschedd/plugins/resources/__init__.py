@@ -1,1 +1,1 @@
-"""Plugins that look at resources and images."""
+"""Plugins for resources and images."""

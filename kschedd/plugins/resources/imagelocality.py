@@ -1,4 +1,4 @@
-"""ImageLocality: a node that already has the pod's images scores higher, the more bytes the better.
+"""ImageLocality: scores a node by the bytes of the pod's images that it already has.
 
 An image on few nodes counts less, so that these nodes do not attract all pods that use it.
 
@@ -40,7 +40,7 @@ class ImageLocality:
     name: ClassVar = "ImageLocality"
     depends_on: ClassVar = frozenset({"node"})
     _images: Callable[[PodSpec], tuple[str, ...]]
-    _counted: Callable[[PodSpec], tuple[str, ...]]  # each adds to the most bytes that count
+    _counted: Callable[[PodSpec], tuple[str, ...]]  # each increases the maximum number of bytes that count
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:

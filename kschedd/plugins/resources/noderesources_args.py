@@ -1,7 +1,7 @@
 """Arguments of the plugins that score by resources.
 
-Source: Kubernetes v1.34, kube-scheduler/config/v1 (types_pluginargs.go), validation_pluginargs.go; of the older plugins
-v1.22, kube-scheduler/config/v1beta1.
+Source: Kubernetes v1.34, kube-scheduler/config/v1 (types_pluginargs.go), validation_pluginargs.go; for the older
+plugins v1.22, kube-scheduler/config/v1beta1.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class NodeResourcesFitArgs:
     ignored_resources: tuple[str, ...] = arg((), read=resource_names)
     """Resources the filter ignores; scoring is not affected."""
     ignored_resource_groups: tuple[str, ...] = arg((), read=_resource_groups)
-    """`example.com` ignores every `example.com/...`."""
+    """Groups of ignored resources: `example.com` ignores every `example.com/...`."""
     scoring_strategy: ScoringStrategy = ScoringStrategy()
 
 
@@ -89,25 +89,27 @@ class NodeResourcesFitArgs:
 class NodeResourcesBalancedAllocationArgs:
     resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights((1, 1), unique=True))
     arithmetic: Literal["deviation", "difference"] = "deviation"
-    """`difference`: of the shares of cpu and memory, as in v1.18; kube-scheduler v1.34 has no such argument."""
+    """`difference` is that between the shares of cpu and memory, as in v1.18; kube-scheduler v1.34 has no such
+    argument.
+    """
 
     @classmethod
     def defaults(cls, context: ArgsContext, given: Mapping[str, Any]) -> Self:
         return cls(arithmetic="difference" if context.version in _OF_1_18 else "deviation")
 
 
-# -- of older plugins ----------------------------------------------------------------------------------------------
+# older plugins
 
 
 @attrs.frozen
 class OlderScoringArgs:
-    """Of NodeResourcesLeastAllocated and NodeResourcesMostAllocated."""
+    """Arguments of NodeResourcesLeastAllocated and NodeResourcesMostAllocated."""
 
     resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights((1, 100)))
 
 
 SPREADING: tuple[ShapePoint, ...] = (ShapePoint(0, 10), ShapePoint(100, 0))
-"""The less is requested, the better: the curve of v1.16 where none was given."""
+"""Score higher, the less is requested: the default curve of v1.16."""
 
 
 @attrs.frozen

@@ -1,13 +1,14 @@
 """NodeResourcesBalancedAllocation: nodes with more even utilization across resources score higher.
 
-How even a node is: (1 - standard deviation of the used fractions) * 100, truncated. That is the score, of the node
-with the pod; by the rule balance_before_and_after the score says by how much the pod makes the node more even, 75 being
-not at all. Pods that request nothing are not scored, or they would all go to the same node.
+The balance of a node is (1 - standard deviation of the used fractions) * 100, truncated. The score is the balance of
+the node with the pod. With the feature balance_before_and_after the score is instead the change of the balance by the
+pod, 75 for no change. Pods without requests are not scored, otherwise they would all go to the same node.
 
-With the argument `arithmetic: difference`, the default of files of v1.18, the score is 100 less the difference between
-the shares of cpu and memory, of every pod, and 0 where one of them is used up (`noderesources_older`).
+With the argument `arithmetic: difference`, the default for files of v1.18, the score is 100 minus the difference
+between the shares of cpu and memory. It applies to every pod, and is 0 if one of the two is exhausted
+(`noderesources_older`).
 
-Devices behind an extended resource count as they do for NodeResourcesFit (extended_resources).
+Devices that provide an extended resource count as in NodeResourcesFit (extended_resources).
 
 Rules: balance_before_and_after, extended_resources.
 Source: Kubernetes v1.34 and v1.36, plugins/noderesources/balanced_allocation.go.
@@ -35,7 +36,8 @@ from kschedd.plugins.resources.noderesources_args import NodeResourcesBalancedAl
 from kschedd.plugins.resources.noderesources_older import balanced
 
 _HALF: Final = MAX_NODE_SCORE // 2
-_ONE, _TWO, _MOST = np.array(1.0), np.array(2.0), np.array(float(MAX_NODE_SCORE))  # numbers need converting each time
+# Plain numbers would be converted each time.
+_ONE, _TWO, _MOST = np.array(1.0), np.array(2.0), np.array(float(MAX_NODE_SCORE))
 Floats = npt.NDArray[np.float64]
 
 
@@ -46,7 +48,7 @@ class NodeResourcesBalancedAllocation:
     depends_on: ClassVar = frozenset({"node", "requested"})
     resources: tuple[str, ...]
     _score: Callable[[Fractions, Sequence[int]], Ints]
-    _devices: DRAManager | None  # None: devices are not behind extended resources
+    _devices: DRAManager | None  # None: devices do not provide extended resources
     _as_in_1_18: bool = False
 
     @classmethod
@@ -60,7 +62,7 @@ class NodeResourcesBalancedAllocation:
         return ("pre_score",)
 
     def cache_key(self, cluster: SchedulerCache) -> Hashable:
-        """How many devices there are behind the resources that are scored."""
+        """Return a key that changes with the number of devices that provide the scored resources."""
         if self._devices is None or not (classes := self._devices.resolver.classes()):
             return 0
         return self._devices.stamp if any(name in classes for name in self.resources) else 0
@@ -76,7 +78,7 @@ class NodeResourcesBalancedAllocation:
             return balanced(pod, table, rows)
         requests = pod.pod_spec.requests
         asked = [requests.get(name, 0) for name in self.resources]
-        if not any(asked):  # where the profile disables PreScore
+        if not any(asked):  # the profile disables PreScore
             return np.zeros(len(rows), dtype=np.int64)
         fractions = scoring_resources(requests, table, rows, self.resources, nonzero=False)
         if self._devices is not None:
@@ -85,7 +87,7 @@ class NodeResourcesBalancedAllocation:
 
 
 def after(fractions: Fractions, asked: Sequence[int]) -> Ints:
-    """How even each node is with the pod."""
+    """Return the balance of each node with the pod."""
     if len(fractions.places) == 2 and fractions.complete:
         shares: Floats = np.minimum(fractions.used / fractions.capacity, _ONE)
         deviation: Floats = np.abs((shares[0] - shares[1]) / _TWO)
@@ -99,17 +101,20 @@ def after(fractions: Fractions, asked: Sequence[int]) -> Ints:
 
 
 def before_and_after(fractions: Fractions, asked: Sequence[int]) -> Ints:
-    """How much more even each node is with the pod than without: 50 to 100, and 75 if it is as even as before."""
+    """Return the change of each node's balance by the pod, as 50 to 100; 75 means unchanged."""
     rows = fractions.rows
     without = fractions.used - np.array([[asked[place]] for place in fractions.places], dtype=np.int64).reshape(-1, 1)
     both = np.concatenate((fractions.used, without), axis=1), np.concatenate((fractions.capacity,) * 2, axis=1)
     even = after(Fractions(fractions.places, *both, fractions.wraps), asked)
     more = _HALF + even[:rows] - even[rows:]
-    return _HALF + ((more + (more < 0)) >> 1)  # half of it, rounded towards zero
+    return _HALF + ((more + (more < 0)) >> 1)  # half of the change, rounded towards zero
 
 
 def _deviation(columns: list[tuple[int, Ints, Ints]], rows: int) -> Floats:
-    """Population standard deviation over the resources each row has; half the difference where there are two."""
+    """Return the population standard deviation over the resources of each row.
+
+    For two resources half the difference.
+    """
     present = [capacity != 0 for _, _, capacity in columns]
     fractions = [np.minimum(used / np.where(capacity == 0, 1, capacity), 1.0) for _, used, capacity in columns]
     count = np.zeros(rows, dtype=np.int64)

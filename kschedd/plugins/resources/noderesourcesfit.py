@@ -1,16 +1,16 @@
-"""NodeResourcesFit: a node passes when its free resources cover the pod's requests, and scores by its utilization.
+"""NodeResourcesFit: a node passes if its free resources cover the pod's requests, and is scored by its utilization.
 
-Where a DeviceClass stands behind an extended resource (extended_resources), nodes without any of it in their
-allocatable are left to DynamicResources, and their devices count in the score.
+If a DeviceClass provides an extended resource (extended_resources), nodes without any of it in their allocatable are
+left to DynamicResources, and their devices count in the score.
 
 Rules: extended_resources.
 Source: Kubernetes v1.34 and v1.36, plugins/noderesources/fit.go (fitsRequest), resource_allocation.go,
 least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go.
 Units: int64; CPU in millicores, memory and storage in bytes, the rest in counts; scores 0 to 100.
 Shapes: N rows; one contiguous column for each resource. Columns are read, never written.
-Codes: bit 0, the pod requests more than the node's allocatable; bit 1, too many pods; bit 2 + i, too little of the i-th
-requested resource. Of a pod with more than 32 requested resources the bits from 2 on are a number instead, that of the
-set of resources the node has too little of.
+Codes: bit 0, the pod requests more than the node's allocatable; bit 1, too many pods; bit 2 + i, the i-th requested
+resource is insufficient. For a pod with more than 32 requested resources the bits from 2 on are a number instead, which
+identifies the set of insufficient resources.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -52,31 +52,32 @@ from kschedd.values import fast_frozen
 _UNRESOLVABLE, _TOO_MANY_PODS, _FIRST_RESOURCE = 1, 2, 2
 _PLAIN = ("cpu", "memory", "ephemeral-storage")
 _MOST_SHAPES = 1024
-_MOST_BITS = (
-    32  # requested resources that have a bit each: codes stay far below 2**63, also times the number of filters
-)
+_MOST_BITS = 32  # requested resources with a bit each; codes stay far below 2**63, even times the number of filters
 
-_LEAST = -(1 << 63)  # of the numbers that a column may have
+_LEAST = -(1 << 63)  # smallest number in a column
 
-_NONE, _MOST = np.array(0), np.array(MAX_NODE_SCORE)  # with few rows, in half the time that a plain number takes
+_NONE, _MOST = np.array(0), np.array(MAX_NODE_SCORE)  # with few rows twice as fast as plain numbers
 
 Scorer = Callable[[Fractions], Ints]
 
 
 @fast_frozen(eq=False)
 class _Lines:
-    """Columns of resources that are compared together, a line for each: a block of the table's columns from the first
-    of them to the last, or where they are many, or far apart (`block` is None), a copy of theirs."""
+    """Columns of resources that are compared together, one line each.
+
+    They are a block of the table's columns, from the first resource to the last. If there are many columns, or they are
+    far apart, they are a copy (`block` is None).
+    """
 
     names: tuple[str, ...]  # in the order of upstream's reasons
-    numbers: tuple[int, ...]  # the columns of these
+    numbers: tuple[int, ...]  # their columns
     block: slice | None
-    places: tuple[int, ...]  # the lines of these
-    lines: tuple[int, ...]  # all of them
-    bits: Ints  # by line: what a code has where a node has too little of it
+    places: tuple[int, ...]  # their lines
+    lines: tuple[int, ...]  # all lines
+    bits: Ints  # by line: bit of the code if the resource is insufficient
 
     def of(self, table: NodeTable, at: Rows | slice) -> tuple[Ints, Ints]:
-        """What is allocatable there, and what is requested."""
+        """Return the allocatable and the requested amounts of these rows."""
         allocatable, requested = table.allocatable, table.requested
         if self.block is None:
             both = [np.array([column[number][at] for number in self.numbers]) for column in (allocatable, requested)]
@@ -87,8 +88,10 @@ class _Lines:
         return allocatable.take(at, axis=1), requested.take(at, axis=1)
 
     def amounts(self, requested: list[int]) -> Ints:
-        """The amounts that a pod requests of these, as a column; of a line that is none of theirs the least number,
-        which no node falls short of."""
+        """Return the amounts that a pod requests of these resources, as a column.
+
+        A line of another resource gets the smallest number, which every node can satisfy.
+        """
         if self.places == self.lines:
             return np.array(requested)[:, np.newaxis]
         by_line = [_LEAST] * len(self.lines)
@@ -102,19 +105,19 @@ def _lines_of(names: tuple[str, ...], numbers: tuple[int, ...]) -> _Lines:
     together = len(names) <= _MOST_BITS and end - first <= 2 * len(names)
     places = tuple(number - first for number in numbers) if together else tuple(range(len(names)))
     bits = np.zeros(end - first if together else len(names), dtype=np.int64)
-    for place, line in enumerate(places[:_MOST_BITS]):  # of more resources they are not used
+    for place, line in enumerate(places[:_MOST_BITS]):  # unused for more resources
         bits[line] = 1 << _FIRST_RESOURCE + place
     return _Lines(names, numbers, slice(first, end) if together else None, places, tuple(range(len(bits))), bits)
 
 
 _Wanted = tuple[_Lines, Ints]
-"""What is compared, and the amounts that are requested of it."""
+"""The compared columns, and the requested amounts."""
 
 
 def requested_resources(requests: Resources) -> list[tuple[str, int]]:
-    """The requests that are compared with a node, in the order of upstream's reasons."""
+    """Return the requests that are compared with a node, in the order of upstream's reasons."""
     plain = [(name, requests[name]) for name in _PLAIN if requests.get(name, 0) > 0]
-    # A negative amount (after overflow) is still compared, as upstream does with all but cpu, memory and storage.
+    # A negative amount (after overflow) is still compared, as upstream does for all except cpu, memory and storage.
     scalar = [(name, n) for name, n in sorted(requests.items()) if n and name not in _PLAIN and is_scalar(name)]
     return plain + scalar
 
@@ -130,16 +133,16 @@ class NodeResourcesFit:
     ignored_groups: frozenset[str]
     strategy: ScoringStrategy
     _score: Scorer
-    _devices: DRAManager | None  # None: devices are not behind extended resources
+    _devices: DRAManager | None  # None: devices do not provide extended resources
     _resize: ResizeRules = DEFAULT_RESIZE
     _resizes_preempt: bool = False
     _wants: dict[object, _Wanted] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
-    _lines: dict[tuple[str, ...], _Lines] = attrs.field(factory=dict)  # by the names of resources
-    _numbering: int = 0  # the table's, which these columns belong to
+    _lines: dict[tuple[str, ...], _Lines] = attrs.field(factory=dict)  # by the names of the resources
+    _numbering: int = 0  # numbering of the table to which these columns belong
     _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
     _statuses: dict[tuple[object, int], Status] = attrs.field(factory=dict)  # by the same key, and code
     _scored: list[str] = attrs.field(init=False)  # resources
-    # The sets of too scarce resources that have a number, and the numbers; 0 is the empty set.
+    # The numbered sets of insufficient resources, and their numbers; 0 is the empty set.
     _scarce: list[tuple[str, ...]] = attrs.field(factory=lambda: [()])
     _scarce_numbers: dict[tuple[str, ...], int] = attrs.field(factory=lambda: {(): 0})
 
@@ -159,7 +162,7 @@ class NodeResourcesFit:
         return cls(ignored, groups, strategy, scorer, devices, rules.resize_rules, rules.resizes_preempt)
 
     def cache_key(self, cluster: SchedulerCache) -> Hashable:
-        """Which resources are left to devices, and how many of these there are, if they are scored."""
+        """Return a key that changes with the resources that devices provide and, if these are scored, their number."""
         if self._devices is None:
             return 0
         classes = self._devices.resolver.classes()
@@ -179,7 +182,7 @@ class NodeResourcesFit:
         codes = full * _TOO_MANY_PODS if np.count_nonzero(full) else None
         if lines.names:
             allocatable, requested = lines.of(table, at)
-            # A pod that is to be resized is counted there already, with what it is to have.
+            # A pod to be resized is already counted there, with the amounts after its resize.
             lacks = (np.minimum(amounts, 0) if state.resizes else amounts) > allocatable - requested
             if self._devices is not None:
                 self._leave_to_devices(lines, lacks, allocatable)
@@ -192,7 +195,7 @@ class NodeResourcesFit:
         return codes if codes is None or places is None else codes[places]
 
     def _leave_to_devices(self, lines: _Lines, lacks: Bools, allocatable: Ints) -> None:
-        """Nodes without any of a resource that a DeviceClass stands behind do not lack it: they may have devices."""
+        """Clear the lack of resources on nodes whose devices may provide them because of a DeviceClass."""
         by_devices = self._by_devices()
         if by_devices:
             for name, line in zip(lines.names, lines.places, strict=True):
@@ -200,14 +203,14 @@ class NodeResourcesFit:
                     lacks[line] &= allocatable[line] > 0
 
     def _set_codes(self, lines: _Lines, lacks: Bools) -> Ints:
-        """As the bits, for more resources than there are bits for."""
+        """Return the codes for more resources than there are bits."""
         sets, set_of_row = np.unique(lacks, axis=1, return_inverse=True)
         numbers = [self._scarce_number(tuple(compress(lines.names, scarce))) for scarce in sets.T.tolist()]
         codes: Ints = np.array(numbers, dtype=np.int64)[set_of_row.reshape(-1)] << _FIRST_RESOURCE
         return codes
 
     def _by_devices(self) -> Mapping[str, Object]:
-        """The resources with a DeviceClass behind them: nodes that have none in their allocatable may have devices."""
+        """Return the resources that a DeviceClass provides on nodes without any of them in their allocatable."""
         return {} if self._devices is None else self._devices.resolver.classes()
 
     def _scarce_number(self, names: tuple[str, ...]) -> int:
@@ -230,14 +233,14 @@ class NodeResourcesFit:
         return status
 
     def _lacking(self, pod: Pod, code: int) -> Sequence[str]:
-        # Not from `_wants`, which may have been cleared since the code was kept.
+        # Not from `_wants`, which may have been cleared since the code was stored.
         names = [name for name, _ in self._compared(pod) if not self._ignores(name)]
         if len(names) > _MOST_BITS:
             return self._scarce[code]
         return [name for place, name in enumerate(names) if code >> place & 1]
 
     def _wanted(self, pod: Pod, table: NodeTable) -> _Wanted:
-        """Every resource compared for this pod."""
+        """Return every resource compared for this pod."""
         asks = pod.pod_spec.resource_requests
         if self._numbering != table.numbering:
             self._wants.clear()
@@ -278,7 +281,7 @@ class NodeResourcesFit:
         of_nodes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         if self._resizes_preempt:
             of_pods |= ActionType.UPDATE_POD_SCALE_UP
-        alike = not self._resizes_preempt  # whether a pod is to be resized, and where, is not part of its signature
+        alike = not self._resizes_preempt  # the resize state and the node of a pod are not part of its signature
         events = [
             on(EventResource.POD, of_pods, self._after_pod, by_signature=alike),
             on(EventResource.NODE, of_nodes, self._after_node, by_signature=alike),
@@ -324,7 +327,7 @@ class NodeResourcesFit:
         return QUEUE if any(grew) else QUEUE_SKIP
 
     def _after_class(self, pod: Pod, old: Object | None, new: Object) -> QueueingHint:
-        """A class may help that stands behind a resource the pod asks for, and did not before."""
+        """Queue the pod if the class newly provides a resource that the pod requests."""
         requests, named = pod.pod_spec.requests, new.spec.get("extendedResourceName")
         if old is None and IMPLICIT + new.name in requests:
             return QUEUE
@@ -343,19 +346,19 @@ class NodeResourcesFit:
 
 @lru_cache(64)
 def _counted(weights: tuple[int, ...], places: tuple[int, ...]) -> tuple[Ints, Ints]:
-    """The weights of these resources, to be read only; and their sum, at least 1."""
+    """Return the (read-only) weights of these resources, and their sum, at least 1."""
     counted = [weights[place] for place in places]
     return np.array(counted, dtype=np.int64), np.array(max(sum(counted), 1))
 
 
 def _average(fractions: Fractions, weights: tuple[int, ...], score: Callable[[Ints, Ints], Ints]) -> Ints:
-    """The weighted mean of the resources' scores, truncated; resources a node lacks do not count for that node."""
+    """Return the weighted mean of the resources' scores, truncated; resources that a node lacks do not count for it."""
     by_resource, weight_sum = _counted(weights, fractions.places)
     capacity = fractions.capacity
     total: Ints
     if fractions.complete:
         shares = score(fractions.used, capacity)
-        # A product of whole numbers takes four times as long as their sum, which it is for most.
+        # A product of integers takes four times as long as a sum, which suffices if all weights are 1.
         total = by_resource @ shares if np.count_nonzero(by_resource != 1) else np.add.reduce(shares)
     else:
         counts = capacity != 0

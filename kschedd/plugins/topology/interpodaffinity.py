@@ -1,18 +1,18 @@
 """InterPodAffinity: affinity and anti-affinity between the incoming pod and existing pods, in both directions.
 
-A required affinity term needs a pod in its topology domain that matches all the pod's terms (if there is no such pod
-anywhere, a pod that matches its own terms passes); a required anti-affinity term needs a domain without one; and the
+A required affinity term needs a pod in its topology domain that matches all the pod's terms. If no such pod exists
+anywhere, a pod that matches its own terms passes. A required anti-affinity term needs a domain without one. The
 required anti-affinity terms of existing pods exclude the domains they run in. Preferred terms, of the pod and of
 existing pods, add their weights, as do required affinity terms of existing pods that match the incoming pod.
 
-How many pods match a term, or have one, in which domain is read from the cache's counters, so an attempt costs a few
-vector steps per term over the given rows, and nothing per existing pod.
+The number of pods per domain that match a term, or have one, is read from the cache's counters. An attempt therefore
+costs a few vector steps per term over the given rows, and nothing per existing pod.
 
 Rules: namespace_selector_kept; nominated_pods_wake, affinity_wakes_more and any_anti_affinity_wakes, in the hint after
 a pod has changed.
 Source: Kubernetes v1.34, v1.36 and v1.37, plugins/interpodaffinity (filtering.go, scoring.go, plugin.go).
 Shapes: counts have an int64 for each value id of the key's column, and a last one, 0, for rows without the key.
-Errors: none; a pod whose selectors cannot be parsed fits nowhere.
+Errors: none; a pod whose selectors cannot be parsed is unschedulable on every node.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -68,9 +68,9 @@ _NO_TERMS = AffinityTerms(None, (), (), ())
 def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
     """Return an incoming pod's term as releases before 1.37 evaluate it against existing pods.
 
-    Upstream writes the namespaces that the namespaceSelector selects into the term and means to clear the selector, but
-    clears only a copy's (kubernetes#141526): the selector is evaluated again, on a namespace without labels. One that
-    matches empty labels (only NotIn and DoesNotExist) thus selects every namespace.
+    Upstream adds the namespaces that the namespaceSelector selects to the term. It should then clear the selector, but
+    clears only a copy's (kubernetes#141526). The selector is therefore evaluated again, on a namespace without labels.
+    A selector that matches empty labels (only NotIn and DoesNotExist) thus selects every namespace.
     """
     selector = term.namespace_selector
     if selector is None or not selector.matches({}):
@@ -79,7 +79,7 @@ def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
 
 
 def as_stated(term: PodAffinityTerm) -> PodAffinityTerm:
-    """Return an incoming pod's term as it is evaluated by the rule namespace_selector_kept."""
+    """Return an incoming pod's term as it is evaluated with the feature namespace_selector_kept."""
     return term
 
 
@@ -87,7 +87,7 @@ AsEvaluated = Callable[[PodAffinityTerm], PodAffinityTerm]
 
 
 def evaluated_by(rules: Rules) -> AsEvaluated:
-    """Return how a version evaluates an incoming pod's terms against existing pods."""
+    """Return the function by which a version evaluates an incoming pod's terms against existing pods."""
     return as_stated if rules.namespace_selector_kept else as_asked
 
 
@@ -105,7 +105,7 @@ class InterPodAffinityArgs:
 
 @attrs.frozen
 class _HintRules:
-    """The rules by which the hint after a pod has changed differs."""
+    """The features that affect the hint after a pod has changed."""
 
     nominated_pods_wake: bool = False
     affinity_wakes_more: bool = False
@@ -129,7 +129,7 @@ _SpeakOf = Callable[[Sequence[PodAffinityTerm], Pod], bool]
 
 
 def _shuns(other: Pod, pod: Pod, keeps_away: _SpeakOf) -> bool:
-    """Return whether the other pod's required anti-affinity is against this one; unreadable terms never were."""
+    """Return whether the other pod's required anti-affinity excludes this one; invalid terms never match."""
     try:
         return keeps_away(other.signature.required_anti_affinity, pod)
     except SelectorError:
@@ -242,7 +242,8 @@ class InterPodAffinity:
         filtering: AffinityFiltering = state.data[_FILTER]
         codes = np.zeros(len(rows), dtype=np.int64)
         at = table.places(rows)
-        # Upstream checks in the order near, away, minded: written in reverse, so that the first failing check wins.
+        # Upstream's order of checks is near, away, minded. They are written in reverse, so that the first failing check
+        # wins.
         for tally in filtering.minded.values():
             if tally.total:
                 _reject(codes, tally.counts[table.label(tally.key).ids[at]] > 0, MINDED)
@@ -261,7 +262,7 @@ class InterPodAffinity:
     # -- score ------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Rows) -> Status | None:
-        """Skips if no term, of the pod or of existing pods, affects any node."""
+        """Skip scoring if no term, of the pod or of existing pods, affects any node."""
         terms = self._own(pod.signature)
         if self._args.ignore_preferred_terms_of_existing_pods and not terms.preferred:
             return SKIP
@@ -346,7 +347,7 @@ def _tally(key: str, domains: TopologyPairCounts) -> AffinityTally:
 
 
 def _reject(codes: Ints, rejected: Bools, code: int) -> None:
-    if np.count_nonzero(rejected):  # of thousands of rows mostly none, and to write to none of them takes as long
+    if np.count_nonzero(rejected):  # most often no row is rejected, and writing to none takes as long
         codes[rejected] = code
 
 
@@ -358,7 +359,7 @@ def _by_key(found: Iterable[tuple[str, Ints, int]]) -> dict[str, list[tuple[Ints
 
 
 def _speak_of(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
-    """Whether all terms match the pod; False without terms. As upstream, hints evaluate no namespace labels."""
+    """Return whether all terms match the pod; False without terms. As upstream, hints ignore namespace labels."""
     return bool(terms) and all([term.matches(pod.namespace, pod.labels, {}) for term in terms])
 
 
@@ -389,7 +390,7 @@ def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> Queueing
         return QUEUE
     assert new is not None, "a node that goes is no registered event"
     if old is None:
-        # A node without the key meets any anti-affinity, so a new node may always help.
+        # A node without the key satisfies any anti-affinity, so a new node may always help.
         helps = bool(away) or any(term.topology_key in new.labels for term in near)
         return QUEUE if helps else QUEUE_SKIP
     for terms, left_helps in ((near, False), (away, True)):

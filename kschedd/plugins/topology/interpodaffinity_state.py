@@ -1,7 +1,7 @@
 """InterPodAffinity's state within an attempt: pods by domain for each term, and as columns for preemption's dry run.
 
-In the dry run every row stands for a cluster of its own, in which pods of that node were removed: what differs is the
-count of the node's own domain, and the total with it. So a number for each row takes the place of a copy of the state.
+In the dry run every row stands for a cluster of its own, in which pods of that node were removed. Only the count of the
+node's own domain and the total differ. One number per row therefore replaces a copy of the state.
 
 Source: Kubernetes v1.34, plugins/interpodaffinity/filtering.go (preFilterState, updateWithPod).
 Shapes: counts of a tally have an int64 for each value id of the key's column, and a last one, 0, for rows without the
@@ -33,7 +33,7 @@ class AffinityTerms:
     candidates: PodMatcher | None  # pods that match all required affinity terms
     near_keys: tuple[str, ...]
     away: tuple[tuple[PodMatcher, str], ...]  # each required anti-affinity term: matching pods, topology key
-    preferred: tuple[tuple[PodMatcher, str, int], ...]  # and weight, negative for anti-affinity
+    preferred: tuple[tuple[PodMatcher, str, int], ...]  # with weight, negative for anti-affinity
 
 
 @attrs.define(eq=False)
@@ -71,7 +71,7 @@ class AffinityFiltering:
 
     @property
     def first_of_its_kind(self) -> bool:
-        """With no matching pod in any domain, a pod that matches its own terms needs only the topology keys."""
+        """True if no domain has a matching pod and the pod matches its own terms; it needs only the topology keys."""
         return self.speaks_of_itself and not any(tally.total for tally in self.candidates)
 
     def clone(self) -> "AffinityFiltering":
@@ -84,7 +84,7 @@ class AffinityFiltering:
 
 
 class _DomainColumn:
-    """A tally in the dry run: what differs is the count of the row's own domain, and the total with it."""
+    """A tally in the dry run: only the count of the row's own domain and the total differ."""
 
     def __init__(self, tally: AffinityTally | None, key: str, table: TableCopy) -> None:
         self.ids = table.label(key).ids
@@ -99,7 +99,7 @@ class _DomainColumn:
         self.totals += pods
 
     def has_any(self, rows: Rows) -> Bools:
-        """Whether there is a pod in the row's domain."""
+        """Return whether each row's domain contains a matching pod."""
         there: Bools = (self.counts[rows] > 0) & (self.totals[rows] != 0)
         return there
 
@@ -116,7 +116,8 @@ class AffinityColumns:
         self._away = [_DomainColumn(tally, tally.key, table) for tally in filtering.away]
         self._minded = {key: _DomainColumn(tally, key, table) for key, tally in filtering.minded.items()}
         self._of: Sequence[Pod] = ()
-        self._counting: list[tuple[_DomainColumn, Ints]] = []  # columns, and how often each of these counts there
+        # Columns, and how often each of these pods counts in them.
+        self._counting: list[tuple[_DomainColumn, Ints]] = []
 
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
         if of is not self._of:
@@ -130,7 +131,7 @@ class AffinityColumns:
             column.add(np.repeat(rows, times[kinds]), amount)
 
     def _find(self, other: Pod) -> list[_DomainColumn]:
-        """The columns in which the pod counts, as often as it does."""
+        """Return the columns in which the pod counts, repeated as often as it counts."""
         found: list[_DomainColumn] = []
         terms, namespaces = self._terms, self._namespaces
         if terms.candidates is not None and terms.candidates.includes(other.namespace, other.labels, namespaces):
@@ -149,7 +150,7 @@ class AffinityColumns:
         return found
 
     def codes(self, rows: Rows) -> Ints:
-        # In reverse, as in `filter_rows`: the first failing check wins.
+        # In reverse order, as in `filter_rows`: the first failing check wins.
         codes = np.zeros(len(rows), dtype=np.int64)
         for column in self._minded.values():
             codes[column.has_any(rows)] = MINDED

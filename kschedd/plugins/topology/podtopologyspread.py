@@ -1,11 +1,11 @@
 """PodTopologySpread: spreads the pods that a constraint selects evenly over the domains of its topology key.
 
-A hard constraint rejects a node whose domain would exceed the minimum by more than maxSkew; a soft one prefers the
-domains with fewer pods. Only nodes that have all the keys, and that the pod's node affinity and tolerations allow (as
-the constraint's policies say), make up the domains.
+A hard constraint rejects a node whose domain would exceed the minimum by more than maxSkew; a soft one prefers domains
+with fewer pods. Only nodes that have all the keys, and that the pod's node affinity and tolerations allow (depending on
+the constraint's policies), form domains.
 
-What depends on labels alone (which rows count, which domains there are) is cached until labels change; how many
-pods there are is read from the cache's counters. So an attempt costs a few vector steps over domains and rows.
+Results that depend on labels only (the rows that count, the domains) are cached until labels change. Numbers of pods
+are read from the cache's counters. An attempt therefore costs a few vector steps over domains and rows.
 
 Rules: nominated_pods_wake, in the hint after a pod has changed.
 Source: Kubernetes v1.34 and v1.36, plugins/podtopologyspread (common.go, filtering.go, scoring.go, plugin.go).
@@ -55,7 +55,7 @@ _STATUS = {
 }
 _FILTER, _SCORE = "PodTopologySpread", "PodTopologySpread/score"
 _FIRST = 512  # nodes
-_CONCERNED = {"pre_filter": HARD, "pre_score": SOFT}  # by the point, the constraints that it is about
+_CONCERNED = {"pre_filter": HARD, "pre_score": SOFT}  # extension point -> the kind of constraints that it uses
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -77,11 +77,11 @@ class _Tally:
 
     @property
     def most(self) -> int:
-        """How many pods there may be in a domain that takes one more."""
+        """Maximum number of pods in a domain that can take one more."""
         return self.ready.constraint.max_skew + self.least - self.ready.selects_itself
 
     def codes(self, ids: Ints) -> Ints:
-        """The code of a node in each of these domains, given as value ids."""
+        """Return the code of a node in each of these domains, given as value ids."""
         most = self.most
         if len(self.counts) > len(ids):
             codes = (self.counts[ids] > most) * np.int64(TOO_SKEWED)
@@ -117,14 +117,14 @@ class _Filtering:
 
 @attrs.define(eq=False)
 class _DomainColumns:
-    """One constraint in the dry run: what differs is the domain of the row itself, and the minimum with it."""
+    """One constraint in the dry run: only the row's own domain and the minimum differ."""
 
     tally: _Tally
     ids: Ints  # value id of each row
     counts: Ints  # pods in the row's domain
     others_least: Ints | None  # minimum over the other domains; None: minDomains makes it 0
-    among_domains: Bools  # whether the row's domain is one that counts for the minimum
-    may_count: Bools  # whether pods on the row count
+    among_domains: Bools  # the row's domain counts for the minimum
+    may_count: Bools  # pods on the row count
 
     @classmethod
     def of(cls, tally: _Tally, table: TableCopy) -> Self:
@@ -165,7 +165,7 @@ class _SpreadColumns:
         self._size = len(table.names)
         self._labelled = np.logical_and.reduce([column.ids >= 0 for column in self._columns])
         self._of: Sequence[Pod] = ()
-        self._selected: list[Bools] = []  # by constraint: which of these it selects
+        self._selected: list[Bools] = []  # by constraint: which of these pods it selects
 
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
         if of is not self._of:
@@ -176,7 +176,7 @@ class _SpreadColumns:
                 column.counts += np.where(self._labelled & column.may_count, pods * amount, 0)
 
     def _which(self, constraint: SpreadConstraint, of: Sequence[Pod]) -> Bools:
-        """Which of these pods the constraint selects. As upstream, terminating pods count here, too."""
+        """Return which of these pods the constraint selects. As upstream, terminating pods count here."""
         namespace, selector = self._namespace, constraint.selector
         return np.array([other.namespace == namespace and selector.matches(other.labels) for other in of])
 
@@ -309,7 +309,7 @@ class PodTopologySpread:
                 by_domain = counts * weight + float(constraint.max_skew - 1)
                 by_domain[-1] = 0.0
                 if len(readies) == 1 and len(by_domain) < len(ids):
-                    raw = _rounded(by_domain)[ids]  # of a few domains, instead of as many rows
+                    raw = _rounded(by_domain)[ids]  # few domains instead of as many values as rows
                     break
                 points = by_domain[ids]
             total = points if total is None else total + points
@@ -322,7 +322,7 @@ class PodTopologySpread:
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         scoring: _Scoring = state.data[_SCORE]
-        if isinstance(table, TableWithoutPods):  # of nodes themselves the pods are counted now, of domains before
+        if isinstance(table, TableWithoutPods):  # pods per node are counted now, pods per domain earlier
             scoring = state.data[_SCORE] = self._scoring(pod, table, rows, self._constraints.of(pod, SOFT))
         if rows is scoring.rows:
             return scoring.raw
@@ -349,7 +349,8 @@ class PodTopologySpread:
         action = ActionType
         pods = action.ADD | action.UPDATE_POD_LABEL | action.UPDATE_POD_TOLERATION | action.DELETE
         nodes = action.ADD | action.DELETE | action.UPDATE_NODE_LABEL | action.UPDATE_NODE_TAINT
-        by_signature = not self._constraints.defaults_are_hard  # default constraints depend on the pod's controller too
+        # Default constraints also depend on the pod's controller.
+        by_signature = not self._constraints.defaults_are_hard
         return (
             on(EventResource.POD, pods, self._after_pod_change, by_signature=by_signature),
             on(EventResource.NODE, nodes, self._after_node_change, by_signature=by_signature),
@@ -387,23 +388,23 @@ class PodTopologySpread:
 
 
 def _raw_taints(node: Node) -> Sequence[Any]:
-    """The taints with timeAdded, which upstream compares, too."""
+    """Return the taints with timeAdded, which upstream compares as well."""
     taints: Sequence[Any] = node.spec.get("taints") or ()
     return taints
 
 
 def _values_among(ids: Ints, size: int) -> Bools:
-    """Which values are among these, the last entry for -1."""
+    """Return which values are among these, the last entry for -1."""
     seen = np.zeros(size, dtype=np.bool_)
     seen[ids[:_FIRST]] = True
     rest = ids[_FIRST:]
-    # Mostly there are few values, the first nodes have them all, and no node has none.
+    # Usually there are few values, the first nodes have them all, and every node has one.
     if len(rest) and (np.count_nonzero(seen[:-1]) < size - 1 or lowest(rest) < 0):
         seen[rest] = True
     return seen
 
 
 def _rounded(points: Floats) -> Ints:
-    """To the nearest integer, halves up; points are never negative."""
+    """Round to the nearest integer, halves up; points are never negative."""
     whole = np.floor(points)
     return (whole + (points - whole >= 0.5)).astype(np.int64)

@@ -35,7 +35,7 @@ def _no_selector(place: ConfigValue, context: ArgsContext) -> None:
 
 @attrs.frozen
 class DefaultConstraint:
-    """A topology spread constraint without a selector, which is deduced from the pod's Services and owners."""
+    """A topology spread constraint without a selector, which is derived from the pod's Services and owners."""
 
     max_skew: int = arg(needed=True, bounds=(1, INT32[1]))
     topology_key: str = arg(needed=True, read=_topology_key)
@@ -90,12 +90,15 @@ class PodTopologySpreadArgs:
 
     @property
     def constraints(self) -> tuple[DefaultConstraint, ...]:
-        """The constraints for a pod that states none."""
+        """The constraints for a pod without its own."""
         return SYSTEM_CONSTRAINTS if self.defaulting_type == "System" else self.default_constraints
 
     @classmethod
     def defaults(cls, context: ArgsContext, given: Mapping[str, Any]) -> Self:
-        """Before v1beta2 constraints of one's own needed no `defaultingType`; before v1.20 there were no others."""
+        """Return the arguments with the version's default for `defaultingType`.
+
+        Before v1beta2 user-defined constraints did not require it; before v1.20 there were no others.
+        """
         if context.version in ("v1alpha1", "v1alpha2", "Policy"):
             return cls((), "List")
         return cls((), "List" if context.version == "v1beta1" and given.get("defaultConstraints") else "System")

@@ -1,8 +1,8 @@
-"""Evaluates a pod's spread constraints: which rows count, which domains there are, and which pods to count in them.
+"""Evaluation of a pod's spread constraints: the rows that count, the domains, and the pods to count in them.
 
 A pod's own constraints, or the default ones with the selector of its Services and controller, are prepared for
-PodTopologySpread. The result depends on the pod's signature and on labels and taints only, so it is cached
-until those change; pods with the same affinity and tolerations share the rows that count.
+PodTopologySpread. The result depends on the pod's signature and on labels and taints only, so it is cached until those
+change. Pods with the same affinity and tolerations share the rows that count.
 
 Source: Kubernetes v1.34, plugins/podtopologyspread/common.go.
 Errors: none.
@@ -59,11 +59,11 @@ class SpreadConstraints:
 
     _args: PodTopologySpreadArgs
     _cluster: SchedulerCache
-    _defaults: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(init=False)  # as in a pod's own spec
+    _defaults: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(init=False)  # in the form of a pod's spec
     _selectors: DefaultSelectors = attrs.field(init=False)
     # The following fields are valid until labels change.
     _stamp: int = attrs.field(init=False, default=-1)
-    # By signature ignoring amounts, among others.
+    # Keyed by signature without amounts, and more.
     _ready: dict[tuple[int, str, LabelSelector | None], tuple[ReadyConstraint, ...]] = attrs.field(
         init=False, factory=dict
     )
@@ -75,7 +75,7 @@ class SpreadConstraints:
         self._selectors = DefaultSelectors(self._cluster)
 
     def of(self, pod: Pod, action: str) -> tuple[ReadyConstraint, ...]:
-        """The pod's own constraints with this `action`, or the defaults if it has no constraints at all."""
+        """Return the pod's own constraints with this `action`, or the defaults if it has no constraints at all."""
         signature = pod.signature
         own = signature.spread_constraints
         selector: LabelSelector | None = None
@@ -105,7 +105,7 @@ class SpreadConstraints:
         return readies
 
     def hard(self, pod: Pod) -> Sequence[SpreadConstraint]:
-        """The pod's hard constraints as specified."""
+        """Return the pod's hard constraints as specified."""
         if pod.signature.spread_constraints:
             return self._stated(pod, None, HARD)
         selector = self._selectors.of(pod) if self._defaults[HARD] else None
@@ -113,15 +113,15 @@ class SpreadConstraints:
 
     @property
     def defaults_are_hard(self) -> bool:
-        """Whether some default constraint is hard."""
+        """True if some default constraint is hard."""
         return bool(self._defaults[HARD])
 
     def all_keys_needed(self, pod: Pod) -> bool:
-        """Whether a node must have all topology keys; with System defaults a node with only a hostname still counts."""
+        """Return whether a node must have all topology keys; System defaults also count a node with only a hostname."""
         return bool(pod.signature.spread_constraints) or self._args.defaulting_type != "System"
 
     def domains(self, ready: ReadyConstraint) -> TopologyPairCounts:
-        """The matching pods by domain."""
+        """Return the matching pods by domain."""
         key = ready.constraint.topology_key
         if ready.kind is None:
             column = self._cluster.table.label(key)
@@ -129,16 +129,16 @@ class SpreadConstraints:
         return self._cluster.counts.matching(ready.kind).by_domain(key, ready.among)
 
     def rows_counted(self, ready: ReadyConstraint) -> Ints:
-        """The matching pods by row, on all rows."""
+        """Return the matching pods by row, on all rows."""
         if ready.kind is None:
             return np.zeros(self._cluster.table.capacity, dtype=np.int64)
         return self._cluster.counts.matching(ready.kind).rows()
 
     def with_unlabelled(self, ready: ReadyConstraint, counts: Ints, seen: Bools) -> Ints:
-        """Upstream treats a node without the key as having the value "", a separate domain.
+        """Return the counts with those of nodes without the key, which upstream treats as a domain with the value "".
 
-        `seen` has the values of the nodes to score, the last entry for those without the key; so all nodes
-        without it count for that domain, whether or not any of them is scored.
+        `seen` has the values of the nodes to score, the last entry for those without the key. All nodes without the key
+        count for that domain, even if none of them is scored.
         """
         table = self._cluster.table
         column = table.label(ready.constraint.topology_key)
@@ -167,7 +167,7 @@ class SpreadConstraints:
         return ReadyConstraint(constraint, kind, among, values, domains, int(selector.matches(pod.labels)))
 
     def _allowed_rows(self, pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...]) -> RowSet | None:
-        """The rows whose pods count: with all `keys`, and allowed by affinity and taints if the policies honor them."""
+        """Return the rows whose pods count: with all `keys`, and allowed by affinity and taints, if honored."""
         spec = pod.pod_spec
         honored: tuple[Any, ...] = (constraint.topology_key, keys)
         if constraint.honor_affinity:
@@ -193,7 +193,7 @@ class SpreadConstraints:
         return among
 
     def _domain_values(self, key: str, among: RowSet | None) -> tuple[Ints | None, int]:
-        """The value ids that occur in the rows (None: all of the column), and their number."""
+        """Return the value ids that occur in the rows (None: all of the column), and their number."""
         place = (key, 0 if among is None else among.number)
         known = self._values.get(place)
         if known is None:

@@ -1,7 +1,7 @@
 """The default selector of a pod without spread constraints: the selectors of its Services and its controller.
 
-Used by PodTopologySpread where default constraints are configured. Results are cached until an object of
-one of the four kinds changes.
+Used by PodTopologySpread if default constraints are configured. Results are cached until an object of one of the four
+kinds changes.
 Source: Kubernetes v1.34, plugins/helper/spread.go (DefaultSelector).
 Errors: none; a controller that does not exist, or whose selector cannot be parsed, adds nothing.
 """
@@ -35,7 +35,7 @@ class DefaultSelectors:
     _known: dict[tuple[int, _Owner], LabelSelector] = attrs.field(factory=dict)
 
     def of(self, pod: Pod) -> LabelSelector:
-        """The combined selector of the pod's Services and controller; empty if there are none."""
+        """Return the combined selector of the pod's Services and controller; empty if there are none."""
         self._refresh()
         owner = _owner(pod)
         if owner is None and pod.namespace not in self._services:

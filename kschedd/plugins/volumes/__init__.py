@@ -1,1 +1,1 @@
-"""Plugins that look at volumes and claims."""
+"""Plugins for volumes and claims."""

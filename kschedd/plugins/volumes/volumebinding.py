@@ -1,12 +1,12 @@
-"""VolumeBinding: a node passes when it can use the pod's bound volumes and its unbound claims can be bound there.
+"""VolumeBinding: a node passes if it can use the pod's bound volumes and its unbound claims can be bound there.
 
-Reserve assumes the bindings and provisionings, PreBind writes them (the claim into the volume, the chosen node into the
-claim) and waits until every claim is bound; Unreserve reverts the assumptions.
+Reserve assumes the bindings and provisionings. PreBind writes them (the claim into the volume, the chosen node into the
+claim) and waits until every claim is bound. Unreserve reverts the assumptions.
 Rules: capacity_scored.
 Source: Kubernetes v1.34, plugins/volumebinding/volume_binding.go and binder.go.
 Units: scores 0 to 100.
-Errors: a claim that is missing, lost, being deleted, not the pod's own or unbound in Immediate mode rejects it in
-PreFilter; an undecidable case (missing StorageClass, invalid selector) is an error on the node.
+Errors: PreFilter rejects the pod if a claim is missing, lost, being deleted, not the pod's own, or unbound in Immediate
+mode; an undecidable case (missing StorageClass, invalid selector) is an error on the node.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -60,7 +60,7 @@ _SUCCESS: Final = Status(Code.SUCCESS)
 
 @attrs.define(eq=False)
 class _Attempt:
-    """One attempt's state of the pod's claims. What-ifs share it: other pods do not affect it."""
+    """State of the pod's claims in one attempt. What-if runs share it: other pods do not affect it."""
 
     claims: PodClaims
     by_node: dict[str, NodeVolumes] = attrs.field(factory=dict)
@@ -69,7 +69,7 @@ class _Attempt:
 
 
 CAPACITY_SHAPE: Final = (ShapePoint(0, 10), ShapePoint(100, 0))
-"""The lower the utilization of a volume's capacity, the better: the default with StorageCapacityScoring."""
+"""Lower utilization of a volume's capacity scores higher: the default with StorageCapacityScoring."""
 
 
 def _capacity_shape(place: ConfigValue, context: ArgsContext) -> tuple[ShapePoint, ...] | None:
@@ -82,9 +82,9 @@ def _capacity_shape(place: ConfigValue, context: ArgsContext) -> tuple[ShapePoin
 @attrs.frozen
 class VolumeBindingArgs:
     bind_timeout_s: int = arg(600, name="bindTimeoutSeconds", bounds=(0, INT64[1]))
-    """0: does not wait."""
+    """Timeout of the wait for bound claims; 0: do not wait."""
     shape: tuple[ShapePoint, ...] = arg((), read=_capacity_shape)
-    """Empty: no score.  Only with the feature gate StorageCapacityScoring."""
+    """Scoring shape, only with the feature gate StorageCapacityScoring. Empty: no score."""
 
     @classmethod
     def defaults(cls, context: ArgsContext, given: Mapping[str, Any]) -> Self:
@@ -186,14 +186,14 @@ class VolumeBinding:
         return None
 
     def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Bools:
-        """Every node if all claims are bound to volumes without node affinity: nothing is to be noted of any."""
+        """Return all nodes if all claims are bound to volumes without node affinity, else none."""
         attempt: _Attempt | None = state.data.get(self.name)
         return np.full(len(rows), attempt is None or attempt.claims.usable_everywhere)
 
     # --- score -------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Any) -> Status | None:
-        # A scoring shape exists only with StorageCapacityScoring; then every pod is scored, if only with 0.
+        # A scoring shape exists only with StorageCapacityScoring; then every pod is scored, even if only with 0.
         return None if self._shape else SKIP
 
     def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
@@ -318,7 +318,7 @@ class VolumeBinding:
 
 
 def _with_node(claim: Object, node_name: str) -> Raw:
-    """The claim with the selected-node annotation of this node."""
+    """Return the claim with the selected-node annotation of this node."""
     return with_fields(claim.raw, "metadata", annotations={**claim.annotations, SELECTED_NODE: node_name})
 
 

@@ -1,7 +1,7 @@
-"""VolumeRestrictions: a node passes when no pod on it uses a disk of the incoming pod that cannot be shared.
+"""VolumeRestrictions: a node passes if no pod on it uses a disk of the incoming pod that cannot be shared.
 
-Such are GCE persistent disks, iSCSI targets and RBD images (unless both pods only read) and EBS volumes. A claim with
-access mode ReadWriteOncePod can have one user in the whole cluster: while another pod uses it no node passes, but
+Such disks are GCE persistent disks, iSCSI targets and RBD images (unless both pods only read) and EBS volumes. A claim
+with access mode ReadWriteOncePod can have one user in the whole cluster. While another pod uses it no node passes, but
 preempting that pod helps.
 Source: Kubernetes v1.34, plugins/volumerestrictions/volume_restrictions.go.
 Errors: a claim that does not exist rejects the pod in PreFilter.
@@ -41,12 +41,12 @@ _DISKS: Final = ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")
 
 
 def disks(pod: Pod) -> list[Raw]:
-    """The pod's volumes that can conflict with another pod's."""
+    """Return the pod's volumes that can conflict with another pod's."""
     return [volume for volume in pod.signature.spec.volumes if any(volume.get(kind) is not None for kind in _DISKS)]
 
 
 def conflict(ours: Iterable[Raw], others: Iterable[Raw]) -> bool:
-    """Whether two pods with these volumes conflict on one node."""
+    """Return whether two pods with these volumes conflict on one node."""
     return any(_same_disk(one, other) for one in ours for other in others)
 
 
@@ -85,12 +85,12 @@ class _Wanted:
         return _Wanted(self.disks, self.claims, self.users)
 
     def uses(self, other: Pod) -> int:
-        # By name alone: upstream does not compare the other pod's namespace here.
+        # By name only: upstream does not compare the other pod's namespace here.
         return sum(name in self.claims for name in claims_named(other)) if self.claims else 0
 
 
 class _DiskColumns:
-    """The plugin's dry-run columns: pods on each row that have a disk in conflict, and uses of the claims."""
+    """The plugin's dry-run columns: pods on each row with a conflicting disk, and uses of the claims."""
 
     def __init__(self, wanted: _Wanted, table: TableCopy) -> None:
         self._wanted = wanted
@@ -192,7 +192,7 @@ class VolumeRestrictions:
 
 
 def _used(cluster: SchedulerCache, namespace: str, name: str) -> bool:
-    """Whether an assigned pod names the claim; claims created for that pod's ephemeral volumes do not count."""
+    """Return whether an assigned pod names the claim; claims created for its ephemeral volumes do not count."""
     rows = cluster.table.claims.get(f"{namespace}/{name}", ())
     return any(
         other.namespace == namespace and name in claims_named(other)

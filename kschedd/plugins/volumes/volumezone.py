@@ -1,4 +1,4 @@
-"""VolumeZone: a node passes when its zone and region labels match those of the pod's bound volumes.
+"""VolumeZone: a node passes if its zone and region labels match those of the pod's bound volumes.
 
 A node without any zone or region label passes: upstream assumes a single-zone cluster.
 Source: Kubernetes v1.34, plugins/volumezone/volume_zone.go, cloud-provider/volume/helpers (LabelZonesToSet).
@@ -36,14 +36,14 @@ _CONFLICT: Final = unresolvable("node(s) had no available volume zone")
 
 @attrs.frozen
 class Topology:
-    """One topology label of a volume, and the values of which a node must have one."""
+    """One topology label of a volume; a node must have one of the values."""
 
     key: str
     values: frozenset[str]
 
 
 def topologies(volume: Object) -> list[Topology]:
-    """The topology labels of a PersistentVolume; a label that cannot be parsed is ignored."""
+    """Return the topology labels of a PersistentVolume; a label that cannot be parsed is ignored."""
     found = []
     for key in TOPOLOGY_LABELS:
         text = volume.labels.get(key)
@@ -133,7 +133,7 @@ class VolumeZone:
 
 
 def _waits(claim: Object, cluster: SchedulerCache) -> Status | None:
-    """Why an unbound claim rejects the pod on every node; None if it is WaitForFirstConsumer."""
+    """Return why an unbound claim rejects the pod on every node; None if it is WaitForFirstConsumer."""
     name = class_of(claim)
     if not name:
         return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")

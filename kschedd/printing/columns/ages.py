@@ -1,4 +1,4 @@
-"""Times and durations as kubectl prints them: `5m12s`, `3d4h`, `<unknown>`.
+"""Times and durations in kubectl's formats: `5m12s`, `3d4h`, `<unknown>`.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/duration (HumanDuration).
 Units: seconds; `now` is seconds since the epoch.
@@ -15,7 +15,7 @@ _YEAR = 365 * _DAY
 
 
 def span(seconds: float) -> str:
-    """A duration with at most two units; the longer it is, the coarser they are."""
+    """Return a duration with at most two units; longer durations have coarser units."""
     if seconds < -1:
         return "<invalid>"
     whole = max(0, int(seconds))
@@ -44,7 +44,7 @@ def _two(whole: int, large: int, large_unit: str, small: int, small_unit: str) -
 
 
 def seconds_of(time: Any) -> float | None:
-    """Seconds since the epoch, from RFC 3339 text or a number of seconds; None if it is neither."""
+    """Return the seconds since the epoch, from RFC 3339 text or a number of seconds; None for other values."""
     if isinstance(time, int | float) and not isinstance(time, bool):
         return float(time)
     if not isinstance(time, str) or not time:
@@ -56,12 +56,12 @@ def seconds_of(time: Any) -> float | None:
 
 
 def age(time: Any, now: float) -> str:
-    """The duration from `time` to `now`."""
+    """Return the duration from `time` to `now`."""
     at = seconds_of(time)
     return UNKNOWN if at is None else span(now - at)
 
 
 def clock(time: Any) -> str:
-    """A point in time as date and time in UTC: `2025-01-31 12:00:05Z`."""
+    """Return a point in time as date and time in UTC: `2025-01-31 12:00:05Z`."""
     at = seconds_of(time)
     return UNKNOWN if at is None else stamp(at).replace("T", " ")

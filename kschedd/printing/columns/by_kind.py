@@ -1,4 +1,4 @@
-"""Cells of the tables that `get` prints: those of pods, nodes and namespaces, and what all cells are made of.
+"""Table cells of pods, nodes and namespaces for `get`, and the parts that all cells are built of.
 
 `kind_tables` has the columns of all kinds.
 
@@ -27,14 +27,14 @@ class RowContext:
     """Data for a row besides the object itself."""
 
     now: float
-    #: node -> total requests of its pods: cpu in millicores, the rest in whole units (needed for `-o wide` of nodes)
+    # node -> total requests of its pods: cpu in millicores, the rest in whole units (required for `-o wide` of nodes)
     requested: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
 
 
 Cell = Callable[[Raw, RowContext], Any]
 """The value of a column for an object: text, or a number or boolean."""
 Cells = Mapping[str, Cell]
-"""By the name of the column, as kube-apiserver has it."""
+"""Cells by column name; the names are kube-apiserver's."""
 
 
 def meta(raw: Raw) -> Raw:
@@ -50,7 +50,7 @@ def status(raw: Raw) -> Raw:
 
 
 def field(where: Callable[[Raw], Raw], name: str, absent: str = "") -> Cell:
-    """A cell function that prints one field of the object unchanged; `absent` where it is unset or empty."""
+    """Return a cell function that prints one field of the object unchanged; `absent` if it is unset or empty."""
 
     def cell(raw: Raw, around: RowContext) -> str:
         value = where(raw).get(name)
@@ -70,7 +70,7 @@ def age_cell(raw: Raw, around: RowContext) -> str:
 
 
 def joined(values: Iterable[Any], most: int = 0, absent: str = NONE) -> str:
-    """Return the values with commas between them, at most `most` of them (0: all)."""
+    """Return the values separated by commas, at most `most` of them (0: all)."""
     found = [str(value) for value in values]
     more = f" + {len(found) - most} more..." if most and len(found) > most else ""
     return ",".join(found[: most or None]) + more if found else absent
@@ -89,7 +89,7 @@ def _restartable(pod: Raw) -> frozenset[str]:
 
 
 def pod_ready(pod: Raw) -> str:
-    """Ready containers out of all, including sidecars: `1/2`."""
+    """Return the number of ready containers and of all containers, including sidecars: `1/2`."""
     sidecars = _restartable(pod)
     total = len(spec(pod).get("containers") or ()) + len(sidecars)
     ready = sum(_container_ready(c) for c in status(pod).get("containerStatuses") or ())
@@ -102,7 +102,7 @@ def pod_ready(pod: Raw) -> str:
 
 
 def pod_status(pod: Raw) -> str:
-    """The value of the STATUS column: the phase, or a more specific reason."""
+    """Return the value of the STATUS column: the phase, or a more specific reason."""
     word = str(status(pod).get("reason") or status(pod).get("phase") or "Unknown")
     for condition in status(pod).get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
@@ -138,7 +138,7 @@ def _exit_words(ended: Raw) -> str:
 
 
 def _initializing(pod: Raw) -> str:
-    """`Init:0/2` or another `Init:` status while init containers have not completed; "" once they have."""
+    """Return `Init:0/2` or another `Init:` status until the init containers have completed; "" afterwards."""
     sidecars = _restartable(pod)
     total = len(spec(pod).get("initContainers") or ())
     for place, container in enumerate(status(pod).get("initContainerStatuses") or ()):
@@ -161,7 +161,7 @@ def _condition(raw: Raw, kind: str) -> str:
 
 
 def _restarts(pod: Raw, around: RowContext) -> str:
-    """How often the containers were restarted, and when the last one was."""
+    """Return the number of container restarts, and the time since the last one."""
     restarts, last = 0, None
     sidecars = {each.get("name") for each in spec(pod).get("initContainers") or () if each.get("restartPolicy")}
     for where in ("containerStatuses", "initContainerStatuses"):
@@ -215,7 +215,7 @@ def _zone(node: Raw, around: RowContext) -> str:
 
 
 def taint_text(taint: Raw) -> str:
-    """`key=value:Effect`, as kubectl and the scheduler's messages write it."""
+    """Return `key=value:Effect`, as kubectl and the scheduler's messages print it."""
     value = taint.get("value")
     return f"{taint.get('key', '')}{'=' + value if value else ''}:{taint.get('effect', '')}"
 
@@ -234,7 +234,7 @@ def _use(resource: str) -> Callable[[Raw, RowContext], str]:
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """An amount in the scheduler's units (cpu in millicores), formatted as a quantity."""
+    """Return an amount in the scheduler's units (cpu in millicores), formatted as a quantity."""
     if resource == "cpu":
         return format_milli(amount)
     binary = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
@@ -275,7 +275,7 @@ NODES_WIDE: Cells = {
     "MEMORY": _use("memory"),
     "PODS": _use("pods"),
 }
-"""What `-o wide` shows of nodes here, instead of addresses and versions."""
+"""Columns of nodes for `-o wide`, instead of kubectl's addresses and versions."""
 
 
 def labels_text(labels: Mapping[str, Any] | None) -> str:

@@ -1,9 +1,9 @@
-"""`-o custom-columns`: a table whose columns the user chooses, each a header and a path into the object.
+"""A table of columns that the user chooses (`-o custom-columns`), each a header and a path into the object.
 
-Cells are written as kubectl does: `<none>` where the path leads nowhere, several values joined by commas, maps and
+Cells are printed as by kubectl: `<none>` if the path matches nothing, several values separated by commas, maps and
 lists in Go's notation.
 
-Source: Kubernetes v1.34, kubectl pkg/cmd/get/customcolumn.go, which writes values with Go's %v.
+Source: Kubernetes v1.34, kubectl pkg/cmd/get/customcolumn.go, which prints values with Go's %v.
 """
 
 import json
@@ -19,7 +19,7 @@ from kschedd.printing.terminal.tables import NONE, Table
 
 @attrs.define(eq=False)
 class CustomColumnsError(KscheddError):
-    """A specification of columns that cannot be read."""
+    """A column specification that cannot be parsed."""
 
     why: str
 
@@ -31,7 +31,7 @@ class CustomColumn:
 
 
 def columns_of_text(text: str) -> tuple[CustomColumn, ...]:
-    """The columns of `NAME:.metadata.name,NODE:.spec.nodeName`. Raises CustomColumnsError, JsonPathError."""
+    """Return the columns of `NAME:.metadata.name,NODE:.spec.nodeName`. Raises CustomColumnsError, JsonPathError."""
     if not text:
         raise CustomColumnsError("custom-columns format specified but no custom columns given")
     columns = []
@@ -44,7 +44,7 @@ def columns_of_text(text: str) -> tuple[CustomColumn, ...]:
 
 
 def columns_of_file(text: str) -> tuple[CustomColumn, ...]:
-    """The columns of a file: a line of headers, a line of paths. Raises CustomColumnsError, JsonPathError."""
+    """Return the columns of a file: a line of headers, a line of paths. Raises CustomColumnsError, JsonPathError."""
     lines = [line.split() for line in text.splitlines()]
     if len(lines) < 2:
         raise CustomColumnsError("custom-columns-file: a line of headers and a line of paths are expected")
@@ -67,7 +67,7 @@ def _cell(column: CustomColumn, raw: Mapping[str, Any]) -> str:
 
 
 def _go_text(value: Any) -> str:
-    """A value as Go's fmt writes it with %v."""
+    """Return a value as Go's fmt prints it with %v."""
     if value is None:
         return "<nil>"
     if isinstance(value, str):

@@ -1,7 +1,7 @@
-"""The columns of each kind, as kube-apiserver has them, and the table that `get` prints of objects.
+"""The columns of each kind, the same as kube-apiserver's, and the table that `get` prints for objects.
 
 `columns.json` beside this module has the columns by kind (name, type, format, description, priority), and under ""
-those of a kind without columns of its own: kube-apiserver shows when such an object was created, `get` its age.
+those of kinds without columns of their own. For these, kube-apiserver shows the creation time and `get` the age.
 Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
 
@@ -55,7 +55,7 @@ _CELLS: Final[Mapping[str, Cells]] = {
 
 @attrs.frozen
 class Definition:
-    """A column as kube-apiserver describes it; one of a priority above 0 is for `-o wide`."""
+    """A column in kube-apiserver's description; columns with a priority above 0 are for `-o wide`."""
 
     name: str
     type: str
@@ -65,7 +65,7 @@ class Definition:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """Return the TableColumnDefinition."""
+        """The TableColumnDefinition."""
         return attrs.asdict(self)
 
 
@@ -83,12 +83,12 @@ def _definitions() -> Mapping[str, Sequence[Definition]]:
 
 
 def definitions_of(kind: str) -> Sequence[Definition]:
-    """Return the columns of a kind; "" is a kind without columns of its own."""
+    """Return the columns of a kind; "" is any kind without columns of its own."""
     return _definitions().get(kind) or _definitions()[""]
 
 
 def cell_of(kind: str, name: str) -> Cell:
-    """Return the cell of a column by its name."""
+    """Return the cell function of a column by its name."""
     return _CELLS.get(kind, {}).get(name) or _ANY.get(name) or (lambda raw, around: "")
 
 
@@ -121,8 +121,11 @@ def table_of(
     label_columns: Sequence[str] = (),
     prefix: str = "",
 ) -> Table:
-    """The table `get` prints. `namespaces` puts a NAMESPACE column first; `prefix` goes before each name (`pod/`);
-    each label of `label_columns` has a column of its own, headed by the key without its prefix."""
+    """Return the table that `get` prints.
+
+    `namespaces` adds a NAMESPACE column first. `prefix` precedes each name (`pod/`). Each label of `label_columns` has
+    a column, whose header is the key without its prefix.
+    """
     columns = [column for column in columns_of(kind) if wide or not column.wide]
     headers = [column.header for column in columns]
     rows = []

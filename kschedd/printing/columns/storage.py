@@ -55,7 +55,7 @@ def _class_name(raw: Raw, around: RowContext) -> str:
 
 
 def claim_state(claim: Raw) -> str:
-    """The value of a ResourceClaim's STATE column: `pending`, `allocated,reserved`."""
+    """Return the value of a ResourceClaim's STATE column: `pending`, `allocated,reserved`."""
     words = []
     if _terminating(claim):
         words.append("deleted")
@@ -83,7 +83,7 @@ def _of(raw: Raw) -> Raw:
 
 
 def _volume_nodes(volume: Raw, around: RowContext) -> str:
-    """The required node affinity of a PersistentVolume: `zone=a|b`, terms joined by " or "."""
+    """Return the required node affinity of a PersistentVolume: `zone=a|b`, terms joined by " or "."""
     required = (spec(volume).get("nodeAffinity") or {}).get("required") or {}
     terms = []
     for term in required.get("nodeSelectorTerms") or ():
@@ -180,4 +180,4 @@ STORAGE_WIDE: Mapping[str, Cells] = {
     "ResourceClaim": {"DEVICES": _claim_devices, "RESERVED FOR": _claim_users},
     "ResourceSlice": {"DEVICES": lambda raw, around: str(len(spec(raw).get("devices") or ()))},
 }
-"""What `-o wide` shows here besides kubectl's columns."""
+"""Columns of `-o wide` in addition to kubectl's."""

@@ -1,4 +1,7 @@
-"""Output of `top`: resource requests per node and per pod. No containers run, so requests stand in for usage."""
+"""Output of `top`: resource requests per node and per pod.
+
+No containers run, so it prints requests instead of usage.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +13,10 @@ RESOURCES = ("cpu", "memory")
 
 
 def allocatable(node: Raw) -> dict[str, int]:
-    """A node's allocatable resources: cpu in millicores, the rest in whole units. Invalid quantities are omitted."""
+    """Return a node's allocatable resources: cpu in millicores, the rest in whole units.
+
+    Invalid quantities are omitted.
+    """
     found = {}
     for name, quantity in (status(node).get("allocatable") or {}).items():
         try:
@@ -25,7 +31,7 @@ def percentage(amount: int, has: int) -> str:
 
 
 def nodes_table(nodes: Sequence[Raw], requested: Mapping[str, Mapping[str, int]]) -> Table:
-    """One row per node. `requested`: node name -> total requests of its pods."""
+    """Return one row per node. `requested`: node name -> total requests of its pods."""
     rows = []
     for node in nodes:
         has, takes = allocatable(node), requested.get(str(meta(node).get("name")), {})
@@ -45,7 +51,7 @@ def nodes_table(nodes: Sequence[Raw], requested: Mapping[str, Mapping[str, int]]
 
 
 def pods_table(pods: Sequence[Raw], requests: Mapping[str, Mapping[str, int]], *, namespaces: bool) -> Table:
-    """One row per pod. `requests`: `namespace/name` -> requests of the pod."""
+    """Return one row per pod. `requests`: `namespace/name` -> requests of the pod."""
     rows = []
     for pod in pods:
         asks = requests[pod_name(pod)]

@@ -39,7 +39,7 @@ def _count(where: Callable[[Raw], Raw], name: str, absent: int = 0) -> Cell:
 
 
 def containers_cell(template: Callable[[Raw], Raw | None], name: str, absent: str = "") -> Cell:
-    """Return a cell with one field of each container of a pod template."""
+    """Return a cell function that prints one field of each container of a pod template."""
 
     def cell(raw: Raw, around: RowContext) -> str:
         containers = spec(template(raw) or {}).get("containers") or ()
@@ -60,7 +60,7 @@ def _job_template(cron_job: Raw) -> Raw:
 
 
 def selector_text(selector: Any) -> str:
-    """A label selector, or a plain map of labels, in kubectl's notation."""
+    """Return a label selector, or a plain map of labels, in kubectl's notation."""
     if not isinstance(selector, Mapping) or not selector:
         return NONE
     if "matchLabels" not in selector and "matchExpressions" not in selector:
@@ -202,7 +202,7 @@ def _reference(autoscaler: Raw, around: RowContext) -> str:
 
 
 def _targets(autoscaler: Raw, around: RowContext) -> str:
-    """The value and the target of each metric: `cpu: <unknown>/80%`; two of them are shown."""
+    """Return the value and the target of each metric, at most two of them: `cpu: <unknown>/80%`."""
     percent = spec(autoscaler).get("targetCPUUtilizationPercentage")
     if percent is not None:
         now = status(autoscaler).get("currentCPUUtilizationPercentage")

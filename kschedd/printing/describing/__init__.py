@@ -1,1 +1,1 @@
-"""`describe`, in words."""
+"""Output of `describe`."""

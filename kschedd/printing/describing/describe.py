@@ -1,6 +1,6 @@
-"""`describe` in words: any object as an indented tree, and its events; the parts that descriptions are made of.
+"""Output of `describe` for any kind: an indented tree and the events; and the parts shared by all descriptions.
 
-Performs no requests: related data (events, claims, the queue's view, pods of a node) is passed in as `DescribeContext`.
+Performs no requests: related data (events, claims, queue state, pods of a node) is passed in as `DescribeContext`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,11 +23,11 @@ class DescribeContext:
     now: float
     style: TerminalStyle
     events: Sequence[Raw] | None = None
-    queue: Raw | None = None  # the queue's view of a pod
+    queue: Raw | None = None  # the pod's state in the queue
     waiting: Raw | None = None  # node and plugins, if Permit plugins keep the pod waiting
     claims: Mapping[str, Raw | None] = attrs.field(factory=dict)  # PersistentVolumeClaims by name
     resource_claims: Mapping[str, Raw | None] = attrs.field(factory=dict)  # ResourceClaims by name
-    pods: Sequence[Raw] = ()  # of a node
+    pods: Sequence[Raw] = ()  # the node's pods
 
 
 def line(label: str, value: str, indent: str = "", width: int = 18) -> str:
@@ -35,13 +35,13 @@ def line(label: str, value: str, indent: str = "", width: int = 18) -> str:
 
 
 def several(label: str, values: Iterable[str], indent: str = "", width: int = 18) -> str:
-    """A label with one value per line."""
+    """Return a label with one value per line."""
     first, *rest = list(values) or [NONE]
     return line(label, first, indent, width) + "".join(f"{indent}{' ' * width}{clean(value)}\n" for value in rest)
 
 
 def section(title: str, body: str) -> str:
-    """A heading with `body` below it; `<none>` on the same line if the body is empty."""
+    """Return a heading with `body` below it; `<none>` on the same line if the body is empty."""
     return f"{title}:\n{body}" if body else line(title, NONE)
 
 
@@ -50,7 +50,7 @@ def pairs(values: Mapping[str, Any] | None, join: str) -> list[str]:
 
 
 def heading(raw: Raw, related: DescribeContext) -> str:
-    """The metadata lines common to all objects: name, namespace, labels, annotations, creation."""
+    """Return the metadata lines common to all objects: name, namespace, labels, annotations, creation."""
     text = line("Name", str(meta(raw).get("name", "")))
     if meta(raw).get("namespace"):
         text += line("Namespace", meta(raw)["namespace"])
@@ -62,7 +62,7 @@ def heading(raw: Raw, related: DescribeContext) -> str:
 
 
 def since(time: Any, related: DescribeContext) -> str:
-    """A point in time with its age."""
+    """Return a point in time with its age."""
     return UNKNOWN if not time else f"{clock(time)} ({age(time, related.now)} ago)"
 
 
@@ -86,7 +86,7 @@ def conditions(raw: Raw) -> str:
 
 
 def events_text(events: Sequence[Raw] | None, related: DescribeContext) -> str:
-    """The events of an object, in the format of the daemon's `events.list`."""
+    """Return the events of an object, which have the format of the daemon's `events.list`."""
     if events is None:
         return ""
     if not events:
@@ -103,7 +103,7 @@ def events_text(events: Sequence[Raw] | None, related: DescribeContext) -> str:
 
 
 def describe_any(raw: Raw, related: DescribeContext) -> str:
-    """Layout for any kind: the metadata lines, all other fields as a tree, the events."""
+    """Return the description of any kind: the metadata lines, all other fields as a tree, the events."""
     text = heading(raw, related)
     text += line("API Version", str(raw.get("apiVersion", "")))
     text += line("Kind", str(raw.get("kind", "")))
@@ -124,7 +124,7 @@ def describe_any(raw: Raw, related: DescribeContext) -> str:
 
 
 def words(field: str) -> str:
-    """A field name as a heading: `nodeSelector` becomes `Node Selector`."""
+    """Return a field name as a heading: `nodeSelector` becomes `Node Selector`."""
     spaced = "".join(
         f" {char}" if char.isupper() and place and not field[place - 1].isupper() else char
         for place, char in enumerate(field)
@@ -133,7 +133,10 @@ def words(field: str) -> str:
 
 
 def tree(label: str, value: Any, indent: str = "") -> str:
-    """A value as an indented tree. Keys that are data, not field names (labels, resources), are printed as they are."""
+    """Return a value as an indented tree.
+
+    Keys that are data, not field names (labels, resources), are printed unchanged.
+    """
     match value:
         case None:
             return ""
@@ -157,7 +160,7 @@ def tree(label: str, value: Any, indent: str = "") -> str:
 
 
 def _item(item: Any, indent: str) -> str:
-    """One element of a list of maps, with a marker on its first line."""
+    """Return one element of a list of maps, with a marker on its first line."""
     if isinstance(item, list):
         return f"{indent}{_INDENT}- {clean(', '.join(map(str, item)))}\n"
     if not isinstance(item, Mapping):
@@ -166,7 +169,7 @@ def _item(item: Any, indent: str) -> str:
     return indent + _INDENT + "- " + body.removeprefix(indent + 2 * _INDENT)
 
 
-#: the field names of a selector; all other keys below a selector are labels
+# the field names of a selector; all other keys below a selector are labels
 _OF_SELECTORS: Final = frozenset({"matchLabels", "matchExpressions", "matchFields", "nodeSelectorTerms"})
 
 

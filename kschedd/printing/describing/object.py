@@ -1,4 +1,4 @@
-"""`describe` of an object of any kind: pods and nodes have descriptions of their own."""
+"""Output of `describe`: pods and nodes have descriptions of their own, all other kinds share one."""
 
 from kschedd.printing.columns.by_kind import Raw
 from kschedd.printing.describing.describe import DescribeContext, describe_any
@@ -7,6 +7,6 @@ from kschedd.printing.describing.pod import describe_pod
 
 
 def describe(raw: Raw, related: DescribeContext) -> str:
-    """Everything worth saying of an object."""
+    """Return the description of an object."""
     special = {"Pod": describe_pod, "Node": describe_node}.get(str(raw.get("kind")))
     return special(raw, related) if special else describe_any(raw, related)

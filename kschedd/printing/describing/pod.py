@@ -1,4 +1,4 @@
-"""`describe pod`: its node or why it is pending, its requests, volumes, claims and devices, its events."""
+"""Output of `describe pod`: its node or why it is pending, its requests, volumes, claims and devices, its events."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -65,7 +65,7 @@ def describe_pod(pod: Raw, related: DescribeContext) -> str:
 
 
 def _why_pending(pod: Raw, related: DescribeContext) -> str:
-    """For an unassigned pod: the PodScheduled condition, scheduling gates, Permit wait and queue state."""
+    """Return the PodScheduled condition, scheduling gates, Permit wait and queue state; "" for an assigned pod."""
     if spec(pod).get("nodeName"):
         return ""
     text = ""
@@ -84,7 +84,7 @@ def _why_pending(pod: Raw, related: DescribeContext) -> str:
 
 
 def queue_words(queued: Raw) -> str:
-    """A pod's state in the scheduling queue as one sentence."""
+    """Return a pod's state in the scheduling queue as one sentence."""
     place = str(queued.get("place") or "outside")
     words = ["not in it" if place == "outside" else place.replace("_", " ")]
     if queued.get("attempts"):
@@ -132,7 +132,7 @@ def _volume(volume: Raw, pod: Raw, related: DescribeContext) -> str:
     if kind == "persistentVolumeClaim":
         return f"  {name}: claim {_bound(str(source.get('claimName', '')), related.claims)}\n"
     if kind == "ephemeral":
-        claim = f"{meta(pod).get('name', '')}-{name}"  # what upstream names it
+        claim = f"{meta(pod).get('name', '')}-{name}"  # upstream's name for it
         return f"  {name}: ephemeral claim {_bound(claim, related.claims)}\n"
     detail = ", ".join(f"{key} {value}" for key, value in source.items() if not isinstance(value, Mapping | list))
     return f"  {name}: {kind}{' (' + detail + ')' if detail else ''}\n"

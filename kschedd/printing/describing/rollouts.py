@@ -1,4 +1,4 @@
-"""Rollouts in kubectl's words: how far one is, the table of revisions, a pod template.
+"""Output of `rollout`: progress, the table of revisions, and a pod template, with kubectl's texts.
 
 Source: kubectl v1.34, pkg/polymorphichelpers/rollout_status.go and history.go. Performs no requests.
 """
@@ -21,7 +21,7 @@ CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
 
 @attrs.define(eq=False)
 class RolloutError(KscheddError):
-    """A rollout of which there is no status, or that failed."""
+    """A rollout that has no status, or that failed."""
 
     why: str
 
@@ -33,9 +33,9 @@ class RolloutProgress:
 
 
 def rollout_progress(raw: Raw, revision: int = 0) -> RolloutProgress:
-    """How far the rollout of a Deployment, DaemonSet or StatefulSet is. Raises RolloutError.
+    """Return the progress of a rollout of a Deployment, DaemonSet or StatefulSet. Raises RolloutError.
 
-    `revision`: the one that is expected to be rolled out (Deployments only); 0 for the newest.
+    `revision`: the revision that is expected to be rolled out (Deployments only); 0 for the newest.
     """
     kind = str(raw.get("kind"))
     viewers = {"Deployment": _deployment, "DaemonSet": _daemon_set, "StatefulSet": _stateful_set}
@@ -118,7 +118,7 @@ def _stateful_set(raw: Raw) -> RolloutProgress:
 
 
 def revisions_table(revisions: Mapping[int, Raw], style: TerminalStyle) -> str:
-    """The revisions with why each was made, lowest first; each is the object that keeps it."""
+    """Return a table of the revisions and their causes, lowest first. `revisions` has the object of each revision."""
     rows = [
         (str(number), str((meta(raw).get("annotations") or {}).get(CHANGE_CAUSE) or NONE))
         for number, raw in sorted(revisions.items())
@@ -127,7 +127,7 @@ def revisions_table(revisions: Mapping[int, Raw], style: TerminalStyle) -> str:
 
 
 def template_text(template: Raw, cause: str = "") -> str:
-    """A pod template as `rollout history --revision` prints it."""
+    """Return a pod template as `rollout history --revision` prints it."""
     annotations: dict[str, Any] = dict((template.get("metadata") or {}).get("annotations") or {})
     if cause:
         annotations[CHANGE_CAUSE] = cause

@@ -1,4 +1,4 @@
-"""Formats the diagnosis of a workload: the cause, its evidence, the remedies; and pending pods grouped by cause."""
+"""Output of a workload's diagnosis (cause, evidence, remedies), and of pending pods grouped by cause."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,7 +13,7 @@ _SHOWN: Final = 4
 
 
 def diagnosis(answer: Raw, style: TerminalStyle) -> str:
-    """The diagnosis as text; "" where the answer has none, or nothing is wrong with a pod that is on its node."""
+    """Return the diagnosis as text; "" if there is none, or if the pod is on its node and nothing is wrong."""
     cause = answer.get("cause")
     if not cause or (cause["code"] == _NOTHING_WRONG and answer.get("node")):
         return ""
@@ -33,7 +33,7 @@ def diagnosis(answer: Raw, style: TerminalStyle) -> str:
 
 
 def label(workload: Raw) -> str:
-    """`deployment/web in namespace shop`; without the namespace if it is `default`."""
+    """Return `deployment/web in namespace shop`; without the namespace if it is `default`."""
     named = f"{lookup(str(workload['kind'])).singular}/{clean(str(workload['name']))}"
     space = workload.get("namespace") or "default"
     return named if space == "default" else f"{named} in namespace {clean(str(space))}"
@@ -70,7 +70,7 @@ def _remedy(remedy: Raw, style: TerminalStyle) -> str:
 
 
 def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle) -> str:
-    """The groups as a table, and how many pods there are in all."""
+    """Return the groups as a table, and the total number of pods."""
     where = "" if namespace is None else f" in namespace {clean(namespace)}"
     if not groups:
         return f"No pod is pending{where}.\n"

@@ -1,4 +1,4 @@
-"""What `kschedd check` found, and the same as text, Markdown, JSON and JUnit XML."""
+"""The results of `kschedd check`, and their output as text, Markdown, JSON and JUnit XML."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,12 +14,14 @@ Raw = Mapping[str, Any]
 
 @attrs.frozen
 class UnplacedPod:
-    """A pod that has no place. `why`: the scheduler's message; `cause`: what keeps its workload from its nodes.
+    """A pod without a place.
 
-    `remedy` is what was tried with the whole workload, "" where nothing was found."""
+    `why` is the scheduler's message, and `cause` the reason why its workload cannot be placed. `remedy` is a change
+    that was verified for the whole workload, "" if none was found.
+    """
 
-    pod: str  # of a workload that cannot make pods, its kind before its name
-    new: bool  # it comes with the manifests; else it had a place, or would have got one
+    pod: str  # for a workload whose pods could not be created: its kind and name
+    new: bool  # it is one of the manifests' pods; otherwise it was placed, or would have been placed
     why: str
     code: str = ""
     cause: str = ""
@@ -36,7 +38,7 @@ class UnplacedPod:
 
 @attrs.frozen
 class CauseOfSome:
-    """Pods, or workloads that cannot make pods, with one cause. The first of them has its remedy."""
+    """Pods, or workloads whose pods could not be created, with a common cause. The first has the remedy."""
 
     those: Sequence[UnplacedPod]
 
@@ -52,12 +54,13 @@ class CauseOfSome:
 
 @attrs.define
 class CheckReport:
-    """What `check` found. `pods`, `nodes` and `usage` are as of the method `fork.diff`."""
+    """The results of `check`. `pods`, `nodes` and `usage` have the format of the method `fork.diff`."""
 
     unplaced: list[UnplacedPod] = attrs.field(factory=list)
     refused: list[UnplacedPod] = attrs.field(factory=list)  # workloads whose pods could not be created
-    forbidden: list[str] = attrs.field(factory=list)  # objects of the manifests that admission rejected, and why
-    errors: list[str] = attrs.field(factory=list)  # input that could not be used
+    # Objects of the manifests that admission rejected, and the reasons.
+    forbidden: list[str] = attrs.field(factory=list)
+    errors: list[str] = attrs.field(factory=list)  # unusable input
     warnings: list[str] = attrs.field(factory=list)
     pods: list[dict[str, Any]] = attrs.field(factory=list)
     usage: list[dict[str, Any]] = attrs.field(factory=list)
@@ -71,7 +74,7 @@ class CheckReport:
 
     @property
     def causes(self) -> list[CauseOfSome]:
-        """The pods without a place and the workloads that cannot make pods, by cause; the largest group first."""
+        """The unplaced pods, and the workloads whose pods could not be created, grouped by cause, largest group first."""
         groups: dict[tuple[str, str, bool], list[UnplacedPod]] = {}
         for each in (*self.unplaced, *self.refused):
             groups.setdefault((each.code, each.cause or each.pod, each.new), []).append(each)
@@ -79,7 +82,7 @@ class CheckReport:
 
     @property
     def displaced(self) -> list[dict[str, Any]]:
-        """The pods of the cluster that move, are evicted, or go."""
+        """The pods of the cluster that are moved, evicted or deleted."""
         return [pod for pod in self.pods if pod["change"] in ("moved", "gone", "orphaned", "pending") and pod["node"]]
 
     @property
@@ -185,7 +188,7 @@ def as_json(report: CheckReport) -> str:
 
 
 def as_junit(report: CheckReport) -> str:
-    """A test case for each pod that comes or loses its place, and one for the input."""
+    """Return a test case for each pod that is created or loses its place, and one for the input."""
     failures = {
         pod.pod: "\n".join(text for text in (pod.cause, pod.why, pod.remedy) if text)
         for pod in (*report.unplaced, *report.refused)
@@ -239,5 +242,5 @@ def _moved(pod: Raw) -> str:
 
 
 def _code(text: str) -> str:
-    """Text as code, within a table as well."""
+    """Return the text as code, safe within a table."""
     return "`" + " ".join(text.split()).replace("`", "'").replace("|", "\\|") + "`"

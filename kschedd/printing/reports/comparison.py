@@ -1,11 +1,11 @@
-"""A comparison of two runs as text: which pods went elsewhere, and what decided."""
+"""Output of a comparison of two runs: pods placed on other nodes, and the deciding reasons."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 
 def comparison_text(found: Mapping[str, Any], most: int) -> str:
-    """What `capacity.compare` answers for two configurations; of the pods that differ, `most` at most."""
+    """Return the result of `capacity.compare` for two configurations, with at most `most` of the differing pods."""
     return "".join(f"{line}\n" for line in _lines(found, most))
 
 

@@ -1,4 +1,4 @@
-"""What the daemon says of itself as tables: who is connected, and how far its limits are used."""
+"""Tables of the daemon's state: connected clients, and use of its limits."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ Raw = Mapping[str, Any]
 
 
 def limits_table(limits: Sequence[Raw]) -> Table:
-    """Every bound, how far it is used, and what happens where it is reached."""
+    """Return each limit, its use, and the effect of reaching it."""
     rows = [
         (
             str(bound["name"]),
@@ -34,7 +34,7 @@ def _amount(value: int | None, unit: str) -> str:
 
 
 def clients_table(clients: Sequence[Raw]) -> Table:
-    """Who is connected: the system says which process a client on the Unix socket is."""
+    """Return the connected clients. The operating system identifies the process of a client on the Unix socket."""
     rows = [
         (
             str(client["number"]),

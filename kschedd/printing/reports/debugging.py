@@ -1,4 +1,4 @@
-"""Formats the debugger's state: where scheduling is stopped, the attempt so far, breakpoints, the cluster's time."""
+"""Output of the debugger's state: the stop, the attempt so far, breakpoints, and the cluster's time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -7,7 +7,7 @@ from kschedd.printing.columns.by_kind import Raw
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import NONE, Table, clean, render
 
-#: what has come of an attempt, in words
+# texts for the outcome of an attempt
 _ENDS: Final[Mapping[str, str]] = {
     "scheduled": "the attempt has chosen {node}",
     "unschedulable": "the attempt has found no node",
@@ -17,7 +17,7 @@ _ENDS: Final[Mapping[str, str]] = {
 
 
 def stop_text(state: Raw) -> str:
-    """One line: whether scheduling is stopped, where, and why."""
+    """Return one line: whether scheduling is stopped, where, and why."""
     stopped = state.get("stopped")
     if not stopped:
         until = state.get("running_until")
@@ -26,7 +26,7 @@ def stop_text(state: Raw) -> str:
 
 
 def place_text(stopped: Raw) -> str:
-    """Where scheduling is stopped, in a few words, such as `default/web-0 before filter NodeAffinity`."""
+    """Return the place where scheduling is stopped, such as `default/web-0 before filter NodeAffinity`."""
     pod, point, plugin, outcome = (stopped.get(name) for name in ("pod", "point", "plugin", "outcome"))
     if point is None and outcome is None:
         return f"before the attempt of {pod}" if pod else "between two attempts"
@@ -39,7 +39,7 @@ def place_text(stopped: Raw) -> str:
 
 
 def brief_text(state: Raw) -> str:
-    """The stop, and how many nodes are left of the attempt."""
+    """Return the stop, and the number of nodes that remain in the attempt."""
     text = stop_text(state) + "\n"
     attempt = state.get("attempt")
     return text if not attempt or attempt["left"] is None else f"{text}Nodes: {_nodes(attempt)}\n"
@@ -53,7 +53,7 @@ def _tried(member: Raw) -> str:
 
 
 def where_text(state: Raw, style: TerminalStyle) -> str:
-    """The stop and all that is known of the attempt."""
+    """Return the stop and all data of the attempt."""
     text = stop_text(state) + "\n"
     if state.get("holder"):
         keeps = ", who keeps it stopped" if state.get("keep") and state.get("stopped") else ""
@@ -110,7 +110,7 @@ def _listed(names: Sequence[Any], most: int = 10) -> str:
 
 
 def _scores(scores: Sequence[Raw]) -> Table:
-    """Each node's weighted scores so far, the best node first."""
+    """Return each node's weighted scores so far, the best node first."""
     plugins = list(scores[0]["plugins"])
     rows = [
         (
@@ -139,7 +139,7 @@ def breakpoints_table(breakpoints: Sequence[Raw]) -> Table:
 
 
 def breakpoint_text(breakpoint: Raw) -> str:
-    """What a breakpoint stops at, as it is written on the command line."""
+    """Return a breakpoint's options, as on the command line."""
     names = ("pod", "selector", "node", "plugin", "point", "outcome")
     parts = [f"--{name} {breakpoint[name]}" for name in names if breakpoint[name]]
     parts += [f"--if '{breakpoint['condition']}'"] if breakpoint["condition"] else []
@@ -147,12 +147,12 @@ def breakpoint_text(breakpoint: Raw) -> str:
 
 
 def time_text(time: Raw) -> str:
-    """One line: the cluster's time, and how it passes."""
+    """Return one line: the cluster's time, and its speed."""
     if time["virtual"]:
         return f"{time['time']}, virtual: it stands still until `advance` or `debug until` moves it."
     return f"{time['time']}, {speed_text(time['speed'])}."
 
 
 def speed_text(speed: float) -> str:
-    """`real time`, `virtual`, `10x`."""
+    """Return `real time`, `virtual` or `10x`."""
     return {1.0: "real time", 0.0: "virtual"}.get(speed, f"{speed:g}x")

@@ -1,4 +1,4 @@
-"""Formats the result of `scheduler.explain`: the chosen node, why other nodes were rejected, and the scores."""
+"""Output of `scheduler.explain`: the chosen node, the reasons why other nodes were rejected, and the scores."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,10 @@ _PASSED = ("", "Success", "Skip")
 
 
 def explanation(answer: Raw, style: TerminalStyle, *, node: str = "", every_node: bool = False, most: int = 12) -> str:
-    """The result as text. `node` restricts it to one node; else at most `most` nodes are listed, or `every_node`."""
+    """Return the result as text.
+
+    `node` restricts it to one node. Otherwise at most `most` nodes are listed, or all with `every_node`.
+    """
     verdicts = [v for v in answer.get("verdicts") or () if node in ("", v.get("node") or "")]
     limit = 10**9 if every_node or node else most
     text = _attempt(answer) + _where(answer, style) + _dumped(answer, style)
@@ -25,7 +28,7 @@ def explanation(answer: Raw, style: TerminalStyle, *, node: str = "", every_node
 
 
 def _attempt(answer: Raw) -> str:
-    """Of a past attempt: what came of it, as it was recorded."""
+    """Return the recorded outcome of a past attempt; "" if none is explained."""
     attempt, decision = answer.get("attempt"), answer.get("decision") or {}
     if not attempt:
         return ""
@@ -41,7 +44,7 @@ def _attempt(answer: Raw) -> str:
 
 
 def _dumped(answer: Raw, style: TerminalStyle) -> str:
-    """What the scheduler of the cluster said that a dump is of."""
+    """Return the message of the scheduler of the cluster that the dump is from."""
     told = answer.get("dumped")
     if not told:
         return ""
@@ -70,7 +73,7 @@ def _nodes(value: Any) -> list[str]:
 
 
 def _where(answer: Raw, style: TerminalStyle) -> str:
-    """The result in a sentence: the pod's node, the node it would get, or that no node is feasible."""
+    """Return the result as a sentence: the pod's node, the node it would get, or that no node is feasible."""
     pod = _name(answer.get("pod"))
     reserved = answer.get("reserved") or {}
     held, ties, totals = (
@@ -134,7 +137,7 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
 
 
 def _candidates(preemption: Raw, style: TerminalStyle) -> str:
-    """Whom else preemption might have chosen, and what decided."""
+    """Return the other candidates for preemption, and the deciding criterion."""
     count, candidates = preemption.get("candidate_count") or 0, preemption.get("candidates") or ()
     if count < 2:
         return ""
@@ -157,7 +160,7 @@ def _candidates(preemption: Raw, style: TerminalStyle) -> str:
 
 
 def _on_node(answer: Raw, node: str, style: TerminalStyle) -> str:
-    """What each plugin says of one node."""
+    """Return each plugin's result for one node."""
     verdict = next((v for v in answer.get("verdicts") or () if v.get("node") == node), None)
     if verdict is None:
         return ""
@@ -175,7 +178,7 @@ def _on_node(answer: Raw, node: str, style: TerminalStyle) -> str:
 
 
 def timing(answer: Raw, style: TerminalStyle) -> str:
-    """How long each step of the explanation took."""
+    """Return a table of the time that each step of the explanation took."""
     rows = [
         (str(step.get("point")), str(step.get("plugin") or ""), f"{(step.get('us') or 0) / 1000:.2f}")
         for step in answer.get("took_us") or ()
@@ -193,7 +196,7 @@ def _some(names: Sequence[str], most: int) -> str:
 
 
 def _elsewhere(verdicts: Sequence[Raw], style: TerminalStyle, limit: int) -> str:
-    """Why each node was rejected. Many nodes are grouped by reason."""
+    """Return the reason why each node was rejected. Many nodes are grouped by reason."""
     if not verdicts:
         return ""
     nodes = {str(v.get("node") or "") for v in verdicts}

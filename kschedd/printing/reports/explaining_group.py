@@ -1,4 +1,4 @@
-"""Formats the result of `scheduler.explain_group`: what a PodGroup's next cycle would come to, pod by pod."""
+"""Output of `scheduler.explain_group`: the expected result of a PodGroup's next cycle, pod by pod."""
 
 from kschedd.printing.columns.by_kind import Raw
 from kschedd.printing.terminal.style import TerminalStyle
@@ -6,7 +6,7 @@ from kschedd.printing.terminal.tables import Table, clean, render
 
 
 def group_explanation(answer: Raw, style: TerminalStyle) -> str:
-    """The result as text."""
+    """Return the result as text."""
     members = answer.get("members") or ()
     rows = [
         tuple(clean(str(member.get(field) or "")) for field in ("pod", "state", "node", "plugin")) for member in members

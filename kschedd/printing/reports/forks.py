@@ -1,8 +1,8 @@
-"""What is different in a fork, as text: lines that begin with +, ~ or -, and a summary.
+"""Output of a fork's differences: lines that begin with +, ~ or -, and a summary.
 
-+  came: placed pods, new nodes and objects
++  added: placed pods, new nodes and objects
 ~  changed: pods that moved to another node, nodes, objects, the configuration
--  lost: pods that have no place any more or are gone, nodes, objects
+-  lost: pods that are no longer placed or were deleted, nodes, objects
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ Raw = Mapping[str, Any]
 
 
 def diff_text(diff: Raw, style: TerminalStyle, most: int) -> str:
-    """All of it, with at most so many pods."""
+    """Return all differences, with at most `most` pods."""
     lines = [*_pods(diff["pods"][:most], style)]
     if len(diff["pods"]) > most:
         lines.append(f"  ... and {len(diff['pods']) - most} more pods (--limit)")
@@ -35,7 +35,7 @@ def is_different(diff: Raw) -> bool:
 
 
 def without_place(diff: Raw) -> list[Raw]:
-    """The pods that had a place, or are new, and have none."""
+    """Return the unplaced pods that were placed before, or are new."""
     return [pod for pod in diff["pods"] if pod["change"] == "pending"]
 
 

@@ -1,4 +1,4 @@
-"""Profiles of the daemon as people and tools read them: tables, collapsed stacks (flamegraph.pl), speedscope's JSON."""
+"""Output of the daemon's profiles: tables, collapsed stacks (flamegraph.pl), speedscope's JSON."""
 
 import json
 from collections import Counter
@@ -15,7 +15,7 @@ _SHOWN: Final = 25
 
 
 def profile_tables(profile: Raw) -> list[Table]:
-    """By task or thread, and by function: the share of all looks."""
+    """Return two tables, by task or thread and by function: the share of all samples."""
     looks = max(1, profile["looks"])
     owners: Counter[str] = Counter()
     own: Counter[str] = Counter()
@@ -28,7 +28,7 @@ def profile_tables(profile: Raw) -> list[Table]:
         own[frames[-1]] += count
         for frame in set(frames):
             total[frame] += count
-    # Of two that are equal the first by name: the same profile is always shown in the same order.
+    # Ties are sorted by name, so that the same profile always has the same order.
     by_owner = sorted(owners.items(), key=lambda each: (-each[1], each[0]))[:_SHOWN]
     functions = sorted(total, key=lambda name: (-own[name], -total[name], name))[:_SHOWN]
     return [
@@ -41,7 +41,7 @@ def profile_tables(profile: Raw) -> list[Table]:
 
 
 def _owner_of(stack: Raw) -> str:
-    """The task, if it is the event loop's thread; else the thread."""
+    """Return the task for the event loop's thread; the thread's name for other threads."""
     frames = stack["frames"]
     if frames[:1] == [_IDLE]:
         return f"{stack['thread']} {_IDLE}"
@@ -53,13 +53,13 @@ def _share(count: int, looks: int) -> str:
 
 
 def collapsed(profile: Raw) -> str:
-    """A line for each stack: its frames, joined by semicolons, and how often it was seen."""
+    """Return a line for each stack: its frames, joined by semicolons, and its number of samples."""
     lines = [";".join((stack["thread"], *stack["frames"])) + f" {stack['count']}\n" for stack in profile["stacks"]]
     return "".join(lines)
 
 
 def speedscope(profile: Raw) -> str:
-    """https://www.speedscope.app/file-format-schema.json: one sampled profile for each thread."""
+    """Return one sampled profile per thread, as in https://www.speedscope.app/file-format-schema.json."""
     names: dict[str, int] = {}
     by_thread: dict[str, list[Raw]] = {}
     for stack in profile["stacks"]:

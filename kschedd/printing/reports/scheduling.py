@@ -1,4 +1,4 @@
-"""Formats the scheduler's state: the queue, waiting pods, decisions, status, score weights."""
+"""Output of the scheduler's state: the queue, waiting pods, decisions, status, score weights."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from kschedd.printing.terminal.tables import NONE, Table, clean
 
 _OF_GROUPS = ("pending_group", "incomplete_group")
 PLACES = ("active", "backoff", "error_backoff", "unschedulable", "gated", *_OF_GROUPS, "in_flight")
-_SELDOM = ("error_backoff", *_OF_GROUPS)  # shown only if there are some
+_SELDOM = ("error_backoff", *_OF_GROUPS)  # shown only if not zero
 
 
 def _text(value: Any, absent: str = "") -> str:
@@ -27,7 +27,7 @@ def _span(value: Any, absent: str = NONE) -> str:
 
 
 def counts_text(counts: Raw, style: TerminalStyle) -> str:
-    """`active 3 · backoff 0 · ...`"""
+    """Return the counts on one line: `active 3 · backoff 0 · ...`."""
     shown = [place for place in PLACES if place in counts and (place not in _SELDOM or counts[place])]
     return style.plain(" · ").join(f"{place.replace('_', ' ')} {counts[place]}" for place in shown)
 
@@ -51,7 +51,7 @@ def queue_table(pods: Sequence[Raw]) -> Table:
 
 
 def history_table(history: Sequence[Raw]) -> Table:
-    """One pod's moves between sub-queues; times in seconds since it was first added."""
+    """Return one pod's moves between sub-queues, with times in seconds since it was first added."""
     start = next((h["time_s"] for h in history if isinstance(h.get("time_s"), int | float)), 0.0)
     rows = []
     for move in history:
@@ -69,7 +69,7 @@ def history_table(history: Sequence[Raw]) -> Table:
 
 
 def stays_text(pod: Raw) -> str:
-    """When a pod was first tried, and how long each place of the queue held it; "" where that is not known."""
+    """Return the time of a pod's first attempt, and its time in each sub-queue; "" if unknown."""
     held = pod.get("held_s")
     if not isinstance(held, Mapping) or not held:
         return ""
@@ -130,7 +130,7 @@ def events_table(events: Sequence[Raw], now: float, *, namespaces: bool) -> Tabl
 
 
 def _object(about: Any, namespace: Any) -> tuple[str, str]:
-    """Namespace and `kind/name` of the object an event is about, which is given as a map or as text."""
+    """Return the namespace and `kind/name` of an event's object, which is a map or text."""
     if isinstance(about, Mapping):
         where = str(about.get("namespace") or namespace or "")
         return where, f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
@@ -141,7 +141,7 @@ def _object(about: Any, namespace: Any) -> tuple[str, str]:
 
 
 def weights_table(config: Raw, profile: str = "") -> Table:
-    """Score plugins and their weights, of one profile or of all."""
+    """Return the score plugins and their weights, of one profile or of all."""
     rows = []
     for name, points in profiles_of(config):
         if profile in ("", name):
@@ -151,7 +151,7 @@ def weights_table(config: Raw, profile: str = "") -> Table:
 
 
 def plugin_costs_table(costs: Sequence[Raw]) -> Table:
-    """What calls of out-of-tree plugins and of extenders take, in milliseconds."""
+    """Return the durations of calls of out-of-tree plugins and of extenders, in milliseconds."""
     numbers = ("p50_ms", "p99_ms", "longest_ms")
     rows = [
         (
@@ -168,7 +168,7 @@ def plugin_costs_table(costs: Sequence[Raw]) -> Table:
 
 
 def profiles_of(config: Raw) -> list[tuple[str, Raw]]:
-    """(name, profile) of a configuration in which profiles are a list or a map by name."""
+    """Return the (name, profile) pairs of a configuration whose profiles are a list or a map by name."""
     profiles = config.get("profiles") or {}
     if isinstance(profiles, Mapping):
         return [(str(name), profile) for name, profile in profiles.items()]
@@ -185,7 +185,7 @@ def _score_plugins(profile: Raw) -> list[Raw]:
 
 
 def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
-    """Output of `status`: the daemon's identity, object counts and scheduling state."""
+    """Return the output of `status`: the daemon's identity, object counts and scheduling state."""
     lines = [
         (
             "Daemon",
@@ -222,7 +222,7 @@ _MOST_FAULTS = 20
 
 
 def _faults(faults: Sequence[Raw]) -> list[str]:
-    """A line per object that the daemon failed to process."""
+    """Return a line for each object that the daemon failed to process."""
     lines = []
     for fault in faults[:_MOST_FAULTS]:
         named = "/".join(str(fault.get(part)) for part in ("kind", "namespace", "name") if fault.get(part))
@@ -234,7 +234,7 @@ def _faults(faults: Sequence[Raw]) -> list[str]:
 
 
 def on_the_way_text(status: Raw, style: TerminalStyle) -> str:
-    """The number of assumed pods that are not bound yet, by stage; "" for none."""
+    """Return the number of assumed pods that are not bound yet, by stage; "" for none."""
     waiting, binding = status.get("waiting") or 0, status.get("binding") or 0
     parts = [f"{waiting} at Permit"] if waiting else []
     parts += [f"{binding - waiting} being bound"] if binding > waiting else []
@@ -247,7 +247,7 @@ def _objects(objects: Raw, style: TerminalStyle) -> str:
 
 
 def _counts(status: Raw) -> Raw:
-    """The object counts, which are in the status itself or in a nested map."""
+    """Return the object counts, which are in the status itself or in a nested map."""
     counts = status.get("counts")
     return counts if isinstance(counts, Mapping) else status
 
@@ -259,7 +259,7 @@ def _rate(value: Any) -> str:
 
 
 def _origin(info: Raw) -> tuple[str, str]:
-    """Where the objects are kept, or come from."""
+    """Return the label and name of the objects' origin: the journal, or the mirrored cluster."""
     mirror = info.get("mirror")
     if mirror is None:
         return "Journal", _text(info.get("journal"), "off (in memory)")
@@ -270,7 +270,7 @@ def _origin(info: Raw) -> tuple[str, str]:
 
 
 def _leader(state: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Whether a real cluster is scheduled from here."""
+    """Return the state of leader election; empty unless the daemon schedules a real cluster."""
     if state is None:
         return []
     if not state["lease"]:

@@ -1,4 +1,4 @@
-"""What another version of Kubernetes would change (`capacity.compare`), as text, Markdown and HTML."""
+"""Output of the differences under another Kubernetes version (`capacity.compare`), as text, Markdown and HTML."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -23,7 +23,7 @@ _STYLE: Final = (
 
 
 def headline(found: Raw) -> str:
-    """How many pods fare otherwise, and how."""
+    """Return a sentence with the number of pods that are scheduled differently, by kind of difference."""
     a, b = found["versions"]
     counts = {change: sum(pod["change"] == change for pod in found["different"]) for change in _CHANGES}
     told = ", ".join(f"{count:,} {_CHANGES[change]}" for change, count in counts.items() if count)
@@ -61,7 +61,7 @@ def as_markdown(found: Raw, most: int) -> str:
 
 
 def as_html(found: Raw, most: int) -> str:
-    """A page by itself."""
+    """Return a complete HTML page."""
     a, b = found["versions"]
     parts = [
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Kubernetes {escape(a)} to {escape(b)}</title>',

@@ -1,8 +1,8 @@
-"""The functions of Go templates: comparisons, index, len, printf; and how values print.
+"""The functions of Go templates (comparisons, index, len, printf), and the print format of values.
 
 Source: Go's text/template (funcs.go) and fmt; Kubernetes v1.34, cli-runtime/pkg/printers/template.go (exists,
 base64decode).
-Raises: ValueError and LookupError, with the words to show; TypeError for a wrong number of arguments.
+Raises: ValueError and LookupError, with the text for the user; TypeError for a wrong number of arguments.
 """
 
 import base64
@@ -17,12 +17,12 @@ from urllib.parse import quote_plus
 
 from kschedd.api.text.numbers import whole_number
 
-_WIDEST: Final = 1_000_000  # Go takes no wider one
+_WIDEST: Final = 1_000_000  # the maximum width in Go
 _LONGEST_PRECISION: Final = 6  # digits
 
 
 class _Absent:
-    """What a field that is not there gives: prints as upstream prints it."""
+    """The value of a missing field, which is printed as upstream prints it."""
 
     def __bool__(self) -> bool:
         return False
@@ -32,12 +32,12 @@ ABSENT: Final = _Absent()
 
 
 def is_true(value: Any) -> bool:
-    """Go: empty texts, lists and maps, zero, nil and what is absent are false."""
+    """Return a value's truth as in Go: empty strings, lists and maps, zero, nil and absent values are false."""
     return bool(value)
 
 
 def shown(value: Any) -> str:
-    """As `{{.}}` prints it: `map[a:1]`, `[1 2]`, `<no value>`."""
+    """Return a value as `{{.}}` prints it: `map[a:1]`, `[1 2]`, `<no value>`."""
     if value is ABSENT:
         return "<no value>"
     if value is None:
@@ -199,7 +199,7 @@ def _type_of(value: Any) -> str:
 
 
 def _print(*values: Any) -> str:
-    """Go's Sprint: a blank between two values of which neither is a string."""
+    """Return the output of Go's Sprint: a space between two values if neither is a string."""
     text = ""
     for place, value in enumerate(values):
         if place and not isinstance(value, str) and not isinstance(values[place - 1], str):

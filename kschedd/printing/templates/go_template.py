@@ -1,11 +1,10 @@
-"""Go templates as kubectl's `-o go-template=` knows them: what is common of text/template.
+r"""Go templates for kubectl's `-o go-template=`: the common features of text/template.
 
-    {{.metadata.name}}   {{range .items}}{{.metadata.name}}{{"\\n"}}{{end}}   {{range $i, $pod := .items}}{{$i}}{{end}}
+    {{.metadata.name}}   {{range .items}}{{.metadata.name}}{{"\n"}}{{end}}   {{range $i, $pod := .items}}{{$i}}{{end}}
     {{if eq .status.phase "Running"}}...{{else if not .spec.nodeName}}...{{end}}   {{with .spec}}{{.nodeName}}{{end}}
     {{$n := len .items}}{{printf "%-20s %v" .kind $n}}   {{index .metadata.labels "app"}}   {{- .x | printf "%q" -}}
 
-The functions are in `go_functions.py`. There are no named templates (`define`, `template`, `block`); it is
-said where one is used.
+The functions are in `go_functions.py`. Named templates (`define`, `template`, `block`) are unsupported and rejected.
 Source: Go's text/template; Kubernetes v1.34, cli-runtime/pkg/printers/template.go.
 Errors: GoTemplateError.
 """
@@ -24,7 +23,7 @@ from kschedd.printing.templates.go_functions import ABSENT, FUNCTIONS, is_true, 
 
 @attrs.define(eq=False)
 class GoTemplateError(KscheddError):
-    """A template that cannot be parsed, or used on this object."""
+    """A template that cannot be parsed, or cannot be applied to this object."""
 
     template: str
     line: int  # 1-based
@@ -40,7 +39,7 @@ _NO_MORE: Final[Functions] = {}
 _DEEPEST: Final = 100
 _MOST_OUTPUT: Final = 64 << 20
 
-# Words
+# Tokens
 
 
 @attrs.frozen
@@ -77,7 +76,7 @@ _ACTION: Final = re.compile(
 
 @attrs.frozen
 class _Operand:
-    """A value, and the fields taken of it: `.a.b`, `$x.a`, `(index .a 0).b`, a constant or a function's name."""
+    """A value and the fields read from it: `.a.b`, `$x.a`, `(index .a 0).b`, a constant or a function's name."""
 
     kind: str
     value: Any
@@ -105,7 +104,7 @@ class _Print:
 
 @attrs.frozen
 class _Branch:
-    """if, with and range."""
+    """An `if`, `with` or `range`."""
 
     word: str
     pipeline: _Pipeline
@@ -130,7 +129,7 @@ class _Continue(Exception):
 
 
 class GoTemplate:
-    """A parsed template; `functions` are known in it beside kubectl's. Raises GoTemplateError."""
+    """A parsed template. `functions` are available in addition to kubectl's. Raises GoTemplateError."""
 
     def __init__(self, text: str, functions: Functions = _NO_MORE) -> None:
         self._text = text
@@ -139,7 +138,7 @@ class GoTemplate:
         self._parts = parser.parse()
 
     def evaluate(self, value: Any) -> str:
-        """The text that the template makes of this value. Raises GoTemplateError."""
+        """Return the output of the template for this value. Raises GoTemplateError."""
         run = _Run(self._text, value, self._functions)
         run.parts(self._parts, value)
         return "".join(run.output)
@@ -170,7 +169,7 @@ class _Parser:
         return GoTemplateError(self._text, line, why)
 
     def _split(self) -> Iterator[_Text | list[_Token]]:
-        """Texts and actions, white space cut where an action says so."""
+        """Yield texts and actions, with white space trimmed where an action requests it."""
         at, trim = 0, False
         for action in _ACTION.finditer(self._text):
             text = self._text[at : action.start()]
@@ -208,7 +207,7 @@ class _Parser:
                 raise self._wrong(f"unexpected {text[at]!r} in an action", line)
             kind = match.lastgroup or ""
             if kind == "field" and found and at and not text[at - 1].isspace() and text[at - 1] != "(":
-                kind = "chain"  # of what stands before it
+                kind = "chain"  # fields of the preceding operand
             if kind != "space":
                 found.append(_Token(kind, match[0], line))
             at = match.end()
@@ -217,7 +216,7 @@ class _Parser:
         return found
 
     def _body(self, depth: int) -> tuple[list[_Part], list[_Token] | None]:
-        """Parts up to an `else` or `end`, which is given."""
+        """Return the parts up to an `else` or `end`, and the tokens of that action."""
         if depth > _DEEPEST:
             raise self._wrong("nested too deeply", 1)
         parts: list[_Part] = []
@@ -372,7 +371,7 @@ class _Parser:
 
 
 def _declared(tokens: list[_Token]) -> tuple[list[str], list[_Token]]:
-    """`$a :=`, `$i, $a :=` and `$a =` at the beginning, and what follows."""
+    """Return the variables of a leading `$a :=`, `$i, $a :=` or `$a =`, and the remaining tokens."""
     names: list[str] = []
     for place, token in enumerate(tokens):
         if token.kind == "variable":
@@ -389,7 +388,7 @@ def _fields(text: str) -> tuple[str, ...]:
 
 
 def _number(text: str) -> int | float | None:
-    """None for one that is no number, or more than a float64."""
+    """Return the number; None if the text is not a number, or exceeds a float64."""
     try:
         number: int | float = int(text, 0)
     except ValueError:
@@ -404,12 +403,12 @@ _ESCAPES: Final = {"a": "\\u0007", "v": "\\u000b", "'": "'"}
 
 
 def _unescaped(text: str) -> str:
-    r"""Go's escapes as JSON's: `\a`, `\v`, `\'`, `\x41`."""
+    r"""Return Go's escapes as JSON's: `\a`, `\v`, `\'`, `\x41`."""
     text = re.sub(r"\\x([0-9a-fA-F]{2})", r"\\u00\1", text)
     return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), text)
 
 
-# What it does
+# Evaluation
 
 
 class _Run:
@@ -551,13 +550,13 @@ class _Run:
             elif value is None:
                 raise self._wrong(f"nil pointer evaluating interface {{}}.{field}", operand.line)
             elif value is ABSENT:
-                return ABSENT  # so is every field of it
+                return ABSENT  # its fields are absent as well
             else:
                 raise self._wrong(f"can't evaluate field {field} in {shown(value)[:40]}", operand.line)
         return value
 
 
 def _type_words(wrong: TypeError) -> str:
-    """A wrong number of arguments, or of a wrong type, without the names of Python's functions."""
+    """Return the text for a wrong number or type of arguments, without names of Python functions."""
     text = str(wrong)
     return "wrong number of args" if "positional argument" in text else text

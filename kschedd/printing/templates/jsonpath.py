@@ -37,7 +37,7 @@ class _Text:
 
 @attrs.frozen
 class _Field:
-    names: tuple[str, ...]  # several for a union
+    names: tuple[str, ...]  # several names: a union
 
 
 @attrs.frozen
@@ -52,7 +52,7 @@ class _Deep:
 
 @attrs.frozen
 class _Root:
-    """`$`: the document root, whatever the current value."""
+    """`$`: the document root, for any current value."""
 
 
 @attrs.frozen
@@ -104,12 +104,12 @@ def compile_template(template: str) -> tuple[_Part, ...]:
 
 
 def evaluate(parts: Sequence[_Part], document: Any) -> str:
-    """The output of the template for `document`."""
+    """Return the output of the template for `document`."""
     return "".join(_written(parts, document, document))
 
 
 def compile_path(path: str) -> CompiledPath:
-    """Parse a single path: `x.y`, `.x.y`, `{x.y}` or `{.x.y}`, as kubectl takes them. Raises JsonPathError."""
+    """Parse a single path: `x.y`, `.x.y`, `{x.y}` or `{.x.y}`, as kubectl does. Raises JsonPathError."""
     bare = path[1:-1] if path.startswith("{") and path.endswith("}") else path
     if not bare:
         raise JsonPathError(path, 0, "one path is expected, such as .metadata.name")
@@ -120,12 +120,12 @@ def compile_path(path: str) -> CompiledPath:
 
 
 def values_at(path: CompiledPath, document: Any) -> list[Any]:
-    """All values that the path leads to."""
+    """Return all values that the path matches."""
     return _follow(path, document, document)
 
 
 def find(path: str, document: Any) -> list[Any]:
-    """All values matched by a single path. Raises JsonPathError."""
+    """Return all values that a single path matches. Raises JsonPathError."""
     return values_at(compile_path(path), document)
 
 

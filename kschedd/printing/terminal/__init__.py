@@ -1,1 +1,1 @@
-"""The terminal: width, style, safe text, tables, progress."""
+"""Terminal output: width, style, safe text, tables, progress."""

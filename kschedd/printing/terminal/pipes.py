@@ -1,4 +1,4 @@
-"""Detects when the reader of piped standard output has closed the pipe."""
+"""Detection of a closed pipe at standard output."""
 
 import io
 import os
@@ -8,7 +8,7 @@ from typing import IO
 
 
 def pipe_of(stream: IO[str]) -> int | None:
-    """The descriptor of a stream that is a pipe or socket; None for a file, a terminal, or without a descriptor."""
+    """Return the descriptor of a stream that is a pipe or socket; None for a file, a terminal, or no descriptor."""
     try:
         descriptor = stream.fileno()
     except io.UnsupportedOperation:

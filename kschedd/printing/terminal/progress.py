@@ -1,4 +1,4 @@
-"""A line on a terminal that says how far something is, and is overwritten as it goes on."""
+"""A progress line on a terminal, which is overwritten at each update."""
 
 from typing import TextIO
 
@@ -9,7 +9,7 @@ from kschedd.printing.terminal.safe import safe
 
 @attrs.define(eq=False)
 class ProgressLine:
-    """See the module; writes nothing if `out` is not a terminal."""
+    """A progress line; writes nothing if `out` is not a terminal."""
 
     out: TextIO
     _width: int = 0

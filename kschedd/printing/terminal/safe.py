@@ -1,8 +1,8 @@
-"""Sanitises text for the terminal: no control sequences, no bidirectional control characters.
+"""Sanitizing of text for the terminal: no control sequences, no bidirectional control characters.
 
 Names, labels and messages are untrusted input. Control characters (C0 except line feed and tab, DEL, C1) and
-bidirectional controls are printed as visible escapes. In JSON and YAML, where the content must not change, they are
-printed in the escapes of these formats instead.
+bidirectional controls are printed as visible escapes. In JSON and YAML, whose content must not change, they are printed
+in the escapes of these formats instead.
 """
 
 import re
@@ -18,7 +18,7 @@ _COMMANDS_BUT_OURS: Final = re.compile(f"(\x1b\\[(?:{_OURS})m)|({_UNSAFE})")
 
 
 def safe(text: str, *, colour: bool = False) -> str:
-    """`text`, sanitised; with `colour`, the colour codes of `style` in it are kept."""
+    """Return `text`, sanitized; with `colour`, the colour codes of `style` in it are kept."""
     if _COMMANDS.search(text) is None:
         return text
     if colour:
@@ -27,12 +27,12 @@ def safe(text: str, *, colour: bool = False) -> str:
 
 
 def brief(text: str) -> str:
-    """`text` as a part of a message: cut short where it is long."""
+    """Return `text` for use in a message, truncated if it is long."""
     return text if len(text) <= _LONGEST_PART else f"{text[:_LONGEST_PART]}..."
 
 
 def exact(document: str) -> str:
-    """A JSON document, or a YAML one whose unsafe strings are double-quoted, sanitised without changing its content."""
+    """Return a JSON document, or YAML with unsafe strings double-quoted, sanitized without a change of its content."""
     return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
 
 

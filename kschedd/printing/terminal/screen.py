@@ -10,15 +10,15 @@ _ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def rows_of(line: str, columns: int) -> int:
-    """The number of terminal rows of a line."""
+    """Return the number of terminal rows that a line takes."""
     width = width_of(_ESCAPE.sub("", line))
     return max(1, -(-width // columns)) if columns else 1
 
 
 def first_screen(text: str, style: TerminalStyle, taken: int = 0) -> str:
-    """The beginning of the text that fits below `taken` rows, followed by the number of omitted lines."""
+    """Return the beginning of the text that fits below `taken` rows, followed by the number of omitted lines."""
     lines = text.splitlines(keepends=True)
-    # The cursor is in a row of its own below the text.
+    # The cursor is on a row of its own below the text.
     room = max(1, style.height - taken - 1)
     needed = [rows_of(line.rstrip("\n"), style.width) for line in lines]
     if sum(needed) <= room:

@@ -15,7 +15,7 @@ _PLAIN = str.maketrans({"→": "->", "…": "...", "●": "*", "✓": "+", "✗"
 
 @attrs.frozen
 class TerminalStyle:
-    """Output style for one terminal or file."""
+    """The output style for one terminal or file."""
 
     colour: bool = False
     unicode: bool = False
@@ -23,11 +23,11 @@ class TerminalStyle:
     height: int = 0  # lines
 
     def paint(self, text: str, color: str) -> str:
-        """`text` in the colour of `color` ("" for none)."""
+        """Return `text` in the colour of `color` ("" for none)."""
         return f"\x1b[{CODES[color]}m{text}\x1b[0m" if self.colour and color and text else text
 
     def plain(self, text: str) -> str:
-        """`text` with kschedd's own non-ASCII characters replaced by ASCII if the terminal is not Unicode."""
+        """Return `text` with kschedd's own non-ASCII characters replaced by ASCII if the terminal is not Unicode."""
         return text if self.unicode else text.translate(_PLAIN)
 
 
@@ -47,9 +47,9 @@ def style_of(stream: Any, environment: Mapping[str, str]) -> TerminalStyle:
 
 
 def _is_ascii(environment: Mapping[str, str]) -> bool:
-    """Whether the locale says that the terminal shows ASCII only. Python itself writes UTF-8 in the C locale.
+    """Return whether the locale is ASCII only. Python itself writes UTF-8 in the C locale.
 
-    LC_CTYPE is C.UTF-8 where Python has set it (PEP 538), so it says nothing beside a LANG that asks for C.
+    LC_CTYPE is ignored: Python itself may have set it to C.UTF-8 (PEP 538), although LANG is C.
     """
     chosen = environment.get("LC_ALL") or environment.get("LANG") or ""
     return chosen in ("C", "POSIX")
@@ -87,7 +87,7 @@ TONES: Mapping[str, str] = {
 
 
 def color_of(word: str) -> str:
-    """The colour of a status word in a table; "" for none."""
+    """Return the colour of a status word in a table; "" for none."""
     color = TONES.get(word)
     if color is not None:
         return color

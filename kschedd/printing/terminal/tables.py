@@ -1,4 +1,4 @@
-"""Text in columns, three spaces apart, as kubectl lays out its tables."""
+"""Text in columns, three spaces apart, like kubectl's tables."""
 
 import re
 import unicodedata
@@ -18,14 +18,14 @@ _TONED = frozenset({"STATUS", "TYPE", "PLACE", "VERDICT", "READY"})
 
 @attrs.frozen
 class Table:
-    """Headers in capitals, and rows with one cell per header."""
+    """A table: headers in capitals, and rows with one cell per header."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 def clean(text: str) -> str:
-    """`text` on one line, with control characters escaped."""
+    """Return `text` on one line, with control characters escaped."""
     if text.isprintable():
         return text
     return "".join(
@@ -35,7 +35,7 @@ def clean(text: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """The number of terminal columns of the text."""
+    """Return the number of terminal columns that the text takes."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
@@ -43,7 +43,7 @@ def width_of(text: str) -> int:
 
 
 def widths_of(table: Table) -> list[int]:
-    """The width of each column; a watch passes it on to `render` for later rows."""
+    """Return the width of each column; a watch passes it on to `render` for later rows."""
     return [
         max(width_of(table.headers[place]), *(width_of(clean(row[place])) for row in table.rows), 0)
         for place in range(len(table.headers))

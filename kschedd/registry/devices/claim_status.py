@@ -1,4 +1,4 @@
-"""Validation of a ResourceClaim's status: what was allocated, for whom, and what drivers say of it.
+"""Validation of a ResourceClaim's status: allocation, reservations, and device status reported by drivers.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go (ValidateResourceClaimStatusUpdate).
 Takes claims that match the schema; appends to `faults`.
@@ -42,12 +42,12 @@ _MOST_RESULTS: Final = 32
 _MOST_CONFIGS: Final = 64
 _MOST_CONDITIONS: Final = 8
 _MOST_ADDRESSES: Final = 16
-_LONGEST: Final = {"interfaceName": 256, "hardwareAddress": 128}  # in bytes
+_LONGEST: Final = {"interfaceName": 256, "hardwareAddress": 128}  # bytes
 _SOURCES: Final = ("FromClaim", "FromClass")
 
 
 def validate_claim_status(old: Raw, new: Raw, faults: Faults) -> None:
-    """A ResourceClaim's allocation, which does not change, who it is reserved for, and the state of its devices."""
+    """Validate a ResourceClaim's (immutable) allocation, its reservations and the state of its devices."""
     before, after = old.get("status") or {}, new.get("status") or {}
     allocated, allocation = before.get("allocation"), after.get("allocation")
     _validate_users(after.get("reservedFor") or (), faults)
@@ -79,20 +79,20 @@ def _validate_reservation(before: Raw, after: Raw, deleted: Any, faults: Faults)
 
 
 def device_id(device: Raw) -> str:
-    """A device, or a share of one, as upstream shows it."""
+    """Return the id of a device, or of a share of one, as upstream prints it."""
     parts = [device.get(field) or "" for field in ("driver", "pool", "device")]
     return "/".join([*parts, device["shareID"]] if device.get("shareID") else parts)
 
 
 def allocated_devices(status: Raw) -> set[str]:
-    """The devices that a claim with this status has, as `device_id` shows them."""
+    """Return the devices allocated in this claim status, in the form of `device_id`."""
     return {
         device_id(result) for result in ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
     }
 
 
 def _validate_device_name(device: Raw, path: str, faults: Faults) -> None:
-    """Which device is meant."""
+    """Validate the driver, pool and name of a device."""
     name = device.get("device") or ""
     validate_driver(device.get("driver") or "", f"{path}.driver", faults)
     validate_pool_name(device.get("pool") or "", f"{path}.pool", faults)

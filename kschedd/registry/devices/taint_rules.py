@@ -1,4 +1,4 @@
-"""Taints of devices: validation of DeviceTaintRules, worded as by the API server of 1.37, and the time of taints.
+"""Taints of devices: validation of DeviceTaintRules, with the messages of 1.37, and the time of taints.
 
 Source: Kubernetes v1.37, pkg/apis/resource/validation/validation.go (validateDeviceTaintRuleSpec), v1/defaults.go.
 """
@@ -12,7 +12,7 @@ from kschedd.registry.devices.validation import validate_driver, validate_pool_n
 
 
 def validate_device_taint_rule(spec: dict[str, Any]) -> list[FieldError]:
-    """Return what is wrong with the spec of a DeviceTaintRule."""
+    """Return the errors in the spec of a DeviceTaintRule."""
     faults: list[FieldError] = []
     selector, path = spec.get("deviceSelector") or {}, "spec.deviceSelector"
     if "driver" in selector:
@@ -27,7 +27,7 @@ def validate_device_taint_rule(spec: dict[str, Any]) -> list[FieldError]:
 
 
 def date_taints(new: dict[str, Any], at: str) -> None:
-    """Give the taints of a ResourceSlice's devices, or of a DeviceTaintRule, the present time where they have none."""
+    """Set the time of taints that have none to `at`, in a ResourceSlice's devices or in a DeviceTaintRule."""
     spec = new.get("spec") or {}
     if spec.get("taint"):
         new["spec"] = {**spec, "taint": _dated(spec["taint"], at)}

@@ -1,7 +1,7 @@
 """Validation of dynamic resource allocation: ResourceSlices, ResourceClaims, their templates, DeviceClasses.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go.
-Takes objects that match the schema and have their defaults.  CEL expressions are not compiled here.
+Takes objects that match the schema and have their defaults. CEL expressions are not compiled here.
 """
 
 import re
@@ -55,7 +55,7 @@ _VERSION: Final = re.compile(
     r"(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?",
     re.ASCII,
 )
-"""A version as semver.org 2.0.0 has it."""
+"""A version in the format of semver.org 2.0.0."""
 
 
 def validate_claim(claim: Raw, faults: Faults) -> None:
@@ -75,7 +75,7 @@ _SET_BY_NOBODY: Final = (
 
 
 def _validate_template_meta(meta: Raw, faults: Faults) -> None:
-    """Of the metadata of claims to be made only labels and annotations may be said."""
+    """Validate the metadata of a claim template, which may contain only labels and annotations."""
     validate_labels(meta.get("labels") or {}, "spec.metadata.labels", faults)
     validate_annotations(meta.get("annotations") or {}, "spec.metadata.annotations", faults)
     for field in _SET_BY_NOBODY:
@@ -114,13 +114,16 @@ def _validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_count(items: Sequence[Any], most: int, path: str, faults: Faults) -> None:
-    """At most so many items."""
+    """Check that there are at most `most` items."""
     if len(items) > most:
         faults.append(too_many(path, len(items), most))
 
 
 def _validate_constraint(constraint: Raw, path: str, names: set[str], faults: Faults) -> None:
-    """What the devices of some requests have in common; of two attributes only matchAttribute is looked at."""
+    """Validate a constraint on the devices of some requests.
+
+    If both attributes are set, only matchAttribute is checked.
+    """
     validate_requests(constraint.get("requests") or (), f"{path}.requests", names, faults)
     for field in ("matchAttribute", "distinctAttribute"):
         if (attribute := constraint.get(field)) is not None:
@@ -132,7 +135,7 @@ def _validate_constraint(constraint: Raw, path: str, names: set[str], faults: Fa
 
 
 def validate_requests(requests: Sequence[str], path: str, names: Collection[str], faults: Faults) -> None:
-    """Names of requests, or of a request and one of its alternatives, each at most once."""
+    """Validate names of requests, or of a request and one of its alternatives; each may occur only once."""
     seen = set()
     for index, name in enumerate(requests):
         here = f"{path}[{index}]"
@@ -144,7 +147,7 @@ def validate_requests(requests: Sequence[str], path: str, names: Collection[str]
 
 
 def validate_request_name(name: str, path: str, names: Collection[str], faults: Faults) -> None:
-    """The name of one of the claim's requests, or of a request and one of its alternatives."""
+    """Validate the name of one of the claim's requests, or of a request and one of its alternatives."""
     segments = name.split("/")
     if len(segments) <= 2:
         faults += [invalid(path, segment, why) for segment in segments for why in dns_label(segment)]
@@ -154,7 +157,7 @@ def validate_request_name(name: str, path: str, names: Collection[str], faults: 
 
 
 def validate_device_config(config: Raw, path: str, faults: Faults) -> None:
-    """What a driver is told of a device."""
+    """Validate the configuration of a device, which is passed to its driver."""
     opaque = config.get("opaque")
     if opaque is None:
         faults.append(required(f"{path}.opaque"))
@@ -164,7 +167,7 @@ def validate_device_config(config: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_raw_json(value: Any, path: str, faults: Faults) -> None:
-    """JSON that only drivers read: a map."""
+    """Validate opaque JSON for drivers, which must be a map."""
     if value is None:
         faults.append(required(path))
     elif len(go_json(value).encode()) > _LONGEST_JSON:
@@ -174,7 +177,7 @@ def validate_raw_json(value: Any, path: str, faults: Faults) -> None:
 
 
 def validate_driver(name: str, path: str, faults: Faults) -> None:
-    """The name of a driver."""
+    """Validate the name of a driver."""
     if not name:
         faults.append(required(path))
     elif len(name) > _LONGEST_DOMAIN:
@@ -183,7 +186,7 @@ def validate_driver(name: str, path: str, faults: Faults) -> None:
 
 
 def validate_pool_name(name: str, path: str, faults: Faults) -> None:
-    """The name of a pool: one or more DNS subdomains, with slashes between them."""
+    """Validate the name of a pool: one or more DNS subdomains, separated by slashes."""
     if not name:
         faults.append(required(path))
         return
@@ -193,9 +196,9 @@ def validate_pool_name(name: str, path: str, faults: Faults) -> None:
 
 
 def _validate_attribute_name(name: str, path: str, faults: Faults) -> None:
-    """The name of an attribute or a capacity: a C identifier, with a domain before it or without.
+    """Validate the name of an attribute or a capacity: a C identifier, optionally prefixed by a domain.
 
-    Of a name with more than one slash upstream says nothing.
+    A name with more than one slash is not checked further, as upstream.
     """
     if not name:
         faults.append(required(path, "name required"))
@@ -300,7 +303,7 @@ _PLACES: Final = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelectio
 
 
 def validate_slice(item: Raw, faults: Faults) -> None:
-    """A ResourceSlice."""
+    """Validate a ResourceSlice."""
     spec = item.get("spec") or {}
     validate_driver(spec.get("driver") or "", "spec.driver", faults)
     pool = spec.get("pool") or {}
@@ -332,7 +335,7 @@ def validate_slice(item: Raw, faults: Faults) -> None:
 
 
 def _shown_key(key: str) -> str:
-    """The name of an attribute or a capacity, shortened in its middle where no valid one could be as long."""
+    """Return the name of an attribute or a capacity, shortened in the middle if it is longer than any valid name."""
     if len(key) <= _LONGEST_KEY:
         return key
     rest = _LONGEST_KEY - len("...")
@@ -340,7 +343,7 @@ def _shown_key(key: str) -> str:
 
 
 def _validate_place(spec: Raw, faults: Faults) -> None:
-    """Which nodes reach the devices of a slice: said in one way."""
+    """Validate the node selection of a slice: exactly one of its fields must be set."""
     if (name := spec.get("nodeName")) is not None:
         if not name:
             faults.append(invalid("spec.nodeName", name, "must be either unset or set to a non-empty string"))

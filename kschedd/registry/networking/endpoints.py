@@ -24,7 +24,7 @@ _MOST_ZONES: Final = 8
 
 
 def validate_endpoint_slice(item: Raw, faults: Faults) -> None:
-    """Append the faults of an EndpointSlice."""
+    """Append the errors of an EndpointSlice."""
     kind, endpoints, ports = item.get("addressType") or "", item.get("endpoints") or (), item.get("ports") or ()
     if not kind:
         faults.append(required("addressType"))
@@ -102,7 +102,7 @@ def _validate_domain(text: str, path: str, faults: Faults) -> None:
 
 
 def validate_endpoints(endpoints: Raw, faults: Faults) -> None:
-    """Append the faults of Endpoints."""
+    """Append the errors of Endpoints."""
     for index, subset in enumerate(endpoints.get("subsets") or ()):
         here = f"subsets[{index}]"
         if not subset.get("addresses") and not subset.get("notReadyAddresses"):
@@ -131,7 +131,7 @@ def _validate_address(address: Raw, path: str, faults: Faults) -> None:
 
 
 def _validate_reachable(address: Address, text: str, path: str, faults: Faults) -> None:
-    """Append the fault of an address that no endpoint can have."""
+    """Append an error for an address that no endpoint can have."""
     if address.version == 6 and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     if address.is_unspecified:
@@ -162,7 +162,7 @@ def _validate_port(port: Raw, path: str, faults: Faults, *, named: bool) -> None
 
 
 def _validate_protocols(port: Raw, path: str, faults: Faults, *, stated: bool = False) -> None:
-    """Append the faults of a port's protocols; one that is `stated` to be empty is not merely missing."""
+    """Append the errors of a port's protocols. `stated`: an empty protocol is unsupported, not missing."""
     protocol = port.get("protocol") or ""
     if not protocol and not stated:
         faults.append(required(f"{path}.protocol"))

@@ -1,7 +1,7 @@
-"""Addresses of Services: ipFamilyPolicy, ipFamilies, clusterIP and clusterIPs, which belong together.
+"""Addresses of Services: ipFamilyPolicy, ipFamilies, clusterIP and clusterIPs, which depend on each other.
 
-A cluster here has one range of IPv4 addresses, so a Service that would like two families gets one, and one that demands
-two is refused; but one that is headless and selects nothing may state any.
+The cluster has one range of IPv4 addresses. A Service that prefers two families gets one, and a Service that requires
+two is rejected. A headless Service without a selector may state any.
 
 Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go (initIPFamilyFields) and
 pkg/apis/core/validation/validation.go (ValidateServiceClusterIPsRelatedFields, validateUpgradeDowngrade*).
@@ -65,7 +65,10 @@ def _family(address: str) -> str:
 
 
 def stack_faults(spec: Old, before: Old | None = None) -> list[FieldError]:
-    """What a cluster of one family cannot give; of a Service without faults of its own, whose families are known."""
+    """Return errors for requirements that a single-family cluster cannot meet.
+
+    The Service must be valid otherwise, and its families must be set.
+    """
     if spec.get("type") == EXTERNAL_NAME:
         return []
     faults: Faults = []
@@ -98,7 +101,7 @@ def stack_faults(spec: Old, before: Old | None = None) -> list[FieldError]:
 
 
 def validate_addresses(spec: Old) -> Faults:
-    """ipFamilyPolicy, ipFamilies, clusterIP and clusterIPs of a Service."""
+    """Return the errors in ipFamilyPolicy, ipFamilies, clusterIP and clusterIPs of a Service."""
     if spec.get("type") == EXTERNAL_NAME:
         return []
     faults: Faults = []
@@ -144,7 +147,7 @@ def validate_addresses(spec: Old) -> Faults:
 
 
 def changed_addresses(spec: Old, before: Old) -> Faults:
-    """The first address and family are fixed, unless the Service becomes or was an ExternalName."""
+    """Return errors for a changed first address or family, unless the Service becomes or was an ExternalName."""
     if EXTERNAL_NAME in (spec.get("type"), before.get("type")) or (headless(spec) and headless(before)):
         return []
     now, then = list(spec.get("clusterIPs") or ()), list(before.get("clusterIPs") or ())

@@ -1,4 +1,4 @@
-"""Validation of ServiceCIDRs and IPAddresses: ranges that addresses of Services come from, and addresses in use.
+"""Validation of ServiceCIDRs and IPAddresses: ranges for addresses of Services, and addresses in use.
 
 Source: Kubernetes v1.34, pkg/apis/networking/validation/validation.go.
 Takes objects that match the schema and have their defaults; appends to `faults`.
@@ -21,7 +21,7 @@ _TWO_FAMILIES: Final = "may specify no more than one IP for each IP family, i.e 
 
 
 def validate_service_range(item: Raw, faults: Faults) -> None:
-    """Append the faults of a ServiceCIDR."""
+    """Append the errors of a ServiceCIDR."""
     ranges = (item.get("spec") or {}).get("cidrs") or []
     if not ranges:
         faults.append(required(_PATH, "at least one CIDR required"))
@@ -37,7 +37,7 @@ def validate_service_range(item: Raw, faults: Faults) -> None:
 
 
 def validate_service_range_change(old: Raw, new: Raw, faults: Faults) -> None:
-    """Append the faults of a change of a ServiceCIDR: a range of the other family may be added, nothing else."""
+    """Append the errors of a change of a ServiceCIDR: only a range of the other family may be added."""
     stated = (new.get("spec") or {}).get("cidrs")
     before, after = (old.get("spec") or {}).get("cidrs") or [], stated or []
     if (len(before), len(after)) not in ((1, 2), (len(before), len(before))):
@@ -51,7 +51,7 @@ def validate_service_range_change(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def validate_address(item: Raw, faults: Faults) -> None:
-    """Append the faults of an IPAddress, but for its name."""
+    """Append the errors of an IPAddress, except those of its name."""
     parent = (item.get("spec") or {}).get("parentRef")
     here = "spec.parentRef"
     if parent is None:
@@ -67,7 +67,7 @@ def validate_address(item: Raw, faults: Faults) -> None:
 
 
 def validate_address_change(old: Raw, new: Raw, faults: Faults) -> None:
-    """Append the faults of a change of an IPAddress: what has it stays."""
+    """Append the errors of a change of an IPAddress, whose parentRef is immutable."""
     before, after = (_parent(each) for each in (old, new))
     if before != after:
         faults.append(invalid("spec.parentRef", after, _IMMUTABLE))

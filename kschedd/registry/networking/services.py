@@ -1,6 +1,6 @@
-"""Services: their defaults, and what an update keeps of the addresses and ports that were allocated.
+"""Services: their defaults, and the allocated addresses and ports that an update keeps.
 
-`kschedd.store.creating.service_addresses` gives addresses and ports out.
+`kschedd.store.creating.service_addresses` allocates addresses and ports.
 
 Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go (SetDefaults_Service), pkg/registry/core/service/{strategy.go,
 storage/storage.go, storage/alloc.go} (normalizeClusterIPs, patchAllocatedValues, dropTypeDependentFields).
@@ -63,7 +63,7 @@ def has_node_ports(spec: Old) -> bool:
 
 
 def wants_node_ports(spec: Old) -> bool:
-    """Whether ports that state no node port are given one."""
+    """Return whether ports without a node port get one."""
     return has_node_ports(spec) and spec.get("allocateLoadBalancerNodePorts") is not False
 
 
@@ -90,7 +90,7 @@ def update_service(new: Raw, old: Old) -> None:
 
 
 def _normalize_addresses(spec: Raw, before: Old) -> None:
-    """A client that knows clusterIP only changes it: clusterIPs, which it sends back unchanged, follow."""
+    """Update clusterIPs if only clusterIP was changed, by a client that does not support clusterIPs."""
     one, was = spec.get("clusterIP") or "", before.get("clusterIP") or ""
     if one == was:
         return
@@ -123,7 +123,7 @@ def _patch_allocated(spec: Raw, before: Old) -> None:
 
 
 def _drop_type_dependent(spec: Raw, before: Old) -> None:
-    """Drop what only the former type had, unless the request changed it."""
+    """Drop fields that only the former type has, unless the request changed them."""
 
     def drop(*fields: str) -> None:
         if all(same_in(spec, before, field, type_named("ServiceSpec")) for field in fields):

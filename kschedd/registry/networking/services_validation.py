@@ -187,7 +187,7 @@ def _validate_range(text: str, path: str, faults: Faults) -> None:
 
 
 def validate_service_changes(old: Mapping[str, Any], new: Mapping[str, Any], faults: Faults) -> None:
-    """What of a load balancer does not change while the Service is one."""
+    """Append errors for changes of a load balancer's immutable fields."""
     if old.get("type") == new.get("type") == "LoadBalancer":
         name = new.get("loadBalancerClass")
         if old.get("loadBalancerClass") != name:
@@ -207,7 +207,7 @@ _IP_MODES: Final = ("Proxy", "VIP")
 
 
 def validate_balancer_status(service: Mapping[str, Any], faults: Faults) -> None:
-    """Where the load balancer of a Service is reached."""
+    """Append the errors in the load balancer status of a Service."""
     stated = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     if stated and (service.get("spec") or {}).get("type") != "LoadBalancer":
         why = "may only be used when `spec.type` is 'LoadBalancer'"

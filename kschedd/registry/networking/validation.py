@@ -44,7 +44,7 @@ _HTTP_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 
 def validate_new_ingress(ingress: Raw, faults: Faults) -> None:
-    """Append the faults of a new Ingress."""
+    """Append the errors of a new Ingress."""
     validate_ingress(ingress, faults)
     annotations = (ingress.get("metadata") or {}).get("annotations") or {}
     name = (ingress.get("spec") or {}).get("ingressClassName")
@@ -54,7 +54,7 @@ def validate_new_ingress(ingress: Raw, faults: Faults) -> None:
 
 
 def validate_ingress(ingress: Raw, faults: Faults) -> None:
-    """Append the faults of an Ingress, new or changed."""
+    """Append the errors of a new or changed Ingress."""
     spec = ingress.get("spec") or {}
     rules, backend = spec.get("rules") or (), spec.get("defaultBackend")
     if not rules and backend is None:
@@ -147,7 +147,7 @@ def _validate_reference(reference: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_ingress_status(ingress: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of the status of an Ingress."""
+    """Append the errors in the status of an Ingress."""
     balancer = (ingress.get("status") or {}).get("loadBalancer") or {}
     for index, each in enumerate(balancer.get("ingress") or ()):
         here = f"status.loadBalancer.ingress[{index}]"
@@ -162,7 +162,7 @@ def validate_ingress_status(ingress: Mapping[str, Any], faults: Faults) -> None:
 
 
 def validate_ingress_class(item: Raw, faults: Faults) -> None:
-    """Append the faults of an IngressClass."""
+    """Append the errors of an IngressClass."""
     spec = item.get("spec") or {}
     controller = spec.get("controller") or ""
     if not controller:
@@ -204,7 +204,7 @@ def _validate_prefixed_path(text: str, path: str, faults: Faults) -> None:
 
 
 def validate_network_policy(policy: Raw, faults: Faults) -> None:
-    """Append the faults of a NetworkPolicy."""
+    """Append the errors of a NetworkPolicy."""
     spec = policy.get("spec") or {}
     validate_label_selector(spec.get("podSelector"), "spec.podSelector", faults)
     for direction, peers in (("ingress", "from"), ("egress", "to")):
@@ -282,14 +282,14 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
 
 
 def fill_network_policy(new: Raw, *_: Any) -> None:
-    """Select all pods where none are named: unlike elsewhere, there is no pointer to the selector."""
+    """Set an empty pod selector, which selects all pods, if there is none: the Go type is not a pointer here."""
     spec = new.get("spec") or {}
     if spec.get("podSelector") is None:
         new["spec"] = {**spec, "podSelector": {}}
 
 
 def drop_topology(new: Raw, *_: Any) -> None:
-    """Drop the topology of v1beta1, which v1 can only read."""
+    """Drop the topology field of v1beta1, which is read-only in v1."""
     endpoints = new.get("endpoints") or []
     if any("deprecatedTopology" in each for each in endpoints):
         kept = [{name: value for name, value in each.items() if name != "deprecatedTopology"} for each in endpoints]

@@ -1,7 +1,7 @@
-"""Lists of taints and tolerations that annotations hold as JSON, from before they were fields.
+"""Lists of taints and tolerations in annotations, as JSON; the predecessors of the fields.
 
-Source: Kubernetes v1.34, pkg/apis/core/helper (GetTolerationsFromPodAnnotations, GetTaintsFromNodeAnnotations);
-Go 1.24, encoding/json.
+Source: Kubernetes v1.34, pkg/apis/core/helper (GetTolerationsFromPodAnnotations, GetTaintsFromNodeAnnotations); Go
+1.24, encoding/json.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from kschedd.api.text.json_text import json_value
 
 Raw = dict[str, Any]
 
-# By field, in Go's words: its type. All but one are texts.
+# Field -> its Go type. All but one are strings.
 _TYPES: Final[Mapping[str, str]] = {
     "key": "string",
     "value": "string",
@@ -24,12 +24,15 @@ _TYPES: Final[Mapping[str, str]] = {
 
 
 def annotated_list(text: str, struct: str) -> tuple[list[Raw], str]:
-    """The list of these structs, Taint or Toleration, that an annotation holds; or why it cannot be read."""
+    """Return the list of these structs, Taint or Toleration, in an annotation.
+
+    And the reason if it cannot be parsed.
+    """
     if wrong := json_error(text):
         return [], wrong
     try:
         found = json_value(text)
-    except ValueError as refusal:  # more than Python reads
+    except ValueError as refusal:  # an integer too long for Python's parser
         return [], str(refusal)
     if found is not None and not isinstance(found, list):
         return [], f"json: cannot unmarshal {json_kind(found)} into Go value of type []core.{struct}"

@@ -1,4 +1,4 @@
-"""Validation of what annotations and names of pods and templates say of their specs.
+"""Validation of annotations and names of pods and templates against their specs.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodSpecificAnnotations,
 ValidatePodSpecificAnnotationUpdates, validateSeccompAnnotationsAndFields,
@@ -36,12 +36,12 @@ _RUNTIME_DEFAULT: Final = ("runtime/default", "docker/default")
 
 
 def is_about_spec(annotation: str) -> bool:
-    """Whether an annotation's value is looked at, mostly beside the pod's spec."""
+    """Return whether an annotation's value is validated, mostly against the pod's spec."""
     return type(annotation) is str and (annotation.startswith((APPARMOR, _SECCOMP)) or annotation in _LOOKED_AT)
 
 
 def has_good_cost(annotations: Annotations) -> bool:
-    """Whether what it costs to delete the pod is a number of 32 bits, if it is said."""
+    """Return whether the pod's deletion cost is absent or a 32-bit integer."""
     text = annotations.get(DELETION_COST)
     if text is None:
         return True
@@ -51,7 +51,7 @@ def has_good_cost(annotations: Annotations) -> bool:
 def validate_pod_annotations(
     annotations: Annotations, spec: Raw, path: str, faults: Faults, old: Annotations | None = None
 ) -> None:
-    """The annotations that say something about the pod's spec; `old` are those before an update."""
+    """Validate the annotations that relate to the pod's spec; `old` are those before an update."""
     if MIRROR in annotations and not spec.get("nodeName"):
         why = "must set spec.nodeName if mirror pod annotation is set"
         faults.append(invalid(f"{path}[{MIRROR}]", annotations[MIRROR], why))
@@ -87,7 +87,7 @@ def _validate_seccomp(profile: str, path: str, faults: Faults) -> None:
 
 
 def validate_profiles_match(annotations: Annotations, spec: Raw, path: str, faults: Faults) -> None:
-    """Profiles that a new pod, or a template, names by annotation and by field must be the same."""
+    """Check that the profiles which a new pod or a template names by annotation and by field are equal."""
     of_pod = spec.get("securityContext") or {}
     _match(annotations.get(_SECCOMP_OF_POD), of_pod.get("seccompProfile"), f"{path}.securityContext", "seccomp", faults)
     for container, here in each_container(spec, path):
@@ -119,7 +119,7 @@ def _match(annotation: str | None, profile: Raw | None, context: str, word: str,
 
 
 def validate_annotation_changes(old: Annotations, new: Annotations, path: str, faults: Faults) -> None:
-    """Annotations by which a pod was started stay."""
+    """Check that annotations which affect a running pod's containers are not changed."""
     for key, value in old.items():
         if new.get(key) == value:
             continue
@@ -137,7 +137,7 @@ def validate_annotation_changes(old: Annotations, new: Annotations, path: str, f
 
 
 def validate_claims_by_name(name: str, spec: Raw, faults: Faults) -> None:
-    """The claims made for ephemeral volumes of the pod of this name."""
+    """Validate the names of the claims for ephemeral volumes of the pod of this name."""
     volumes = spec.get("volumes") or ()
     made = {f"{name}-{volume.get('name') or ''}" for volume in volumes if "ephemeral" in volume}
     for index, volume in enumerate(volumes):
@@ -155,7 +155,7 @@ _USE_FIELD: Final = 'deprecated since v1.30; use the "appArmorProfile" field ins
 
 
 def with_app_armor_fields(spec: Raw, annotations: Annotations) -> tuple[Raw, list[str]]:
-    """The spec of a new pod with the profiles that its annotations name, where its fields name none; and warnings."""
+    """Return a new pod's spec with the profiles from its annotations in fields that are not set, and the warnings."""
     warnings: list[str] = []
     if (spec.get("os") or {}).get("name") == "windows" or not any(key.startswith(APPARMOR) for key in annotations):
         return spec, warnings

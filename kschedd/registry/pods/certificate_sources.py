@@ -1,4 +1,4 @@
-"""Validation of certificates in projected volumes: bundles to trust, and a certificate of the pod's own (since 1.37).
+"""Validation of certificates in projected volumes: trust bundles, and the pod's own certificate (since 1.37).
 
 Source: Kubernetes v1.37, pkg/apis/core/validation/validation.go (validateProjectionSources, ValidateUserAnnotations),
 pkg/apis/certificates/types.go.
@@ -18,7 +18,7 @@ from kschedd.registry.validation_selectors import validate_label_selector
 Raw = dict[str, Any]
 Faults = list[FieldError]
 Place = Callable[[str, str], None]
-"""Note the path of a file, with how it is shown where another source has the same."""
+"""Records the path of a file, and its text for the message if another source has the same path."""
 
 _KEY_TYPES: Final = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 _PATHS: Final = ("credentialBundlePath", "keyPath", "certificateChainPath")

@@ -1,7 +1,7 @@
 """Server-side defaults of a container besides resources and ports: probes, lifecycle hooks, environment variables.
 
-Scheduling reads none of these fields; but an object written back with all its server-side defaults must not look
-changed.
+Scheduling does not read these fields. But an object that is written back with all its server-side defaults must not
+appear changed.
 Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go (SetDefaults_Probe, SetDefaults_HTTPGetAction,
 SetDefaults_ObjectFieldSelector); the encoding of core/v1 types omits a variable's empty value.
 """
@@ -16,7 +16,7 @@ _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1
 
 
 def default_details(container: Raw) -> None:
-    """Fill in the defaults of probes, hooks and environment. Modifies `container`, which belongs to the caller."""
+    """Set the defaults of probes, hooks and environment. Modifies `container`, which belongs to the caller."""
     for field in _PROBES:
         if (probe := container.get(field)) is not None:
             container[field] = _filled(_action(probe), _PROBE)
@@ -27,7 +27,7 @@ def default_details(container: Raw) -> None:
 
 
 def default_field_sources(items: list[Raw]) -> list[Raw]:
-    """The items of a downwardAPI volume with their defaults: fieldRef apiVersion and resourceFieldRef divisor."""
+    """Return downwardAPI volume items with their defaults: fieldRef apiVersion and resourceFieldRef divisor."""
     return [_source(item) for item in items]
 
 
@@ -41,7 +41,7 @@ def _filled(raw: Raw, defaults: Mapping[str, Any]) -> Raw:
 
 
 def _action(handler: Raw) -> Raw:
-    """A probe or lifecycle hook with the defaults of its httpGet or grpc action."""
+    """Return a probe or lifecycle hook with the defaults of its httpGet or grpc action."""
     if (http := handler.get("httpGet")) is not None:
         return {**handler, "httpGet": _filled(http, {"path": "/", "scheme": "HTTP"})}
     grpc = handler.get("grpc")

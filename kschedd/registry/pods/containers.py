@@ -1,4 +1,4 @@
-"""Validation of what a kubelet reads of a container: probes, hooks, environment, mounts, block devices, resize policy.
+"""Validation of container fields for the kubelet: probes, hooks, environment, mounts, block devices, resize policy.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (validateProbe, validateHandler, ValidateEnv,
 ValidateEnvFrom, ValidateVolumeMounts, ValidateVolumeDevices, validateResizePolicy).
@@ -38,7 +38,7 @@ _KEY: Final = re.compile(r"[-._a-zA-Z0-9]+", re.ASCII)
 
 
 def config_key_faults(key: str) -> list[str]:
-    """A key of a ConfigMap or Secret."""
+    """Return the errors in a key of a ConfigMap or Secret."""
     faults = []
     if len(key) > 253:
         faults.append("must be no more than 253 characters")
@@ -53,7 +53,7 @@ def config_key_faults(key: str) -> list[str]:
 
 
 def validate_hooks(container: Raw, path: str, grace: int, faults: Faults) -> None:
-    """Probes and lifecycle hooks of a container that may have them; `grace` is the pod's grace period."""
+    """Validate the probes and lifecycle hooks of a container that may have them; `grace` is the pod's grace period."""
     lifecycle = container.get("lifecycle") or {}
     for hook in ("postStart", "preStop"):
         if (handler := lifecycle.get(hook)) is not None:
@@ -64,7 +64,7 @@ def validate_hooks(container: Raw, path: str, grace: int, faults: Faults) -> Non
 
 
 def refuse_hooks(container: Raw, path: str, faults: Faults) -> None:
-    """What init containers may not have, but for sidecars."""
+    """Reject fields that init containers other than sidecars may not have."""
     for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(field) is not None:
             why = "may not be set for init containers without restartPolicy=Always"
@@ -165,7 +165,7 @@ def _validate_reference_name(source: Raw, path: str, faults: Faults) -> None:
     name = source.get("name") or ""
     if not name:
         faults.append(required(f"{path}.name"))
-    else:  # as for the beginning of a name: it may end with a dash
+    else:  # like a name prefix: it may end with a dash
         faults += [invalid(f"{path}.name", name, why) for why in dns_subdomain(without_last_dash(name))]
 
 
@@ -222,7 +222,7 @@ _READ_ONLY: Final = ("Disabled", "Enabled", "IfPossible")
 
 
 def validate_mounts(container: Raw, path: str, volumes: Mapping[str, Raw], faults: Faults) -> None:
-    """volumeMounts and volumeDevices; `volumes` are the pod's volumes that are not at fault themselves."""
+    """Validate volumeMounts and volumeDevices; `volumes` are the pod's valid volumes."""
     devices = container.get("volumeDevices") or ()
     mounts = container.get("volumeMounts") or ()
     if mounts:

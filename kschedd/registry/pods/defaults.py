@@ -3,8 +3,8 @@
 Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go and pkg/registry/core/pod/strategy.go
 (applyMatchLabelKeysAndMismatchLabelKeys, applySchedulingGatedCondition).
 Takes specs that match the schema (checked by `schema_check`) and does not modify them: changed parts are copied.
-Quantities come out in canonical form and rounded up to thousandths, as an API server stores them.
-Defaults of probes, hooks and environment are in `container_defaults`.
+Quantities are returned in canonical form and rounded up to thousandths, as an API server stores them. Defaults of
+probes, hooks and environment are in `container_defaults`.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ _MILLI: Final = 10**6  # nanos
 
 @lru_cache(1 << 13, typed=True)
 def stored_quantity(quantity: str | int | float) -> str:
-    """A quantity of a ResourceList as the API server stores it: rounded up to thousandths."""
+    """Return a ResourceList quantity as the API server stores it: rounded up to thousandths."""
     amount = nanos(quantity)
     rounded = -(-abs(amount) // _MILLI) * _MILLI
     if rounded == abs(amount):
@@ -32,7 +32,7 @@ def stored_quantity(quantity: str | int | float) -> str:
 
 
 def stored_resources(resources: Raw) -> Raw:
-    """A ResourceList with its quantities as stored; the argument itself if they already are."""
+    """Return a ResourceList with its quantities as stored; the argument itself if they already are."""
     for quantity in resources.values():
         if stored_quantity(quantity) != quantity:
             return {name: stored_quantity(value) for name, value in resources.items()}
@@ -40,7 +40,7 @@ def stored_resources(resources: Raw) -> Raw:
 
 
 def without_empty(raw: Raw, fields: Fields, *needed: str) -> Raw:
-    """A copy without empty lists and maps (omitempty in the API types); those in `needed` stay."""
+    """Return a copy without empty lists and maps (omitempty in the API types); those in `needed` are kept."""
     return {
         field: value
         for field, value in raw.items()
@@ -49,7 +49,10 @@ def without_empty(raw: Raw, fields: Fields, *needed: str) -> Raw:
 
 
 def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
-    """The spec with its defaults.  A template's pods get requests from limits, and ports, only when created."""
+    """Return the spec with its defaults.
+
+    In a template, requests are not set from limits, and ports are not defaulted; that happens when the pod is created.
+    """
     new = without_empty(spec, type_named("PodSpec"), "containers", *(() if template else ("overhead",)))
     if not new.get("restartPolicy"):
         new["restartPolicy"] = "Always"
@@ -84,7 +87,7 @@ def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
 
 
 def with_positive_grace(spec: Raw) -> Raw:
-    """A pod's spec; of a negative grace period the shortest there is is made (pkg/registry/core/pod/strategy.go)."""
+    """Return a pod's spec with a negative grace period replaced by 1 s (pkg/registry/core/pod/strategy.go)."""
     if (spec.get("terminationGracePeriodSeconds") or 0) >= 0:
         return spec
     return {**spec, "terminationGracePeriodSeconds": 1}
@@ -116,7 +119,7 @@ def _container(container: Raw, host_network: bool, keep_requests: bool) -> Raw:
 
 
 def stored_requirements(resources: Raw) -> Raw:
-    """ResourceRequirements with their quantities as stored."""
+    """Return ResourceRequirements with their quantities as stored."""
     requests = resources.get("requests")
     limits = resources.get("limits")
     if requests:
@@ -142,7 +145,7 @@ def _port(port: Raw, host_network: bool) -> Raw:
     return {**port, **missing} if missing else port
 
 
-#: Defaults of sources that pods and PersistentVolumes share.
+# Defaults of volume sources that pods and PersistentVolumes share.
 SOURCE_DEFAULTS: Final[Mapping[str, Raw]] = {
     "hostPath": {"type": ""},
     "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
@@ -192,7 +195,7 @@ def _projected(source: Raw) -> Raw:
 
 
 def default_claim_spec(spec: Raw) -> Raw:
-    """The spec of a PersistentVolumeClaim with its defaults."""
+    """Return the spec of a PersistentVolumeClaim with its defaults."""
     new = dict(spec)
     new.setdefault("volumeMode", "Filesystem")
     if resources := spec.get("resources"):
@@ -205,12 +208,15 @@ def _is_huge_page(name: str) -> bool:
 
 
 def _for_pods(name: str) -> bool:
-    """Whether the resource is supported at pod level."""
+    """Return whether the resource is supported at pod level."""
     return name in ("cpu", "memory") or _is_huge_page(name)
 
 
 def _default_pod_level(spec: Raw) -> None:
-    """Default pod-level requests and limits that are partly stated.  Modifies `spec`, which is already a copy."""
+    """Set the defaults of pod-level requests and limits that are partly stated.
+
+    Modifies `spec`, which is already a copy.
+    """
     resources = spec["resources"]
     limits = dict(resources.get("limits") or {})
     requests = dict(resources.get("requests") or {})
@@ -245,7 +251,7 @@ def _all_resources(spec: Raw, side: str) -> set[str]:
 
 
 def _style_of(spec: Raw, side: str, name: str) -> Any:
-    """The notation of a sum: that of its first part."""
+    """Return the notation of a sum: that of its first part."""
     for container in _each(spec):
         quantity = ((container.get("resources") or {}).get(side) or {}).get(name)
         if quantity is not None:
@@ -254,7 +260,7 @@ def _style_of(spec: Raw, side: str, name: str) -> Any:
 
 
 def aggregate(spec: Raw, side: str) -> dict[str, int]:
-    """Requests or limits of all containers together, in nanos: the maximum over the pod's init and main phases."""
+    """Return a pod's total requests or limits in nanos: the maximum over its init and main phases."""
     total: dict[str, int] = {}
     sidecars: dict[str, int] = {}
     starting: dict[str, int] = {}
@@ -278,9 +284,9 @@ def aggregate(spec: Raw, side: str) -> dict[str, int]:
 
 
 def merge_label_keys(spec: Raw, labels: Mapping[str, str]) -> Raw:
-    """The spec of a new pod with its matchLabelKeys and mismatchLabelKeys merged into the label selectors.
+    """Return a new pod's spec with its matchLabelKeys and mismatchLabelKeys merged into the label selectors.
 
-    Keys without a matching label on the pod are ignored.  Keys merged already are not merged again, so that an object
+    Keys without a matching label on the pod are ignored. Keys merged already are not merged again, so that an object
     exported from one cluster can be created in another.
     """
     new = None

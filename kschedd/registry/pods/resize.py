@@ -1,4 +1,4 @@
-"""Validation of a pod's resize: what its containers request of cpu and memory may change, and nothing else.
+"""Validation of a pod's resize: only its containers' requests and limits of cpu and memory may change.
 
 Source: Kubernetes v1.34, ValidatePodResize in pkg/apis/core/validation/validation.go.
 Takes pods that have their defaults.
@@ -16,14 +16,14 @@ from kschedd.registry.same import same
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
 
-POD_LEVEL: Final = "pod_level_resize"  # the rule that lets pods be resized that state resources of their own
+POD_LEVEL: Final = "pod_level_resize"  # the feature that allows resizing of pods with pod-level resources
 _RESIZED: Final = ("cpu", "memory")
 _LISTS: Final = ("requests", "limits")
 _NOTHING: Final[Raw] = {}
 
 
 def refuse_resize(old: Raw, new: Raw, features: frozenset[str]) -> Faults:
-    """Why a pod cannot be resized at all, whatever else is wrong. `features` are rules that hold."""
+    """Return why a pod cannot be resized at all; reported alone. `features` are the enabled features."""
     why = ""
     if POD_LEVEL not in features and (_states_resources(old["spec"]) or _states_resources(new["spec"])):
         why = "pods with pod-level resources cannot be resized"
@@ -35,7 +35,7 @@ def refuse_resize(old: Raw, new: Raw, features: frozenset[str]) -> Faults:
 
 
 def validate_pod_resize(old: Raw, new: Raw) -> Faults:
-    """The faults of a resize. `old` is the pod as it is, with its status."""
+    """Return the errors of a resize. `old` is the current pod, with its status."""
     before, after = old["spec"], new["spec"]
     faults: Faults = []
     qos = (old.get("status") or _NOTHING).get("qosClass") or qos_of_spec(before)
@@ -64,7 +64,10 @@ def _is_sidecar(container: Raw) -> bool:
 
 
 def _can_be_resized(status: Raw) -> bool:
-    """Whether the kubelet says what its containers have, by the first of them that runs; where none does, it may."""
+    """Return whether the kubelet supports resizing: it reports the resources of the first running container.
+
+    If no container is running, the pod can be resized.
+    """
     for container in status.get("containerStatuses") or ():
         if (container.get("state") or _NOTHING).get("running") is not None:
             return container.get("resources") is not None
@@ -84,7 +87,7 @@ def _reordered(field: str, before: Raw, after: Raw) -> Faults:
 
 
 def _pairs(field: str, before: Raw, after: Raw) -> list[tuple[str, Raw, Raw]]:
-    """The path of each container of the field, how it was and how it is to be."""
+    """Return the path of each container of the field, and the container before and after."""
     pairs = zip(before.get(field) or (), after.get(field) or (), strict=True)
     return [(f"spec.{field}[{index}]", then, now) for index, (then, now) in enumerate(pairs)]
 
@@ -102,7 +105,7 @@ def _removed(path: str, then: Raw, now: Raw) -> Faults:
 
 
 def _changed(field: str, then: Raw, now: Raw) -> Faults:
-    """The fault of a change besides cpu and memory; of an init container that ends, of any."""
+    """Return errors for changes other than cpu and memory; for an init container that is no sidecar, for any change."""
     if field == "containers":
         why = "only cpu and memory resources are mutable"
     elif _is_sidecar(now):
@@ -116,7 +119,10 @@ def _changed(field: str, then: Raw, now: Raw) -> Faults:
 
 
 def _with_cpu_and_memory_of(then: Raw, now: Raw) -> Raw:
-    """As upstream compares them: where nothing was stated, whatever is now stated passes."""
+    """Return the new amounts with the old cpu and memory.
+
+    Like upstream: if nothing was stated before, any new amounts pass.
+    """
     if not then:
         return then
     others = {name: amount for name, amount in now.items() if name not in _RESIZED}

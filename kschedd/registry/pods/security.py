@@ -1,4 +1,4 @@
-"""Validation of security contexts, of DNS and of host names: what a pod asks of the node besides resources.
+"""Validation of security contexts, DNS settings and host aliases of a pod.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateSecurityContext,
 validatePodSpecSecurityContext, validatePodDNSConfig, ValidateHostAliases); component-helpers/node/util/sysctl
@@ -30,7 +30,7 @@ _SYSCTL_RE: Final = re.compile(_SYSCTL, re.ASCII)
 _MOST_NAMESERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
 
 
-@lru_cache(1 << 10)  # asked for each status of a pod
+@lru_cache(1 << 10)  # called for each pod status
 def is_address(text: str) -> bool:
     return ip_address(text) is not None
 
@@ -87,7 +87,7 @@ _OF_IPC: Final = ("kernel.shm", "kernel.msg", "fs.mqueue.")
 
 
 def _namespace_of(sysctl: str) -> str:
-    """The pod's field by which it shares the namespace of this sysctl with the node."""
+    """Return the pod's field that shares the namespace of this sysctl with the node."""
     dot, slash = sysctl.find("."), sysctl.find("/")
     name = sysctl.translate(_SLASHES) if 0 <= slash and (dot < 0 or slash < dot) else sysctl
     if name.startswith("net."):
@@ -142,7 +142,7 @@ def validate_app_armor(profile: Raw | None, path: str, faults: Faults) -> None:
 
 
 def validate_security(context: Raw, path: str, host_users: bool, faults: Faults) -> None:
-    """A container's security context."""
+    """Validate a container's security context."""
     _validate_ids(context, path, ("runAsUser", "runAsGroup"), faults)
     if (mount := context.get("procMount")) is not None:
         if mount not in ("Default", "Unmasked"):

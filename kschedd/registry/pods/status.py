@@ -1,4 +1,4 @@
-"""Validation of a pod's status: by itself, and what of it may change.
+"""Validation of a pod's status: of its fields, and of changes to them.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodStatusUpdate and what it calls).
 Takes statuses that match the schema.
@@ -21,7 +21,7 @@ _HEALTH: Final = ("Healthy", "Unhealthy", "Unknown")
 
 
 def validate_pod_status(status: Raw, path: str = "status") -> Faults:
-    """The faults of a pod's status."""
+    """Return the errors in a pod's status."""
     faults: Faults = []
     if (status.get("observedGeneration") or 0) < 0:
         faults.append(invalid(f"{path}.observedGeneration", status["observedGeneration"], _NOT_NEGATIVE))
@@ -49,7 +49,7 @@ def validate_pod_status(status: Raw, path: str = "status") -> Faults:
 
 
 def _validate_addresses(addresses: Sequence[Raw], path: str, faults: Faults) -> None:
-    """Addresses, of each family one."""
+    """Validate addresses; at most one per family is allowed."""
     texts = [address.get("ip") or "" for address in addresses]
     for index, text in enumerate(texts):
         if not is_address(text):
@@ -70,7 +70,7 @@ _LISTS: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContain
 
 
 def validate_status_beside_spec(old: Raw, new: Raw, faults: Faults) -> None:
-    """What of a status depends on the pod's spec, and on the status before; `old` and `new` are whole pods."""
+    """Validate a status against the pod's spec and its previous status; `old` and `new` are whole pods."""
     spec, before, after = old.get("spec") or {}, old.get("status") or {}, new.get("status") or {}
     lists = [field for field in _LISTS if after.get(field) or before.get(field)]
     if not lists:
@@ -98,7 +98,7 @@ def validate_status_beside_spec(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _stay_ended(before: Sequence[Raw], after: Sequence[Raw], field: str, spec: Raw, faults: Faults) -> None:
-    """A container that has ended and is not to be started again does not run."""
+    """Check that a terminated container which is never restarted is not reported as running."""
     restart = "Never" if field == "ephemeralContainerStatuses" else spec.get("restartPolicy")
     if restart == "Always":
         return

@@ -1,7 +1,7 @@
 """Validation of pod updates: few fields of a pod's spec may change after creation.
 
-A plain update may change images, shorten activeDeadlineSeconds, add tolerations, remove scheduling gates, and of a
-gated pod narrow nodeSelector and node affinity. All other fields must be equal.
+A plain update may change images, shorten activeDeadlineSeconds, add tolerations and remove scheduling gates. For a
+gated pod it may also narrow nodeSelector and node affinity. All other fields must be equal.
 Source: Kubernetes v1.34, ValidatePodUpdate in pkg/apis/core/validation/validation.go.
 Takes specs that have their defaults.
 """
@@ -28,7 +28,7 @@ _TERMS: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDurin
 
 
 def validate_pod_update(old: Raw, new: Raw) -> Faults:
-    """The faults of a plain update: changes to immutable fields of a pod's spec."""
+    """Return the errors of a plain update: changes to immutable fields of a pod's spec."""
     if old == new:
         return []
     faults: Faults = []
@@ -48,7 +48,7 @@ def validate_pod_update(old: Raw, new: Raw) -> Faults:
         why = "existing toleration can not be modified except its tolerationSeconds"
         faults.append(forbidden("spec.tolerations", why))
     else:
-        validate_tolerations(tolerations, "spec.tolerations", faults)  # once more: what was added may be wrong
+        validate_tolerations(tolerations, "spec.tolerations", faults)  # again: added tolerations may be invalid
     gates, gated = new.get("schedulingGates") or [], old.get("schedulingGates") or []
     last = {gate.get("name", ""): index for index, gate in enumerate(gates)}
     for name, index in last.items():
@@ -98,7 +98,7 @@ def _deadline(before: int | None, after: int | None, faults: Faults) -> bool:
 
 
 def _bare(toleration: Raw) -> tuple[str, ...]:
-    """Return what a toleration states besides its time."""
+    """Return a toleration's fields other than its time."""
     return tuple(toleration.get(field) or "" for field in ("key", "operator", "value", "effect"))
 
 
@@ -110,7 +110,7 @@ def _keep(rest: dict[str, Any], old: Raw, field: str) -> None:
 
 
 def _restore(rest: dict[str, Any], old: Raw, *fields: str) -> None:
-    """Give containers their old values of fields that may change, so that a diff shows the others only."""
+    """Restore containers' old values of mutable fields, so that a diff shows the other fields only."""
     for kind in ("containers", "initContainers"):
         before, after = old.get(kind) or (), rest.get(kind) or ()
         if after:
@@ -119,7 +119,7 @@ def _restore(rest: dict[str, Any], old: Raw, *fields: str) -> None:
 
 
 def _narrowed(old: Raw, new: Raw, rest: dict[str, Any], faults: Faults) -> None:
-    """A gated pod's node selector may only grow, its required node affinity only grow stricter."""
+    """Check that a gated pod's node selector only gains terms, and its required node affinity only becomes stricter."""
     selector, before = new.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     if any(selector.get(key) != value for key, value in before.items()):
         why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
@@ -137,7 +137,7 @@ def _narrowed(old: Raw, new: Raw, rest: dict[str, Any], faults: Faults) -> None:
 
 
 def _validate_stricter(before: Sequence[Raw], terms: Sequence[Raw], faults: Faults) -> None:
-    """The terms of a required node affinity may ask for more each, where there were any."""
+    """Check that each term of a required node affinity only gains requirements, unless there were no terms."""
     if before and len(terms) != len(before):
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
         faults.append(invalid(_TERMS, terms, why))

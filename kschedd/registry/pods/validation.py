@@ -1,9 +1,9 @@
-"""Validation of a pod's spec: of a pod, or of a template.
+"""Validation of a pod's spec, or of a pod template's.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodSpec and what it calls).
-Takes specs that match the schema and have their defaults.  The spec is validated without the pod's metadata, so
-that the result is valid for every pod with that spec; what depends on both is in `validation_pod_annotations`.
-Faults are told in upstream's order.
+Takes specs that match the schema and have their defaults. The spec is validated without the pod's metadata, so that the
+result is valid for every pod with that spec; `validation_pod_annotations` validates fields against the metadata. Errors
+are in upstream's order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ _LONGEST_DEADLINE: Final = 2**31 - 1
 
 
 def validate_pod_spec(spec: Raw, path: str = "spec", *, template: bool = False) -> Faults:
-    """All faults of a pod's spec, or of a pod template's."""
+    """Return all errors in a pod's spec, or in a pod template's."""
     faults: Faults = []
     if spec.get("terminationGracePeriodSeconds") is None:
         faults.append(required(f"{path}.terminationGracePeriodSeconds"))
@@ -98,7 +98,7 @@ def validate_pod_spec(spec: Raw, path: str = "spec", *, template: bool = False) 
 
 
 def validate_tokens(spec: Raw, faults: Faults) -> None:
-    """Of pods only: there is no token without a service account."""
+    """Reject projected tokens in a pod (not in a template) that has no service account."""
     if spec.get("serviceAccountName"):
         return
     for index, volume in enumerate(spec.get("volumes") or ()):
@@ -109,7 +109,7 @@ def validate_tokens(spec: Raw, faults: Faults) -> None:
 
 
 def validate_new_pod(spec: Raw, faults: Faults) -> None:
-    """What only a new pod may not have: a node while it is gated, and ephemeral containers."""
+    """Reject fields that a new pod may not have: a node while it is gated, and ephemeral containers."""
     if spec.get("ephemeralContainers"):
         faults.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -133,14 +133,14 @@ def _validate_resources_of_pod(resources: Raw, spec: Raw, path: str, faults: Fau
 
 
 def _validate_host_users(spec: Raw, path: str, faults: Faults) -> None:
-    """A pod with users of its own shares no namespace with the node."""
+    """Check that a pod with its own user namespace shares no other namespace with the node."""
     for field, called in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
         if spec.get(field):
             faults.append(forbidden(f"{path}.{called}", "when `hostUsers` is false"))
 
 
 def _validate_names(spec: Raw, path: str, faults: Faults) -> None:
-    """Validate names, and what stands among them upstream."""
+    """Validate names, and other fields that upstream validates between them."""
 
     def each(field: str, rule: Any) -> None:
         if name := spec.get(field):
@@ -239,7 +239,7 @@ def _validate_init_containers(spec: Raw, path: str, volumes: Volumes, claims: fr
             faults.append(duplicate(f"{here}.name", name))
         elif name:
             names.add(name)
-        # Init containers run in sequence: each is looked at alone, and called the first.
+        # Init containers run in sequence: each is checked alone, and reported with index 0.
         _validate_host_ports(container, f"{path}.initContainers[0]", set(), faults)
         if restart == "Always":
             validate_hooks(container, here, spec.get("terminationGracePeriodSeconds") or 0, faults)
@@ -250,7 +250,7 @@ def _validate_init_containers(spec: Raw, path: str, volumes: Volumes, claims: fr
 def _validate_container(
     container: Raw, spec: Raw, path: str, volumes: Volumes, claims: frozenset[str], faults: Faults
 ) -> None:
-    """What holds for containers of every sort."""
+    """Validate the fields that all kinds of containers have."""
     name = container.get("name") or ""
     if not name:
         faults.append(required(f"{path}.name"))
@@ -273,7 +273,7 @@ def _validate_container(
 
 
 def _validate_image(container: Raw, path: str, faults: Faults) -> None:
-    """Of pods only: templates may have anything around the name of an image."""
+    """Reject an image with surrounding whitespace in a pod; templates may have it."""
     image = container.get("image") or ""
     if image != image.strip():
         faults.append(invalid(f"{path}.image", image, "must not have leading or trailing whitespace"))
@@ -311,7 +311,7 @@ def _validate_host_ports(container: Raw, path: str, taken: set[tuple[str, str, i
 
 
 def _validate_ports_on_host(spec: Raw, path: str, faults: Faults) -> None:
-    """On the node's network a container's ports are the node's."""
+    """Check that with the node's network the host port of each container port is equal to it."""
     for place, container in enumerate(spec.get("containers") or ()):
         for index, port in enumerate(container.get("ports") or ()):
             on_host = port.get("hostPort") or 0
@@ -320,7 +320,7 @@ def _validate_ports_on_host(spec: Raw, path: str, faults: Faults) -> None:
                 faults.append(invalid(f"{path}.containers[{place}].ports[{index}].hostPort", on_host, why))
 
 
-# In the order of upstream's fields: which of them only other containers may have.
+# Fields that ephemeral containers may not have, in upstream's order of fields.
 _NOT_EPHEMERAL: Final = (
     "ports",
     "resources",
@@ -337,7 +337,7 @@ _NOT_EPHEMERAL: Final = (
 def _validate_ephemeral_containers(
     spec: Raw, path: str, volumes: Volumes, claims: frozenset[str], faults: Faults
 ) -> None:
-    """Ephemeral containers, beside the other ones; templates and new pods may not have any, which is told besides."""
+    """Validate ephemeral containers. A separate error rejects them in templates and new pods."""
     others = {each.get("name") or "" for field in ("containers", "initContainers") for each in spec.get(field) or ()}
     names = set(others)
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):

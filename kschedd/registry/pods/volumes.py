@@ -1,7 +1,7 @@
-"""Validation of a pod's volumes: exactly one source each, and what each source needs.
+"""Validation of a pod's volumes: exactly one source each, and the required fields of each source.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateVolumes, validateVolumeSource and what it
-calls). Sources are looked at in upstream's order: of two the one that comes later is refused.
+calls). Sources are checked in upstream's order: if there are two, the later one is rejected.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ _VOLUME_FIELDS: Final = (
 
 
 def validate_volumes(spec: Raw, path: str, faults: Faults) -> Mapping[str, Raw]:
-    """Validate the volumes of a pod; returns those without faults, by name."""
+    """Validate the volumes of a pod. Return the valid ones by name."""
     names: dict[str, Raw] = {}
     for index, volume in enumerate(spec.get("volumes") or ()):
         here = f"{path}[{index}]"

@@ -1,4 +1,4 @@
-"""Validation of what a pod says of its operating system, and of the options of Windows.
+"""Validation of a pod's operating system and of Windows options.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (validateOS, validateLinux, validateWindows,
 validateWindowsSecurityContextOptions, validateWindowsHostProcessPod).
@@ -17,7 +17,7 @@ Faults = list[FieldError]
 _SYSTEMS: Final = ("linux", "windows")
 _FOR_LINUX: Final = "cannot be set for a windows pod"
 _FOR_WINDOWS: Final = "windows options cannot be set for a linux pod"
-# In upstream's order: of the pod's security context, and of the pod itself.
+# Fields of the pod's security context and of the pod itself, in upstream's order.
 _OF_POD: Final = (
     "securityContext.appArmorProfile",
     "securityContext.seLinuxOptions",
@@ -51,14 +51,14 @@ _OF_CONTAINER: Final = (
 
 
 def each_container(spec: Mapping[str, Any], path: str) -> Iterator[tuple[Raw, str]]:
-    """Containers of every sort, with their paths, in upstream's order."""
+    """Yield the containers of all kinds with their paths, in upstream's order."""
     for field in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(field) or ()):
             yield container, f"{path}.{field}[{index}]"
 
 
 def validate_system(spec: Raw, path: str, faults: Faults) -> None:
-    """os, and what the other system has."""
+    """Validate the field os, and reject fields that only the other operating system supports."""
     if (system := spec.get("os")) is None:
         return
     name = system.get("name") or ""
@@ -99,7 +99,7 @@ def _host_process(context: Raw | None) -> bool | None:
 
 
 def validate_host_process(spec: Raw, path: str, faults: Faults) -> None:
-    """Containers that are processes of the host: all of a pod's or none, and on its network."""
+    """Check HostProcess containers: all containers of a pod are, or none, and they require the host's network."""
     of_pod = _host_process(spec.get("securityContext"))
     count = of_host = 0
     for container, here in each_container(spec, path):

@@ -1,4 +1,4 @@
-"""Validation of ValidatingAdmissionPolicies and their bindings: what they match, and that every part is there.
+"""Validation of ValidatingAdmissionPolicies and their bindings: match rules and required parts.
 
 Expressions are required, but not compiled; audit annotations are only counted.
 Source: Kubernetes v1.34, pkg/apis/admissionregistration/validation/validation.go.

@@ -1,4 +1,4 @@
-"""Validation of APIServices: the group and version that one is for, and the Service that answers for it.
+"""Validation of APIServices: group and version, and the Service that serves them.
 
 Source: Kubernetes v1.34, kube-aggregator/pkg/apis/apiregistration/validation/validation.go.
 Takes objects that match the schema and have their defaults; appends to `faults`.

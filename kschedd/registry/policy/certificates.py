@@ -1,7 +1,7 @@
-"""Validation of CertificateSigningRequests: what a certificate is wanted for, who is to sign it, for how long.
+"""Validation of CertificateSigningRequests: usages, signer name, expiration, and the encoded request.
 
-The request must have the form of one (`certification_requests`); keys and signatures are not checked, as that takes
-cryptography. What was wrong before an update may stay so.
+The request must have the form of a PKCS #10 request (`certification_requests`). Keys and signatures are not checked, as
+that requires cryptography. An update may leave existing errors.
 Source: Kubernetes v1.34, pkg/apis/certificates/validation/validation.go, pkg/apis/certificates/helpers.go.
 Takes objects that match the schema and have their defaults; appends to `faults`.
 """
@@ -55,7 +55,7 @@ _TYPE: Final = b"CERTIFICATE REQUEST"
 
 @attrs.frozen
 class _Tolerated:
-    """Faults that an update may leave, since the object had them before."""
+    """Errors that an update may leave, because the object had them before."""
 
     unknown_usages: bool = False
     equal_usages: bool = False
@@ -91,12 +91,12 @@ def validate_signing_request(item: Item, faults: Faults) -> None:
 
 
 def validate_updated_signing_request(item: Item, old: Item, faults: Faults) -> None:
-    """Append the faults of a CertificateSigningRequest that it did not have before."""
+    """Append the new errors of an updated CertificateSigningRequest."""
     _validate(item, _Tolerated.of(old, item), faults)
 
 
 def validate_signing_status(old: Item, new: Item, faults: Faults) -> None:
-    """Append the faults of an update of the status: the signer adds a certificate, and approves nothing."""
+    """Append the errors of a status update: the signer may add a certificate, but may not approve."""
     validate_updated_signing_request(new, old, faults)
     _removed(old, new, faults)
     for verdict in _VERDICTS:
@@ -108,7 +108,7 @@ def validate_signing_status(old: Item, new: Item, faults: Faults) -> None:
 
 
 def validate_approval(old: Item, new: Item, faults: Faults) -> None:
-    """Append the faults of an update of the approval, which adds conditions."""
+    """Append the errors of an approval update, which adds conditions."""
     validate_updated_signing_request(new, old, faults)
     _removed(old, new, faults)
 
@@ -174,7 +174,7 @@ def _conditions(conditions: Sequence[Item], tolerated: _Tolerated, faults: Fault
 
 
 def _request_fault(request: str) -> str:
-    """Return what is wrong with a request in PEM, "" if nothing is."""
+    """Return the error in a PEM request, "" if it is valid."""
     block = _ARMOR.search(base64.b64decode(request))
     if block is None or block.group(1) != _TYPE:
         return "PEM block type must be CERTIFICATE REQUEST"
@@ -186,7 +186,7 @@ def _request_fault(request: str) -> str:
 
 
 def _certificate_fault(certificate: str) -> str:
-    """Return what is wrong with certificates in PEM, "" if nothing is, or there are none."""
+    """Return the error in PEM certificates, "" if they are valid or absent."""
     if not certificate:
         return ""
     blocks = list(_ARMOR.finditer(base64.b64decode(certificate)))
@@ -201,6 +201,6 @@ def _certificate_fault(certificate: str) -> str:
 
 
 def _bytes_of(armored: bytes) -> bytes:
-    """Return what a PEM block holds, without its headers."""
+    """Return the content of a PEM block, without its headers."""
     _, _, body = armored.rpartition(b"\n\n")
     return base64.b64decode(b"".join((body or armored).split()))

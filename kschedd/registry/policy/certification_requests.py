@@ -1,9 +1,9 @@
-"""The form of a PKCS #10 certification request in DER: which parts it has, not what is in them.
+"""Structure of a PKCS #10 certification request in DER; the contents of its parts are not checked.
 
-Read are the parts that Go reads before it looks at keys, names and extensions. The key and the signature are not
-checked, as that takes cryptography.
+Only the parts that Go parses before keys, names and extensions are read. The key and the signature are not checked, as
+that requires cryptography.
 Source: RFC 2986, section 4; Go 1.24, encoding/asn1 (parseTagAndLength, parseField), crypto/x509 (certificateRequest).
-Raises: DerError, in the words of Go.
+Raises: DerError, with Go's messages.
 """
 
 from typing import Final
@@ -22,14 +22,14 @@ _LARGEST: Final = 1 << 23
 
 @attrs.define(eq=False)
 class DerError(KscheddError):
-    """Bytes that are no certification request."""
+    """The bytes are not a certification request."""
 
     why: str
 
 
 @attrs.frozen
 class _Header:
-    """A tag with its length; `start` is the offset of what it holds."""
+    """A tag with its length; `start` is the offset of its content."""
 
     kind: int  # class: universal, application, context-specific, private
     tag: int
@@ -55,7 +55,7 @@ def check_certification_request(data: bytes) -> None:
 
 
 def _check_requested(data: bytes) -> None:
-    """Check what is signed: version, subject, key and attributes."""
+    """Check the signed part: version, subject, key and attributes."""
     version = _field(data, 0, _INTEGER, "int")
     if not version.length:
         raise DerError("asn1: structure error: empty integer")
@@ -72,7 +72,7 @@ def _check_requested(data: bytes) -> None:
 
 
 def _check_algorithm(data: bytes, at: int) -> int:
-    """Check an algorithm with its parameters; returns where it ends."""
+    """Check an algorithm with its parameters. Return the offset of its end."""
     algorithm = _field(data, at, _SEQUENCE, "AlgorithmIdentifier", compound=True)
     inner = data[algorithm.start : algorithm.end]
     named = _field(inner, 0, _OBJECT, "ObjectIdentifier")

@@ -1,7 +1,7 @@
 """Defaults of HorizontalPodAutoscalers, NetworkPolicies, role bindings and Endpoints.
 
 Source: Kubernetes v1.34, pkg/apis/autoscaling/v1/defaults.go, autoscaling/v2, networking/v1, rbac/v1, core/v1.
-Takes decoded objects; changes the given object, and copies what lies within it before changing that.
+Takes decoded objects. Modifies the given object, but copies nested parts before changing them.
 """
 
 from typing import Any, Final
@@ -29,7 +29,7 @@ _SCALE_DOWN: Final = {
 
 
 def default_autoscaler(autoscaler: Raw) -> None:
-    """Fill in the least number of replicas, and, of autoscaling/v2, the metric and the rules of scaling."""
+    """Set the minimum number of replicas and, in autoscaling/v2, the metric and the scaling rules."""
     spec = {"minReplicas": 1, **(autoscaler.get("spec") or {})}
     if autoscaler.get("apiVersion") != "autoscaling/v1":
         if not spec.get("metrics"):
@@ -43,7 +43,7 @@ def default_autoscaler(autoscaler: Raw) -> None:
 
 
 def default_network_policy(policy: Raw) -> None:
-    """Fill in the policy's types, and the protocol of each port."""
+    """Set the policy's types, and the protocol of each port."""
     spec = dict(policy.get("spec") or {})
     for direction in ("ingress", "egress"):
         if direction in spec:
@@ -60,7 +60,7 @@ def _with_protocols(rule: Raw) -> Raw:
 
 
 def default_role_binding(binding: Raw) -> None:
-    """Fill in the API groups of the role and of the subjects."""
+    """Set the API groups of the role and of the subjects."""
     role = binding.get("roleRef") or {}
     if not role.get("apiGroup"):
         binding["roleRef"] = {**role, "apiGroup": RBAC_GROUP}
@@ -75,6 +75,6 @@ def _with_group(subject: Raw) -> Raw:
 
 
 def default_endpoints(endpoints: Raw) -> None:
-    """Fill in the protocol of each port."""
+    """Set the protocol of each port."""
     if endpoints.get("subsets"):
         endpoints["subsets"] = [_with_protocols(subset) for subset in endpoints["subsets"]]

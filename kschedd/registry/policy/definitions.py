@@ -1,7 +1,7 @@
-"""Validation of CustomResourceDefinitions: group, names, scope and versions, which define the new resource's kind.
+"""Validation of CustomResourceDefinitions: group, names, scope and versions of the new resource.
 
-Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation/validation.go. Whether its
-schemas are structural is for the store to check (`kschedd.store.custom_resources.structural_schema`).
+Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation/validation.go. The store checks that the
+schemas are structural (`kschedd.store.custom_resources.structural_schema`).
 """
 
 from typing import Any, Final
@@ -19,7 +19,7 @@ _LONGEST_WARNING: Final = 256  # bytes
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 
-# Of a scale: its fields, where they may point to, and whether they have to.
+# Field of a scale, allowed prefixes of its path, and whether it is required.
 _SCALE_PATHS: Final = (
     ("specReplicasPath", (".spec.",), True),
     ("statusReplicasPath", (".status.",), True),
@@ -94,7 +94,7 @@ def _validate_conversion(spec: Raw, faults: Faults) -> None:
 
 
 def _validate_reviewed(versions: list[str], path: str, faults: Faults) -> None:
-    """The versions of ConversionReview that a webhook understands, one of which is known here."""
+    """Validate the ConversionReview versions that a webhook supports; at least one must be known here."""
     if not versions:
         faults.append(required(path))
         return
@@ -142,7 +142,7 @@ def _validate_deprecation(version: Raw, path: str, faults: Faults) -> None:
 
 def _validate_columns(versions: list[Raw], faults: Faults) -> None:
     columns = [version.get("additionalPrinterColumns") or [] for version in versions]
-    if columns and all(each == columns[0] for each in columns):  # upstream keeps one for all of them
+    if columns and all(each == columns[0] for each in columns):  # upstream merges equal columns into one
         paths = ["spec.additionalPrinterColumns"]
     else:
         paths = [f"spec.versions[{index}].additionalPrinterColumns" for index in range(len(versions))]
@@ -152,7 +152,7 @@ def _validate_columns(versions: list[Raw], faults: Faults) -> None:
 
 
 def _validate_column(column: Raw, path: str, faults: Faults) -> None:
-    """A column of tables of a custom resource."""
+    """Validate a printer column of a custom resource."""
     kind, form, place = (column.get(field) or "" for field in ("type", "format", "jsonPath"))
     if not column.get("name"):
         faults.append(required(f"{path}.name"))
@@ -170,7 +170,8 @@ def _validate_column(column: Raw, path: str, faults: Faults) -> None:
 
 def _validate_subresources(versions: list[Raw], faults: Faults) -> None:
     subresources = [version.get("subresources") for version in versions]
-    if subresources and all(each == subresources[0] for each in subresources):  # upstream keeps one for all of them
+    # Upstream merges equal subresources into one.
+    if subresources and all(each == subresources[0] for each in subresources):
         _validate_scale(subresources[0], "spec.subresources.scale", faults)
         return
     for index, each in enumerate(subresources):

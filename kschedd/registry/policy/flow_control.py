@@ -1,4 +1,4 @@
-"""Validation of FlowSchemas and PriorityLevelConfigurations, and of the four that the API server itself needs.
+"""Validation of FlowSchemas and PriorityLevelConfigurations, including the four mandatory ones.
 
 Source: Kubernetes v1.34, pkg/apis/flowcontrol/validation/validation.go, pkg/apis/flowcontrol/bootstrap/default.go,
 apiserver/pkg/util/shufflesharding.
@@ -52,7 +52,7 @@ _LAST_PRECEDENCE: Final = 10_000
 _METHODS: Final = ("ByNamespace", "ByUser")
 _VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
 _SUBJECTS: Final[Mapping[str, str]] = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
-_ORDER_OF_SUBJECTS: Final = ("serviceAccount", "user", "group")  # in which they are told to be out of place
+_ORDER_OF_SUBJECTS: Final = ("serviceAccount", "user", "group")  # order of the errors about unexpected subjects
 _MOST_QUEUES: Final = 10_000_000
 _HASH_BITS: Final = 60
 _NOT_NEGATIVE: Final = "must be a non-negative integer"
@@ -215,7 +215,7 @@ def validate_priority_level(item: Raw, faults: Faults) -> None:
 
 
 def _fixed_level(name: str, spec: Raw, faults: Faults) -> None:
-    """What is exempt has one part that may be changed."""
+    """Check that a mandatory level is unchanged; only one part of the exempt level may change."""
     free = name == "exempt"
     fixed = {**_FIXED_LEVELS[name], **({"exempt": spec["exempt"]} if free and "exempt" in spec else {})}
     if not same(spec, fixed, type_named("flowcontrol.v1.PriorityLevelConfigurationSpec")):
@@ -279,7 +279,7 @@ def _hand_fault(hand: int, queues: int) -> str:
 
 
 def validate_flow_control_status(item: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of the conditions of a FlowSchema or a PriorityLevelConfiguration."""
+    """Append the errors in the conditions of a FlowSchema or a PriorityLevelConfiguration."""
     seen: set[str] = set()
     for index, condition in enumerate((item.get("status") or {}).get("conditions") or ()):
         kind, at = condition.get("type") or "", f"status.conditions[{index}].type"

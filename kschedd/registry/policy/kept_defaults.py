@@ -1,6 +1,6 @@
-"""Defaults of kinds that the store keeps for others: webhooks, admission policies, endpoint slices, flow control.
+"""Defaults of kinds that kschedd stores but does not use: webhooks, admission policies, endpoint slices, flow control.
 
-Each function modifies the top of an object that is a copy already, and copies what it changes below.
+Each function modifies the top level of an object that is already a copy, and copies nested parts before changing them.
 Source: Kubernetes v1.34, pkg/apis/{admissionregistration,discovery,flowcontrol,networking}/v1/defaults.go,
 kube-aggregator/pkg/apis/apiregistration/v1/defaults.go.
 """

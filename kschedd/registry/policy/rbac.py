@@ -100,7 +100,7 @@ def _validate_subject(subject: Raw, path: str, faults: Faults, *, namespaced: bo
 
 
 def validate_role_ref_change(old: Mapping[str, Any], new: Mapping[str, Any], faults: Faults) -> None:
-    """Append the fault of a binding that refers to another role than before."""
+    """Append a fault if a binding's role reference was changed."""
     before, after = old.get("roleRef") or {}, new.get("roleRef") or {}
     fields = {"apiGroup": "APIGroup", "kind": "Kind", "name": "Name"}
     if any((before.get(field) or "") != (after.get(field) or "") for field in fields):

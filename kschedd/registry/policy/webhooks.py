@@ -16,12 +16,12 @@ from kschedd.registry.validation_selectors import validate_label_selector
 Raw = dict[str, Any]
 Faults = list[FieldError]
 
-_VERSIONS: Final = ("v1", "v1beta1")  # of AdmissionReview
+_VERSIONS: Final = ("v1", "v1beta1")  # versions of AdmissionReview
 _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun", "Some", "Unknown")
 _NO_SIDE_EFFECTS: Final = _SIDE_EFFECTS[:2]
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
-# Field -> the values that it may have, in upstream's order.
+# Field -> its allowed values, in upstream's order.
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "failurePolicy": ("Fail", "Ignore"),
     "matchPolicy": ("Equivalent", "Exact"),
@@ -39,7 +39,7 @@ def validate_webhooks(item: Raw, faults: Faults) -> None:
 
 
 def validate_updated_webhooks(item: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of a changed configuration; what the old one has against newer rules stays allowed."""
+    """Append the faults of a changed configuration; violations of newer rules in the old one stay allowed."""
     before = old.get("webhooks") or ()
     versions = [hook.get("admissionReviewVersions") or () for hook in before]
     names = [hook.get("name") for hook in before]
@@ -115,7 +115,7 @@ def _validate_versions(versions: Sequence[str], path: str, faults: Faults, *, kn
 
 
 def validate_match_conditions(conditions: Sequence[Raw], path: str, faults: Faults) -> None:
-    """Append the faults of match conditions, but for those of their expressions."""
+    """Append the faults of match conditions, except those of their expressions."""
     if len(conditions) > _MOST_CONDITIONS:
         faults.append(too_many(path, len(conditions), _MOST_CONDITIONS))
     seen: set[str] = set()
@@ -132,7 +132,7 @@ def validate_match_conditions(conditions: Sequence[Raw], path: str, faults: Faul
         seen.add(name)
 
 
-# -- what a webhook is called for -------------------------------------------------------------------------------------
+# rules of a webhook
 
 
 def validate_rule_with_operations(rule: Raw, path: str, faults: Faults) -> None:
@@ -165,9 +165,9 @@ def _validate_wildcard(values: Sequence[str], path: str, called: str, faults: Fa
 def _validate_resources(resources: Sequence[str], path: str, faults: Faults) -> None:
     if not resources:
         faults.append(required(path))
-    all_of: set[str] = set()  # resources of which every subresource is meant
-    of_all: set[str] = set()  # subresources that are meant of every resource
-    plain = False  # of the last one without a subresource, as upstream has it
+    all_of: set[str] = set()  # resources selected with every subresource
+    of_all: set[str] = set()  # subresources selected for every resource
+    plain = False  # set by the last one without a subresource, as upstream
     for index, text in enumerate(resources):
         here = f"{path}[{index}]"
         if not text:
@@ -192,7 +192,7 @@ def _validate_resources(resources: Sequence[str], path: str, faults: Faults) -> 
         faults.append(invalid(path, list(resources), why))
 
 
-# -- where it is ------------------------------------------------------------------------------------------------------
+# client configuration
 
 
 def _validate_client(client: Raw, path: str, faults: Faults) -> None:

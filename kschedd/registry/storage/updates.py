@@ -1,4 +1,4 @@
-"""Validation of updates of volumes, claims and their classes: which fields are immutable.
+"""Validation of updates of volumes, claims and their classes: immutable fields.
 
 Source: Kubernetes v1.34, pkg/apis/{core,storage}/validation (the Validate*Update functions).
 """
@@ -21,7 +21,7 @@ def _storage_class(old: Raw, new: Raw, faults: Faults) -> None:
         same_value = same_in(old, new, field, type_named("storage.v1.StorageClass"))
         none_now_stated = (
             field == "parameters" and new.get(field) == {} and field not in old
-        )  # upstream tells them apart
+        )  # upstream distinguishes them
         if not same_value or none_now_stated:
             faults.append(forbidden(field, f"updates to {field} are forbidden."))
 
@@ -30,11 +30,11 @@ def _attributes_class(old: Raw, new: Raw, faults: Faults) -> None:
     for field in ("driverName", "parameters"):
         if (old.get(field) or None) != (new.get(field) or None):
             faults.append(forbidden(field, f"updates to {field} are forbidden."))
-    validate_attributes_class(dict(new), faults)  # once more, after the change
+    validate_attributes_class(dict(new), faults)  # again, after the change
 
 
 def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:
-    """Drivers may be added and removed, but the entry of a driver is immutable."""
+    """Check that no driver's entry was changed; drivers may be added and removed."""
     before = {driver.get("name"): driver for driver in (old.get("spec") or {}).get("drivers") or ()}
     for driver in (new.get("spec") or {}).get("drivers") or ():
         known = before.get(driver.get("name"))
@@ -48,7 +48,7 @@ _CLAIM_IMMUTABLE: Final = (
 
 
 def _claim(old: Raw, new: Raw, faults: Faults) -> None:
-    """A claim may be bound once, get a storage class if it had none, and be expanded while it is bound."""
+    """Check a claim's changes: it may be bound once, get a missing storage class, and be expanded while bound."""
     before, after = dict(old.get("spec") or {}), dict(new.get("spec") or {})
     then, now = _requested(before), _requested(after)
     if not before.get("volumeName"):
@@ -87,7 +87,7 @@ def _class_noted(claim: Raw) -> str | None:
 
 
 def _claim_class(old: Raw, new: Raw, faults: Faults) -> None:
-    """The class by the older annotation stays, unless the field takes its place."""
+    """Check that the class in the older annotation is unchanged, or moved to the field."""
     before, after = _class_noted(old), _class_noted(new)
     had, has = at(old, "spec.storageClassName"), at(new, "spec.storageClassName")
     moved = before is not None and had is None and has == before and after in (None, before)
@@ -129,7 +129,7 @@ _VOLUME_MUTABLE: Final = (
 
 def _volume(old: Raw, new: Raw, faults: Faults) -> None:
     before, after = old.get("spec") or {}, new.get("spec") or {}
-    secret = "controllerExpandSecretRef"  # may be named later
+    secret = "controllerExpandSecretRef"  # may be set later
     if "csi" in before and "csi" in after and secret not in before["csi"]:
         after = {**after, "csi": {name: value for name, value in after["csi"].items() if name != secret}}
     sources = without(before, _VOLUME_MUTABLE), without(after, _VOLUME_MUTABLE)
@@ -156,7 +156,7 @@ _NEW_LABELS: Final = {
 
 
 def _with_new_labels(then: Any, now: Any) -> Any:
-    """Node affinity with labels called as they are called now, where that is their name of today."""
+    """Return the old node affinity with deprecated labels renamed if the new one has their current names."""
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         renamed = {name: _with_new_labels(value, now.get(name)) for name, value in then.items()}
         if "key" in then and _NEW_LABELS.get(then["key"], "") == now.get("key"):

@@ -35,7 +35,7 @@ def _validate_access_modes(modes: Sequence[str], path: str, faults: Faults) -> N
 
 
 def validate_claim_spec(spec: Raw, path: str, faults: Faults, *, any_group: bool = False) -> None:
-    """The spec of a PersistentVolumeClaim; with `any_group` the API groups of what it is filled from may be any."""
+    """Validate the spec of a PersistentVolumeClaim; `any_group`: do not check the API groups of its data sources."""
     modes = spec.get("accessModes") or ()
     if not modes:
         faults.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
@@ -89,7 +89,7 @@ def validate_claim(claim: Raw, faults: Faults) -> None:
 
 
 def validate_updated_claim(claim: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """As `validate_claim`; the group of a source is not looked at where the claim `old` stated one."""
+    """Validate an updated claim; the group of a data source is not checked if the old claim stated one."""
     before = old.get("spec") or {}
     stated = any("apiGroup" in (before.get(field) or {}) for field in ("dataSource", "dataSourceRef"))
     validate_claim_spec(claim.get("spec") or {}, "spec", faults, any_group=stated)
@@ -103,11 +103,14 @@ _SOURCES: Final = (
 
 
 def _validate_volume_source(spec: Raw, name: str, faults: Faults) -> None:
-    """Exactly one source, with what it needs; of two the one that comes later in upstream's order is refused."""
+    """Check that there is exactly one source, with its required fields.
+
+    If there are two, the one that is later in upstream's order is rejected.
+    """
     stated = [source for source in _SOURCES if spec.get(source) is not None]
     for index, kind in enumerate(stated):
         source = spec[kind]
-        if index and kind != "flexVolume":  # which upstream does not refuse
+        if index and kind != "flexVolume":  # upstream does not reject it
             called = "cephFS" if kind == "cephfs" else kind
             faults.append(forbidden(f"spec.{called}", "may not specify more than 1 volume type"))
             continue
@@ -133,7 +136,7 @@ def _validate_local(spec: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_driver_name(name: str, path: str, faults: Faults) -> None:
-    """The name of a CSI driver."""
+    """Validate the name of a CSI driver."""
     if not name:
         faults.append(required(path))
     if len(name) > _LONGEST_DRIVER:
@@ -156,7 +159,7 @@ def _validate_csi_source(source: Raw, path: str, faults: Faults) -> None:
 
 
 _LONGEST_DRIVER: Final = 63
-# Upstream does not look at nodeStageSecretRef.
+# Upstream does not check nodeStageSecretRef.
 _SECRETS: Final = (
     "controllerPublishSecretRef",
     "controllerExpandSecretRef",
@@ -172,7 +175,7 @@ _WITH_MOUNT_OPTIONS: Final = (
 
 
 def validate_volume(volume: Raw, faults: Faults) -> None:
-    """A PersistentVolume."""
+    """Validate a PersistentVolume."""
     spec = volume.get("spec") or {}
     modes = spec.get("accessModes") or ()
     if not modes:
@@ -264,7 +267,7 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
         faults.append(unsupported("volumeBindingMode", mode, _BINDING_MODES))
     _validate_parameters(item.get("parameters") or {}, faults)
     topologies = item.get("allowedTopologies") or ()
-    # Upstream compares with as many empty terms as there are terms, and with those before.
+    # Upstream compares with as many empty terms as there are terms, and with all earlier terms.
     terms: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter({frozenset(): len(topologies)})
     for index, term in enumerate(topologies):
         expressions = term.get("matchLabelExpressions") or ()
@@ -335,7 +338,7 @@ def validate_csi_driver(driver: Raw, faults: Faults) -> None:
 
 
 def _validate_token_requests(driver: Raw, faults: Faults) -> None:
-    """The tokens that a CSIDriver asks for, and where it gets them (`serviceAccountTokenInSecrets`, since 1.35)."""
+    """Validate a CSIDriver's token requests, and the source of the tokens (`serviceAccountTokenInSecrets`, 1.35)."""
     audiences: set[str] = set()
     spec = driver.get("spec") or {}
     in_secrets, requests = spec.get("serviceAccountTokenInSecrets"), spec.get("tokenRequests") or ()
@@ -360,7 +363,7 @@ def _validate_token_requests(driver: Raw, faults: Faults) -> None:
 def validate_storage_capacity(item: Raw, faults: Faults) -> None:
     name = item.get("storageClassName") or ""
     faults += [invalid("storageClassName", name, why) for why in dns_subdomain(name)]
-    quantity = item.get("capacity")  # the largest volume may have any size
+    quantity = item.get("capacity")  # maximumVolumeSize is not checked
     if quantity is not None and nanos(quantity) < 0:
         faults.append(invalid("capacity", quantity, NOT_NEGATIVE))
     validate_label_selector(item.get("nodeTopology"), "nodeTopology", faults)

@@ -1,8 +1,8 @@
-"""Validation of volume sources that pods and PersistentVolumes have in common.
+"""Validation of volume sources that both pods and PersistentVolumes support.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (validate*VolumeSource and
 validate*PersistentVolumeSource).
-A check takes a source, the path it is called by, and whether it is a PersistentVolume's.
+A check takes a source, its path in messages, and whether it belongs to a PersistentVolume.
 """
 
 import re
@@ -45,7 +45,7 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def validate_common_source(kind: str, source: Raw, path: str, faults: Faults, persistent: bool = False) -> None:
-    """A source of a kind that both have."""
+    """Validate a source of a kind that both support."""
     faults += [required(f"{path}.{field}") for field in _NEEDED.get(kind, ()) if not source.get(field)]
     if (check := _CHECKS.get(kind)) is not None:
         check(source, path, faults, persistent)
@@ -107,7 +107,7 @@ def _iscsi(source: Raw, path: str, faults: Faults, persistent: bool) -> None:
 
 
 def initiator_too_long(source: Raw, name: str) -> str:
-    """Why a volume of this name may not have the iSCSI source; empty if it may."""
+    """Return why a volume of this name may not have this iSCSI source; empty if it may."""
     if source.get("initiatorName") is None or len(f"{name}:{source.get('targetPortal') or ''}".encode()) <= 64:
         return ""
     whole = "Total length of <volume name>:<iscsi.targetPortal>"
@@ -135,7 +135,7 @@ def _flocker(source: Raw, path: str, faults: Faults, persistent: bool) -> None:
 
 
 def _secret(source: Raw, path: str, faults: Faults, persistent: bool) -> None:
-    """A secret, which has a namespace only where a PersistentVolume names it."""
+    """Validate a secret reference, which requires a namespace only in a PersistentVolume."""
     if (secret := source.get("secretRef")) is None:
         return
     for field in ("name", "namespace") if persistent else ("name",):
@@ -160,7 +160,7 @@ def _quobyte(source: Raw, path: str, faults: Faults, persistent: bool) -> None:
 
 
 def _is_host_port(text: str) -> bool:
-    """Whether Go's net.SplitHostPort takes it."""
+    """Return whether Go's net.SplitHostPort accepts the text."""
     last, end = text.rfind(":"), 0
     if last < 0:
         return False
@@ -261,7 +261,7 @@ def validate_descending(path: str, where: str, faults: Faults) -> None:
 
 
 def validate_not_reserved(path: str, where: str, faults: Faults) -> None:
-    """A relative path that does not begin with two dots, which the kubelet uses for its own files."""
+    """Check that a relative path does not begin with two dots, which the kubelet uses for its own files."""
     validate_descending(path, where, faults)
     if path.startswith("..") and not path.startswith("../"):
         faults.append(invalid(where, path, "must not start with '..'"))

@@ -1,4 +1,4 @@
-"""Warnings about IP addresses and ranges that are valid by old rules, and may mean something else elsewhere.
+"""Warnings about IP addresses and ranges in deprecated notations, which other software may read differently.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/validation/ip.go (GetWarningsForIP, GetWarningsForCIDR).
 """
@@ -43,7 +43,7 @@ def range_warnings(text: str, path: str) -> Iterator[str]:
 
 
 def _is_mapped(address: Address) -> bool:
-    """Whether it is one of IPv4, written as one of IPv6."""
+    """Return whether the address is an IPv4-mapped IPv6 address."""
     return address.version == 6 and address.ipv4_mapped is not None
 
 

@@ -1,7 +1,7 @@
-"""Warnings: what the API server tells the client of an object that it takes.
+"""Warnings that the API server returns for an accepted object.
 
-`creation_warnings` and `update_warnings` look at the object as it is stored. Those of its decoding, such as unknown
-fields, come from `kschedd.store.field_validation`.
+`creation_warnings` and `update_warnings` examine the object as it is stored. Warnings about its decoding, such as
+unknown fields, come from `kschedd.store.field_validation`.
 Source: Kubernetes v1.34, WarningsOnCreate and WarningsOnUpdate of pkg/registry/*/strategy.go, pkg/api/*/warnings.go,
 apimachinery/pkg/util/validation/ip.go.
 """
@@ -43,7 +43,7 @@ _IN_POD_NAMES: Final = frozenset(("Deployment", "ReplicaSet", "ReplicationContro
 
 
 def creation_warnings(obj: Object, features: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Return the warnings about an object that was created. `features`: the names of the rules that hold."""
+    """Return the warnings about a created object. `features` are the enabled features."""
     if isinstance(obj, Pod):
         return _of_pod(obj)
     if obj.kind == "CSIDriver" and "fields_of_1_35" in features:
@@ -54,7 +54,7 @@ def creation_warnings(obj: Object, features: frozenset[str] = frozenset()) -> tu
 
 
 def update_warnings(old: Object, new: Object, features: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Return the warnings about an object that was updated; about templates of pods only if its spec changed."""
+    """Return the warnings about an updated object; those about pod templates only if its spec changed."""
     if new.kind == "CSIDriver" and "fields_of_1_35" in features:
         same = (old.spec.get("tokenRequests") or []) == (new.spec.get("tokenRequests") or [])
         return () if same else _of_tokens(new.spec)
@@ -88,9 +88,9 @@ def _of_pod(pod: Pod) -> tuple[str, ...]:
     return _once((*named, *pod_warnings(pod.spec, noted)))
 
 
-@lru_cache(64)  # few: each keeps a spec, which may be the last that is left of its pods
+@lru_cache(64)  # small: each entry keeps a spec alive, even after all its pods are gone
 def _of_spec(spec: PodSpec) -> tuple[str, ...]:
-    """Pods with equal specs share one `PodSpec`."""
+    """Return the warnings of a spec, cached: pods with equal specs share one `PodSpec`."""
     return _once(pod_warnings(spec.raw, {}))
 
 
@@ -116,7 +116,10 @@ def _new_stateful_set(raw: Raw) -> Iterator[str]:
 
 
 def _of_claims(raw: Raw, end: str) -> Iterator[str]:
-    """Of a StatefulSet's claim templates; `end` of their paths, which upstream has another of for updates."""
+    """Yield the warnings of a StatefulSet's claim templates.
+
+    `end` is the end of their paths, which differs for updates.
+    """
     for index, claim in enumerate((raw.get("spec") or {}).get("volumeClaimTemplates") or ()):
         yield from claim_spec_warnings(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}{end}")
 

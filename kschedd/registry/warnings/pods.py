@@ -1,4 +1,4 @@
-"""Warnings about pods and pod templates: what is valid, and does not do what it looks like, or will not for long.
+"""Warnings about pods and pod templates: valid fields that have no effect, a surprising effect, or are deprecated.
 
 Source: Kubernetes v1.34, pkg/api/pod/warnings.go, pkg/api/node/util.go, pkg/registry/core/pod/strategy.go.
 Takes specs with their defaults. Raises nothing.
@@ -33,7 +33,7 @@ _ANNOTATIONS: Final[Mapping[str, str]] = {
     "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
     "security.alpha.kubernetes.io/unsafe-sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
 }
-# In the order in which they are looked for.
+# in the order of the warnings
 REMOVED_VOLUMES: Final[Mapping[str, str]] = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11",
@@ -50,7 +50,7 @@ _SHOWN: Final[Mapping[str, str]] = {"storageos": "storageOS"}
 
 
 def pod_warnings(spec: Raw, annotations: Raw, template: str = "") -> Iterator[str]:
-    """The warnings of a pod's spec, or of that of the template at this path."""
+    """Yield the warnings of a pod's spec, or of that of the template at this path."""
     at = f"{template}.spec" if template else "spec"
     meta = f"{template}.metadata.annotations" if template else "metadata.annotations"
     yield from _node_labels(spec, at)
@@ -96,12 +96,12 @@ def pod_warnings(spec: Raw, annotations: Raw, template: str = "") -> Iterator[st
 
 
 def node_label_warning(key: Any) -> str:
-    """Why a label of nodes should not be used any more; "" if it may."""
+    """Return why a node label is deprecated; "" if it is not."""
     return _NODE_LABELS.get(key, "")
 
 
 def term_warnings(term: Raw, path: str) -> Iterator[str]:
-    """Of a node selector term, or of a label selector on nodes."""
+    """Yield the warnings of a node selector term, or of a label selector for nodes."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         if why := node_label_warning(expression.get("key")):
             yield f"{path}.matchExpressions[{index}].key: {expression['key']} is {why}"
@@ -111,7 +111,7 @@ def term_warnings(term: Raw, path: str) -> Iterator[str]:
 
 
 def fraction(amounts: Raw | None, resource: str, path: str) -> Iterator[str]:
-    """Of an amount of bytes that is not whole."""
+    """Yield a warning if an amount is not a whole number of bytes."""
     if amounts and resource in amounts and milli_value(amounts[resource]) % 1000:
         shown = canonical(amounts[resource])
         yield f'{path}[{resource}]: fractional byte value "{shown}" is invalid, must be an integer'
@@ -152,7 +152,7 @@ def _volume(volume: Raw, path: str) -> Iterator[str]:
 
 
 def _token_paths(volumes: Any, at: str) -> Iterator[str]:
-    """Of files that a projected volume has twice, once as a token."""
+    """Yield warnings about files that occur twice in a projected volume, once as a token."""
     sources = [
         (index, source)
         for index, volume in enumerate(volumes)
@@ -249,7 +249,7 @@ def _port_names(containers: list[tuple[Raw, str]]) -> Iterator[str]:
 
 
 def _printed(port: Raw) -> str:
-    """A port as Go prints it."""
+    """Return a port as Go prints it."""
     fields = ("name", ""), ("hostPort", 0), ("containerPort", 0), ("protocol", ""), ("hostIP", "")
     shown = " ".join(f"{name[0].upper()}{name[1:]}:{port.get(name) or empty}" for name, empty in fields)
     return "{" + shown + "}"

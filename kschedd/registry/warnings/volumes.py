@@ -1,4 +1,4 @@
-"""Warnings about volumes whose files are in each other's place.
+"""Warnings about files of a volume with overlapping paths.
 
 Source: Kubernetes v1.34, pkg/api/pod/warnings.go (warningsForOverlappingVirtualPaths).
 Takes volumes of a valid pod. Raises nothing.
@@ -15,7 +15,7 @@ Raw = Mapping[str, Any]
 
 @attrs.frozen
 class _Path:
-    """A path within a volume, and what puts a file there ("": it goes without saying)."""
+    """A path within a volume, and the source of its file ("" if obvious)."""
 
     path: str
     source: str = ""
@@ -29,7 +29,7 @@ class _Path:
 
 
 def overlapping_paths(volume: Raw) -> Iterator[str]:
-    """Yield the warnings about files of one volume that are in each other's place."""
+    """Yield the warnings about overlapping files of one volume."""
     name = _quoted(str(volume.get("name") or ""))
     config, secret, downward = (volume.get(field) or {} for field in ("configMap", "secret", "downwardAPI"))
     for described, items in (
@@ -46,7 +46,7 @@ def overlapping_paths(volume: Raw) -> Iterator[str]:
 
 
 def _overlaps(name: str, described: str, paths: Iterable[_Path], before: list[_Path]) -> Iterator[str]:
-    """Yield the warnings about paths and those `before` them, to which they are added."""
+    """Yield the warnings about paths that overlap those in `before`, and append them to it."""
     for path in paths:
         for other in before:
             if path.overlaps(other):

@@ -1,8 +1,8 @@
 """Validation of HorizontalPodAutoscalers: replicas, the scaled object, metrics and behavior.
 
 An object of autoscaling/v1 is validated as the autoscaling/v2 object that it is converted to, so that paths are those
-of v2. Source: Kubernetes v1.34, pkg/apis/autoscaling/validation/validation.go.
-Takes objects that match the schema and have their defaults; appends to `faults`.
+of v2. Source: Kubernetes v1.34, pkg/apis/autoscaling/validation/validation.go. Takes objects that match the schema and
+have their defaults; appends to `faults`.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _LONGEST_PERIOD_S: Final = 1800
 _SELECT_POLICIES: Final = ("Disabled", "Max", "Min")
 _POLICY_TYPES: Final = ("Percent", "Pods")
 _TARGET_TYPES: Final = ("Utilization", "Value", "AverageValue")
-# Type of a metric -> its field, in the order in which upstream looks at the fields.
+# Type of a metric -> its field, in upstream's order of validation.
 _SOURCES: Final[Mapping[str, str]] = {
     "Object": "object",
     "External": "external",
@@ -38,9 +38,9 @@ def validate_autoscaler(autoscaler: Raw, faults: Faults) -> None:
 
 
 def validate_updated_autoscaler(autoscaler: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of a changed one.
+    """Append the faults of a changed HorizontalPodAutoscaler.
 
-    One that scaled to zero before may go on doing so, and versions of APIs that were invalid may stay.
+    If the old one scaled to zero, the new one may, too. Invalid API versions of the old one may stay.
     """
     spec, before = autoscaler.get("spec") or {}, old.get("spec") or {}
     least = 0 if before.get("minReplicas") == 0 else 1
@@ -78,7 +78,7 @@ def validate_autoscaler_status(autoscaler: Mapping[str, Any], faults: Faults) ->
 
 
 def _metrics(spec: Raw) -> list[Raw]:
-    """Return the metrics, of an object of autoscaling/v1 the one that it is converted to."""
+    """Return the metrics; for autoscaling/v1 the metric that the object is converted to."""
     percent = spec.get("targetCPUUtilizationPercentage")
     if percent is None:
         return spec.get("metrics") or []
@@ -95,14 +95,14 @@ def _validate_reference(reference: Raw, path: str, faults: Faults) -> None:
 
 
 def _described(metric: Raw) -> Raw:
-    """Return the object that a metric is of; an empty one for other metrics."""
+    """Return the object that a metric describes; an empty one for other metrics."""
     source = (metric.get("object") or {}) if metric.get("type") == "Object" else {}
     described: Raw = source.get("describedObject") or {}
     return described
 
 
 def _version_fault(reference: Raw, *, core: bool) -> str:
-    """Return what is wrong with the version of a reference, "" if nothing is; `core`: the core group is allowed."""
+    """Return the error in the version of a reference, "" if it is valid; `core`: the core group is allowed."""
     stated = reference.get("apiVersion") or ""
     if stated.count("/") > 1:
         return f"unexpected GroupVersion string: {stated}"

@@ -32,7 +32,7 @@ _COUNTS: Final = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
-_MOST_INDEXES: Final = 100_000  # in parallel, and that may fail
+_MOST_INDEXES: Final = 100_000  # parallel indexes, and failed indexes
 _MANY_COMPLETIONS: Final = 100_000
 _MOST_OF_MANY: Final = 10_000
 
@@ -42,7 +42,10 @@ def validate_job(job: Raw, faults: Faults) -> None:
 
 
 def validate_updated_job(job: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """As `validate_job`; one whose pods never had labels with prefixes, of before 1.27, need not come to have them."""
+    """Append the faults of a changed Job.
+
+    Prefixed labels are not required if the pods of the old Job did not have them (created before 1.27).
+    """
     labels = _template_labels(old.get("spec") or {}) or {}
     prefixed = (CONTROLLER_UID, JOB_NAME) if CONTROLLER_UID in labels and JOB_NAME in labels else ()
     _validate_job(job, faults, prefixed)
@@ -76,7 +79,7 @@ def _template_labels(spec: Mapping[str, Any]) -> Raw | None:
 
 
 def _validate_generated(meta: Raw, spec: Raw, prefixed: tuple[str, ...], faults: Faults) -> None:
-    """Selector and labels that name the Job's uid and name, as they were generated, with those that are `prefixed`."""
+    """Check the generated selector and labels, which contain the Job's uid and name; `prefixed` labels are required."""
     selector = spec.get("selector")
     uid, name = meta.get("uid"), meta.get("name") or ""
     if selector is None or uid is None:
@@ -95,7 +98,7 @@ def _validate_generated(meta: Raw, spec: Raw, prefixed: tuple[str, ...], faults:
 
 
 def _selects(selector: Raw | None, labels: Mapping[str, str]) -> bool:
-    """Whether a selector matches; no selector matches nothing, one that cannot be parsed is refused elsewhere."""
+    """Return whether a selector matches. No selector matches nothing; an invalid one is reported elsewhere."""
     if selector is None:
         return False
     try:
@@ -105,7 +108,7 @@ def _selects(selector: Raw | None, labels: Mapping[str, str]) -> bool:
 
 
 def _shown(selector: Raw) -> Raw:
-    """A selector without what it does not say."""
+    """Return a selector without empty parts."""
     shown = {field: selector[field] for field in ("matchLabels", "matchExpressions") if selector.get(field)}
     if labels := shown.get("matchLabels"):
         shown["matchLabels"] = dict(sorted(labels.items()))
@@ -209,12 +212,15 @@ def validate_cron_job(item: Raw, faults: Faults) -> None:
 
 
 def validate_updated_cron_job(item: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """As `validate_cron_job`, but its name, a zone that stays, and a schedule whose zone was there are let be."""
+    """Append the faults of a changed CronJob, except for its name, an unchanged time zone, and a zone in its schedule.
+
+    A zone in the schedule is accepted only if the old schedule had one.
+    """
     _validate_cron_job(item, old.get("spec") or {}, faults)
 
 
 def _validate_cron_job(item: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """`old`: the spec before, if any."""
+    """Append the faults of a CronJob; `old` is the previous spec, or empty."""
     spec = item.get("spec") or {}
     schedule, zone = spec.get("schedule") or "", spec.get("timeZone")
     if not schedule:
@@ -243,8 +249,12 @@ def _validate_cron_job(item: Raw, old: Mapping[str, Any], faults: Faults) -> Non
 
 
 def _validate_schedule(schedule: str, zone: str | None, faults: Faults, *, zone_before: bool) -> None:
-    """A schedule, which may not name a zone itself unless the one before did; upstream reads one that does, though."""
-    from kschedd.api.cron_schedule import ScheduleError, parse_schedule  # most clusters have no CronJobs
+    """Validate a schedule.
+
+    It may contain a time zone only if the previous schedule did, though upstream can parse one.
+    """
+    # Imported on demand: most clusters have no CronJobs.
+    from kschedd.api.cron_schedule import ScheduleError, parse_schedule
 
     try:
         parse_schedule(schedule)

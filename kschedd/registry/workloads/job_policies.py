@@ -1,4 +1,4 @@
-"""Validation of a Job's policies: what its failures and successes mean; and of lists of its indexes.
+"""Validation of a Job's failure and success policies, and of its lists of indexes.
 
 Source: Kubernetes v1.34, pkg/apis/batch/validation/validation.go (validatePodFailurePolicy, validateSuccessPolicy,
 validateIndexesFormat).
@@ -25,7 +25,7 @@ _LONGEST_INDEXES: Final = 64 * 1024
 
 
 def without_value(path: str, why: str) -> FieldError:
-    """A fault that shows no value."""
+    """Return a fault whose message does not contain the value."""
     return FieldError(path, None, f"Invalid value: {why}")
 
 
@@ -139,14 +139,14 @@ def _validate_success_rule(rule: Raw, completions: int, path: str, faults: Fault
 
 
 class IndexesError(ValueError):
-    """A list of indexes that cannot be read; worded as upstream."""
+    """A list of indexes that cannot be parsed, with upstream's message."""
 
 
 _NUMBER: Final = re.compile("[+-]?[0-9]{1,18}", re.ASCII)
 
 
 def parse_indexes(text: str, completions: int) -> list[tuple[int, int]]:
-    """The intervals of a list of indexes such as "0-2,5", which grow. Raises IndexesError."""
+    """Return the ascending intervals of a list of indexes such as "0-2,5". Raises IndexesError."""
     found: list[tuple[int, int]] = []
     for part in text.split(",") if text else ():
         first, last = parse_interval(part, completions)
@@ -157,7 +157,7 @@ def parse_indexes(text: str, completions: int) -> list[tuple[int, int]]:
 
 
 def parse_interval(text: str, completions: int) -> tuple[int, int]:
-    """One interval. Raises IndexesError."""
+    """Return one interval. Raises IndexesError."""
     limits = text.split("-")
     if len(limits) > 2:
         rule = "violates the requirement that an index interval can have at most two parts separated by '-'"

@@ -1,7 +1,8 @@
-"""Validation of a Job's status: what its counts, its times, its lists of indexes and its conditions say together.
+"""Validation of a Job's status: consistency of its counts, times, lists of indexes and conditions.
 
-Source: Kubernetes v1.34, pkg/apis/batch/validation/validation.go (ValidateJobUpdateStatus), pkg/registry/batch/job/
-strategy.go (getStatusValidationOptions): a fault that was there before and has nothing to do with what changes is left.
+Source: Kubernetes v1.34, pkg/apis/batch/validation/validation.go (ValidateJobUpdateStatus),
+pkg/registry/batch/job/strategy.go (getStatusValidationOptions). An existing fault that is unrelated to the change is
+not reported.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ def validate_job_status(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 class _Change:
-    """What a write of a Job's status changes."""
+    """The change that a write makes to a Job's status."""
 
     def __init__(self, old: Raw, new: Raw) -> None:
         self.spec: Raw = new.get("spec") or {}
@@ -44,11 +45,11 @@ class _Change:
         self.finish = self.finished is self.was.isdisjoint(("Complete", "Failed"))
 
     def of(self, *fields: str) -> bool:
-        """Whether one of the fields changes; absent is another value than none for those that are pointers."""
+        """Return whether one of the fields changes; for pointers, absent differs from empty."""
         return any(not same_in(self.before, self.after, field, type_named("batch.v1.JobStatus")) for field in fields)
 
     def state(self, *kinds: str) -> bool:
-        """Whether a condition of one of these types begins or ceases to be true."""
+        """Return whether a condition of one of these types becomes true or stops being true."""
         return any((kind in self.was) is not (kind in self.now) for kind in kinds)
 
 
@@ -90,7 +91,7 @@ def _times(change: _Change, faults: Faults) -> None:
 
 
 def _conditions_with_reasons(change: _Change, faults: Faults) -> None:
-    # A failure's reason is looked at when its indexes change, not when the reason does: it may not go anyhow.
+    # A failure's reason is checked only when its indexes change: the reason itself is immutable.
     failed = change.state("Failed") or change.of("failedIndexes")
     complete = change.state("Complete", "SuccessCriteriaMet")
     for kind, reason, changes in (("Failed", "FailureTarget", failed), ("Complete", "SuccessCriteriaMet", complete)):
@@ -118,7 +119,7 @@ def _finished(change: _Change, faults: Faults) -> None:
 def _indexes(change: _Change, faults: Faults) -> None:
     completed, failed = change.after.get("completedIndexes") or "", change.after.get("failedIndexes")
     completions, limit = change.spec.get("completions"), change.spec.get("backoffLimitPerIndex")
-    # "" and absence are one for the indexes that are completed, and two for those that failed.
+    # "" equals absent for the completed indexes, but not for the failed ones.
     other_completed = (change.before.get("completedIndexes") or "") != completed
     other_failed = change.before.get("failedIndexes") != failed
     if other_completed and completions is not None:
@@ -146,7 +147,7 @@ def _readable(field: str, text: str, completions: int, faults: Faults) -> None:
 
 
 def _intervals(text: str, completions: int) -> list[tuple[int, int]]:
-    """The intervals that can be read, in the order they are in."""
+    """Return the intervals that can be parsed, in their order."""
     found = []
     for part in text.split(",") if text else ():
         try:
@@ -157,7 +158,7 @@ def _intervals(text: str, completions: int) -> list[tuple[int, int]]:
 
 
 def _overlap(ones: list[tuple[int, int]], others: list[tuple[int, int]]) -> int | None:
-    """The first index in both, of lists that grow."""
+    """Return the first index in both ascending lists; None if there is none."""
     at = there = 0
     while at < len(ones) and there < len(others):
         (first, last), (other_first, other_last) = ones[at], others[there]
@@ -195,7 +196,7 @@ def _transitions(change: _Change, faults: Faults) -> None:
     for kind in ("Failed", "Complete", "FailureTarget"):
         if kind in change.was and kind not in change.now:
             faults.append(without_value(_CONDITIONS, f"cannot disable the terminal {kind}=True condition"))
-    # A Job of as many indexes as pods at a time can become smaller.
+    # A Job whose completions equal its parallelism can be scaled down.
     elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
     for field in ("failed", "succeeded"):
         count = after.get(field) or 0
@@ -214,7 +215,7 @@ def _transitions(change: _Change, faults: Faults) -> None:
 
 
 def _start_changed(change: _Change, faults: Faults) -> None:
-    if change.spec.get("suspend") or "Suspended" in change.was:  # one that is resumed starts anew
+    if change.spec.get("suspend") or "Suspended" in change.was:  # a resumed Job starts again
         return
     how = "modified" if change.after.get("startTime") else "removed"
     faults.append(required("status.startTime", f"startTime cannot be {how} for unsuspended job"))

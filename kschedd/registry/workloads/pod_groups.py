@@ -1,8 +1,8 @@
-"""Validation of Workload and PodGroup (scheduling.k8s.io/v1alpha2), worded as by the API server of 1.36.
+"""Validation of Workload and PodGroup (scheduling.k8s.io/v1alpha2), with the messages of the 1.36 API server.
 
-To be called on specs whose types are right, and whose templates have a name each of its own. What may change is not
-looked at here: nothing of it may, which the kinds' schemas say. An absent number or text counts as 0 or "", so that a
-gang of 0 pods lacks its number.
+The specs must have the right types, and their templates unique names. Changes are not checked here: all fields are
+immutable by the kinds' schemas. An absent number or text counts as 0 or "", so a gang of 0 pods counts as having no
+number.
 
 Source: Kubernetes v1.36, apis/scheduling/validation, apis/scheduling/v1alpha2/zz_generated.validations.go;
 apimachinery/pkg/api/validate (Union, RequiredValue, Minimum, the formats of names).
@@ -45,7 +45,7 @@ def validate_workload(spec: Raw) -> list[FieldError]:
 
 
 def one_of_faults(value: Raw, names: Sequence[str], path: str) -> Iterator[FieldError]:
-    """Yield what is wrong if not exactly one of these fields is there."""
+    """Yield faults unless exactly one of these fields is set."""
     given = [f"`{name}`" for name in names if value.get(name) is not None]
     known = ", ".join(f"`{name}`" for name in names)
     if not given:

@@ -1,7 +1,6 @@
-"""Validation of Workload and PodGroup (scheduling.k8s.io/v1beta1, v1alpha3), worded as by the API server of 1.37.
+"""Validation of Workload and PodGroup (scheduling.k8s.io/v1beta1, v1alpha3), with the messages of the 1.37 API server.
 
-To be called on specs whose types are right, and whose templates have a name each of its own. Of an object that is there
-already only minCount may change.
+The specs must have the right types, and their templates unique names. Only minCount of an existing object may change.
 
 Source: Kubernetes v1.37, apis/scheduling/validation, apis/scheduling/v1beta1/zz_generated.validations.go;
 apimachinery/pkg/api/validate (Immutable, UpdatePointer, ValSliceUpdate, Union, Maximum).
@@ -83,7 +82,7 @@ def _by_name(spec: Raw) -> dict[Any, Raw]:
 
 
 def _group(spec: Raw, old: Raw | None, path: str) -> Iterator[FieldError]:
-    """Yield the faults of what a PodGroup and a template have in common."""
+    """Yield the faults in the fields that PodGroups and their templates share."""
     policy = spec.get("schedulingPolicy") or _NO_FIELDS
     at = f"{path}.schedulingPolicy"
     changes = [] if old is None else list(_changed_policy(policy, old.get("schedulingPolicy") or _NO_FIELDS, at))

@@ -1,4 +1,4 @@
-"""Validation of updates of StatefulSets and Jobs: which fields are immutable.
+"""Validation of updates of StatefulSets and Jobs: immutable fields.
 
 Source: Kubernetes v1.34, pkg/apis/{apps,batch}/validation (the Validate*Update functions).
 """
@@ -64,7 +64,7 @@ _FIXED_OF_JOB: Final = (
 
 
 def _directed(template: Raw, by: Raw) -> Raw:
-    """A template with the other's directives for scheduling, which a suspended Job that has not started may change."""
+    """Return a template with the other's scheduling directives, which a suspended, never started Job may change."""
     meta, spec = _taking(template.get("metadata"), by.get("metadata"), ("labels", "annotations")), template.get("spec")
     now: Raw = by.get("spec") or {}
     spec = _taking(spec, now, ("nodeSelector", "tolerations", "schedulingGates"))
@@ -77,7 +77,7 @@ def _directed(template: Raw, by: Raw) -> Raw:
 
 
 def _taking(one: Raw | None, other: Raw | None, fields: tuple[str, ...]) -> dict[str, Any]:
-    """`one` with the fields of `other`, or without them."""
+    """Return `one` with these fields as in `other`, absent ones removed."""
     taken = {field: (other or {}).get(field) for field in fields}
     held = {**(one or {}), **taken}
     return {field: value for field, value in held.items() if value is not None}

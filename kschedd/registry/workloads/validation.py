@@ -32,9 +32,9 @@ def _validate_counts(spec: Raw, faults: Faults, *fields: str) -> None:
 
 
 def _validate_template(spec: Raw, faults: Faults, without_deadline: str = "ReplicaSet") -> None:
-    """The template of pods that are restarted always; `without_deadline` is the kind that upstream's message names."""
+    """Validate the template of pods that are always restarted; `without_deadline` is the kind in upstream's message."""
     template = spec.get("template") or {}
-    if without_deadline == "StatefulSet":  # upstream looks at them, and at the whole template once more
+    if without_deadline == "StatefulSet":  # upstream checks the metadata, then the whole template again
         validate_template_meta(template, "spec.template", faults)
     validate_template(template, "spec.template", faults)
     _validate_ends(template.get("spec"), faults, without_deadline)
@@ -51,10 +51,10 @@ def _validate_ends(pod: Raw | None, faults: Faults, without_deadline: str) -> No
 
 
 def validate_template(template: Raw, path: str, faults: Faults) -> None:
-    """A pod template."""
+    """Validate a pod template."""
     validate_template_meta(template, path, faults)
     pod = template.get("spec")
-    if pod is None:  # its defaults are right, it has no containers
+    if pod is None:  # the defaults are valid, only containers are missing
         faults.append(required(f"{path}.spec.containers"))
         return
     faults += validate_pod_spec(pod, f"{path}.spec", template=True)
@@ -65,7 +65,7 @@ def validate_template(template: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_pod_template(item: Raw, faults: Faults) -> None:
-    """A PodTemplate."""
+    """Validate a PodTemplate."""
     validate_template(item.get("template") or {}, "template", faults)
 
 
@@ -83,7 +83,7 @@ def _validate_selected(spec: Raw, word: str, faults: Faults) -> bool:
     if selector is None:
         if word != "daemonset":
             faults.append(required("spec.selector"))
-        _mismatch(spec, faults)  # no selector selects nothing
+        _mismatch(spec, faults)  # an absent selector selects nothing
         return True
     shown = go_selector(selector)
     before = len(faults)
@@ -114,7 +114,7 @@ def _mismatch(spec: Raw, faults: Faults) -> None:
 def validate_replica_set(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
     _validate_counts(spec, faults, "replicas", "minReadySeconds")
-    if _validate_selected(spec, "deployment", faults):  # upstream's word for both
+    if _validate_selected(spec, "deployment", faults):  # upstream uses this name for both kinds
         _validate_template(spec, faults)
 
 
@@ -153,7 +153,7 @@ def _validate_rolling(rolling: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_share(share: int | str | None, path: str, faults: Faults) -> None:
-    """An int-or-percent: a number of pods, or a percentage of them."""
+    """Validate an int-or-percent: a number of pods, or a percentage of them."""
     if isinstance(share, str):
         faults += [invalid(path, share, why) for why in percent(share)]
     elif share is not None and share < 0:
@@ -161,7 +161,7 @@ def validate_share(share: int | str | None, path: str, faults: Faults) -> None:
 
 
 def _amount(share: int | str | None) -> int:
-    """The number, or that of percent; 0 of what is neither."""
+    """Return the number, or the number of percent; 0 if it is neither."""
     if not isinstance(share, str):
         return share or 0
     text = share if percent(share) else share[:-1]
@@ -184,7 +184,7 @@ def validate_stateful_set(workload: Raw, faults: Faults) -> None:
 
 
 def validate_updated_stateful_set(workload: Raw, faults: Faults) -> None:
-    """A StatefulSet without what cannot change: the name of its service, and its claim templates."""
+    """Validate a changed StatefulSet, except its immutable service name and claim templates."""
     _validate_set(workload.get("spec") or {}, (), faults)
 
 
@@ -225,7 +225,7 @@ def _validate_partition(kind: str, rolling: Raw, path: str, faults: Faults) -> N
 
 
 def _with_identity(spec: Raw) -> Raw | None:
-    """The template as its pods are made of it: their host's name is theirs, and each claim template is a volume.
+    """Return the template as used for pods: with their host name, and a volume for each claim template.
 
     A volume of the same name is replaced.
     """
@@ -256,7 +256,7 @@ def validate_daemon_set(workload: Raw, faults: Faults) -> None:
 
 
 def _validate_daemons(rolling: Raw, path: str, faults: Faults) -> None:
-    """How daemons are replaced: old ones first or new ones first, never both."""
+    """Validate the rolling update of a DaemonSet: either maxUnavailable or maxSurge must be set, not both."""
     shares = {field: rolling.get(field) for field in ("maxUnavailable", "maxSurge")}
     for check in (validate_share, _validate_not_over_100):
         for field, share in shares.items():
@@ -270,14 +270,14 @@ def _validate_daemons(rolling: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_revision(item: Raw, faults: Faults) -> None:
-    """A new ControllerRevision."""
+    """Append the faults of a new ControllerRevision."""
     validate_updated_revision(item, faults)
     if item.get("data") is None:
         faults.append(required("data", "data is mandatory"))
 
 
 def validate_updated_revision(item: Raw, faults: Faults) -> None:
-    """Append the faults of a ControllerRevision, whatever it was before."""
+    """Append the faults of a new or changed ControllerRevision."""
     if item.get("data") is not None and not isinstance(item["data"], dict):
         faults.append(required("data", "data must be a valid JSON object"))
     if (number := item.get("revision") or 0) < 0:

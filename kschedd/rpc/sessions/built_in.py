@@ -1,4 +1,4 @@
-"""The methods of the protocol itself, which every table has: they describe it, authenticate and cancel streams."""
+"""Built-in methods of the protocol, part of every table: they describe it, authenticate and cancel streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kschedd.service.table import Call, Method
 
 
 def method_table(methods: Iterable[Method]) -> dict[str, Method]:
-    """The table of these methods and the built-in ones, in that order."""
+    """Return the table of these methods and the built-in ones, in that order."""
     table: dict[str, Method] = {}
     for method in (*methods, *BUILT_IN):
         assert method.name not in table, f"two methods are called {method.name}"
@@ -41,13 +41,13 @@ class MethodAnswer:
     doc: str
     params: Sequence[ParamAnswer]
     returns: str
-    writes: Annotated[bool, "read-only users are refused it"]
+    writes: Annotated[bool, "rejected for read-only users"]
     items: str | Absent = ABSENT
 
 
 @attrs.frozen
 class PingAnswer:
-    """What the daemon says of itself."""
+    """The daemon's information about itself."""
 
     pong: Annotated[bool, "true"] = True
     server: str | Absent = ABSENT
@@ -55,7 +55,7 @@ class PingAnswer:
     pid: int | Absent = ABSENT
     epoch: str | Absent = ABSENT
     max_request_body_bytes: int | Absent = ABSENT
-    http: Annotated[str | Absent, "where the REST API is"] = ABSENT
+    http: Annotated[str | Absent, "address of the REST API"] = ABSENT
 
 
 @attrs.frozen
@@ -67,11 +67,11 @@ class UserAnswer:
 
 @attrs.frozen
 class CancelledAnswer:
-    cancelled: Annotated[bool, "false if there is no such stream (any more)"]
+    cancelled: Annotated[bool, "false if there is no such stream"]
 
 
 def describe(method: Method) -> MethodAnswer:
-    """The description of a method in the result of `rpc.methods`."""
+    """Return the description of a method in the result of `rpc.methods`."""
     params = [
         ParamAnswer(
             param.name,
@@ -113,23 +113,24 @@ BUILT_IN: tuple[Method, ...] = (
         "rpc.methods",
         _methods,
         reads=True,
-        doc="Every method of this daemon, for programs that write clients or complete names.",
+        doc="Lists every method of this daemon, for programs that generate clients or complete names.",
         answer=list[MethodAnswer],
     ),
     Method(
         "rpc.ping",
         _ping,
         reads=True,
-        doc="Answers at once: shows that the daemon lives and which one it is.",
+        doc="Answers at once: shows that the daemon is alive, and identifies it.",
         answer=PingAnswer,
     ),
     Method(
         AUTHENTICATE,
         _authenticate,
-        (Param("token", "string", False, doc="one of the daemon's token file"),),
+        (Param("token", "string", False, doc="a token from the daemon's token file"),),
         reads=True,
-        doc="Says who one is. On TCP it has to be the first message, with a token, unless a client certificate tells; "
-        "later, and on the Unix socket, where whoever may open it is let in, it only tells.",
+        doc="Authenticates the client and returns its user. On TCP it must be the first message, with a token, unless "
+        "a client certificate identifies the client. Later, and on the Unix socket, where every client that can "
+        "open it has access, it only returns the user.",
         answer=UserAnswer,
     ),
     Method(
@@ -137,8 +138,8 @@ BUILT_IN: tuple[Method, ...] = (
         _cancel,
         (Param("stream", "integer", doc="the id that the opening call returned", minimum=0),),
         reads=True,
-        doc="Ends a stream of this connection. Its `stream.end` follows with code `cancelled`; items "
-        "that were on their way may come before it. May be sent as a notification.",
+        doc="Ends a stream of this connection. Its `stream.end` follows with the code `cancelled`; items in transit "
+        "may come before it. May be sent as a notification.",
         answer=CancelledAnswer,
     ),
 )

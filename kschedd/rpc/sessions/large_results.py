@@ -7,7 +7,7 @@ from typing import Final
 from kschedd.rpc.encoding import encode_pieces
 from kschedd.service.table import Large
 
-_FEW: Final = 256  # values that are encoded at once, up to a piece of them
+_FEW: Final = 256  # values encoded at once, up to one piece
 
 
 def encode_large(msgid: int, large: Large) -> Iterator[bytes]:
@@ -17,7 +17,7 @@ def encode_large(msgid: int, large: Large) -> Iterator[bytes]:
 
 
 def encode_large_at_once(msgid: int, large: Large) -> bytes | Iterator[bytes]:
-    """Return the response as bytes if it is small; else in pieces."""
+    """Return the response as bytes if it is small, otherwise in pieces."""
     pieces = encode_large(msgid, large)
     if len(large.values) > _FEW:
         return pieces

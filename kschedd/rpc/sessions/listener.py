@@ -24,15 +24,15 @@ import trio
 from kschedd.rpc.errors import DaemonRunningError, SocketPathError
 from kschedd.rpc.paths import prepare_path
 
-_BACKLOG = 1024  # the kernel takes no more than net.core.somaxconn
-_AT_ONCE = 32  # connections that are accepted before others get their turn
+_BACKLOG = 1024  # the kernel limits it to net.core.somaxconn
+_AT_ONCE = 32  # connections accepted before other tasks run
 #: How long to wait for the lock of another daemon that starts in the same directory.
 _LOCK_PATIENCE_S = 5.0
 
 
 @asynccontextmanager
 async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[EagerListener]:
-    """A listener on a socket file that exists while the context is open.
+    """Open a listener on a socket file that exists while the context is open.
 
     Raises DaemonRunningError if a daemon already answers there, SocketPathError if the path cannot be used.
     """
@@ -46,8 +46,11 @@ async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[EagerList
 
 
 class EagerListener(trio.abc.Listener[trio.SocketStream]):
-    """Takes all who wait at once: Trio's own takes one in a round of the event loop, and when many come while there is
-    much to do, the backlog is full and those who do not wait are refused by the kernel."""
+    """A listener that accepts all waiting connections at once.
+
+    Trio's own accepts one per round of the event loop. If many connections arrive while the loop is busy, the backlog
+    fills up and the kernel rejects non-blocking clients.
+    """
 
     def __init__(self, listening: socket.socket) -> None:
         self._listening = listening
@@ -68,7 +71,7 @@ class EagerListener(trio.abc.Listener[trio.SocketStream]):
         except (BlockingIOError, ConnectionAbortedError):
             return
         except OSError:
-            if not self._accepted:  # too many open files: trio.serve_listeners waits a little
+            if not self._accepted:  # too many open files: trio.serve_listeners waits and retries
                 raise
 
     async def aclose(self) -> None:
@@ -93,7 +96,7 @@ async def _bind(path: Path) -> tuple[socket.socket, os.stat_result]:
 
 
 def _listen(path: Path) -> tuple[socket.socket, os.stat_result]:
-    """The listening socket, and the stat of its file, which identifies it at removal."""
+    """Return the listening socket, and the stat of its file, which identifies it at removal."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listening.setblocking(False)
@@ -117,15 +120,16 @@ async def _lock(directory: int, path: Path) -> None:
                 # Polling: waiting for a lock would need a thread, and contention at start-up is rare.
                 await trio.sleep(0.05)
             except OSError as error:
-                # Some network file systems have no locks: then the small race remains.
+                # Some network file systems have no locks: there the small race remains.
                 if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
                     return
                 raise SocketPathError(str(path), f"cannot lock its directory: {error.strerror}") from error
-    raise SocketPathError(str(path), f"somebody has kept {path.parent} locked for {_LOCK_PATIENCE_S:g} s; try again")
+    message = f"{path.parent} has been locked for {_LOCK_PATIENCE_S:g} s by another process; try again"
+    raise SocketPathError(str(path), message)
 
 
 def _clear_stale(path: Path) -> None:
-    """Removes a socket file without a listener. Raises for any other file."""
+    """Remove a socket file without a listener. Raises for any other file."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -133,7 +137,7 @@ def _clear_stale(path: Path) -> None:
     except OSError as error:
         raise SocketPathError(str(path), f"cannot look at it: {error.strerror}") from error
     if not stat.S_ISSOCK(found.st_mode):
-        raise SocketPathError(str(path), "there is a file there that is no socket; move it or give another path")
+        raise SocketPathError(str(path), "a file that is not a socket exists there; move it or use another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         # Non-blocking: connecting to a suspended daemon (SIGSTOP) with a full backlog would block.
         probe.setblocking(False)

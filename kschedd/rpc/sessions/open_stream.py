@@ -1,6 +1,7 @@
 """A stream that a client of the socket has subscribed to: items in order, and one message at its end.
 
-An unread stream holds values, not encoded bytes, and its producer waits; while much is sent others get their turn.
+An unread stream holds values, not encoded bytes, and its producer waits. While much is sent, other tasks run in
+between.
 """
 
 from collections.abc import Sequence
@@ -16,12 +17,12 @@ from kschedd.service.turns import Turns
 
 #: Bytes of items that are encoded between two yields to other tasks.
 _STREAMED: Final = 64 * 1024
-STOPPING: Final = ("shutting_down", "the daemon is ending")
+STOPPING: Final = ("shutting_down", "the daemon is shutting down")
 
 
 @attrs.define(eq=False)
 class OpenStream:
-    """A subscription of one client: what its producer sends, numbered, and how it ended."""
+    """A subscription of one client: its producer's items, numbered, and the reason of its end."""
 
     id: int
     method: str

@@ -1,8 +1,8 @@
-"""The door on the network: who comes by TCP shows a token or a client certificate before there is a session.
+"""Admission over the network: TCP clients authenticate with a token or a client certificate before a session begins.
 
-TLS first, where there is a certificate; then one message, `rpc.authenticate` with a token, which is answered. All of it
-within a few seconds and a few kilobytes. Connections that are not admitted yet have a budget of their own, as over
-HTTP. They take no place among the clients, and nothing of theirs is worked on.
+First TLS, if there is a certificate; then one message, `rpc.authenticate` with a token, which is answered. All of it is
+limited to a few seconds and a few kilobytes. Connections that are not admitted yet have a separate limit, as over HTTP.
+They take no client slots, and their requests are not processed.
 
 Owns: the connections that are not admitted yet.  Ends: never by itself.  Fails: a fault of a peer ends its connection.
 """
@@ -32,7 +32,7 @@ _LAST_WORDS_S: Final = 1.0
 
 @attrs.frozen
 class AdmissionLimits:
-    """Of those who are not admitted yet: how many, how long each may take, bytes of the message."""
+    """The limits for connections not admitted yet: their number, the time for each, bytes of the message."""
 
     pending: int = 64
     seconds: float = 10.0
@@ -41,7 +41,7 @@ class AdmissionLimits:
 
 @attrs.frozen(eq=False)
 class Admitted:
-    """A connection whose caller is known. `early`: what it has sent already, after the message that said who it is."""
+    """A connection with a known caller. `early`: bytes already received after the authentication message."""
 
     stream: trio.abc.Stream
     caller: Caller
@@ -50,7 +50,7 @@ class Admitted:
 
 @attrs.define(eq=False)
 class RemoteDoor:
-    """See the module. `refused` counts since the start."""
+    """The admission of TCP clients; see the module. `refused` counts since the start."""
 
     listeners: list[trio.SocketListener]
     credentials: Credentials
@@ -70,11 +70,11 @@ class RemoteDoor:
         return f"{SCHEME}{Address(self.credentials.settings.address.host, port)}"
 
     def used(self) -> tuple[int, int]:
-        """How many are not admitted yet, and were at most."""
+        """Return the current and the highest number of connections not admitted yet."""
         return len(self._pending), self._pending.most_so_far
 
     async def admit(self, stream: trio.SocketStream) -> Admitted | None:
-        """The connection once its caller is known; None where that was refused, and told."""
+        """Return the connection once its caller is known; None if it was rejected, with an error sent."""
         address = address_of(stream)
         if not address:
             return None
@@ -96,7 +96,7 @@ class RemoteDoor:
         return None
 
     async def _admitted(self, stream: trio.SocketStream, address: str) -> Admitted:
-        """Raises RpcError, which the peer has been told."""
+        """Authenticate a connection. Raises RpcError after sending it to the peer."""
         secured: trio.abc.Stream = stream
         if self.credentials.tls is not None:
             tls = in_tls(stream, self.credentials)
@@ -119,7 +119,7 @@ class RemoteDoor:
         return Admitted(secured, caller, early)
 
     async def _message(self, stream: trio.abc.Stream) -> tuple[Event | None, bytes]:
-        """The first message, or None where the stream ended before; and what came after it."""
+        """Return the first message, or None if the stream ended before it; and the bytes after it."""
         limits = Limits.of_requests(self.limits.message)
         data = b""
         while (found := first_message(data, limits) if data else None) is None:
@@ -130,7 +130,7 @@ class RemoteDoor:
         return found
 
     def _user_of(self, message: Event | None) -> User:
-        """Raises RpcError."""
+        """Return the user of the first message. Raises RpcError."""
         match message:
             case (
                 RpcRequest(method=method, params=[str(token)])
@@ -144,7 +144,7 @@ class RemoteDoor:
         raise RpcError("unauthenticated", f"the first message has to be {AUTHENTICATE} with a token")
 
     def _refused(self, address: str, why: str) -> None:
-        """Log it; a flood in one line every few seconds."""
+        """Log a rejection; many of them in one line every few seconds."""
         self.refused += 1
         self._untold += 1
         now = trio.current_time()

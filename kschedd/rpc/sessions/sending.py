@@ -21,7 +21,7 @@ from kschedd.service.turns import Turns
 
 #: Bytes joined into one send, which must complete within one stall limit.
 GATHER = 256 * 1024
-_AT_ONCE = 64 * 1024  # bytes of a response that are written without the pump
+_AT_ONCE = 64 * 1024  # bytes of a response written without the pump
 
 
 @attrs.define(eq=False)
@@ -38,7 +38,7 @@ class Total:
 
     most: int = 256 << 20
     held: int = 0
-    most_held: int = 0  # at once so far
+    most_held: int = 0  # highest value so far
     most_of_one: int = 0
     outboxes: "set[Outbox]" = attrs.field(factory=set)
 
@@ -50,7 +50,10 @@ class Total:
 
 
 class Outbox:
-    """See the module. `on_overflow` is called when this client's messages were dropped because of the total limit."""
+    """The send queue of one client; see the module.
+
+    `on_overflow` is called when this client's messages were dropped because of the total limit.
+    """
 
     def __init__(
         self,
@@ -64,7 +67,7 @@ class Outbox:
         self.held = 0
         self._write = write
         self._resting = False  # the pump waits: nothing is being sent
-        self._rest = b""  # of a message that is sent in part
+        self._rest = b""  # the rest of a partly sent message
         self.closed = False
         self._name = name
         self._most = most
@@ -86,7 +89,7 @@ class Outbox:
             await self._room.park()
 
     def answer(self, message: bytes | Pieces) -> None:
-        """Send a response at once as far as the stream takes it: the pump need not wake for each of them."""
+        """Send a response at once as far as the stream accepts it, so that the pump need not wake for each response."""
         if not (self._resting and self._write is not None and isinstance(message, bytes) and len(message) <= _AT_ONCE):
             self.put(message)
             return
@@ -94,12 +97,12 @@ class Outbox:
         if taken == len(message):
             return
         self._resting = False
-        self._rest = message[taken:]  # begun: no longer one of those that may be dropped
+        self._rest = message[taken:]  # partly sent, so it may not be dropped any more
         self._count(len(self._rest))
         self._work.unpark()
 
     def put(self, message: bytes | Pieces) -> None:
-        """Append a message to the queue. Silently discarded if the outbox is closed."""
+        """Append a message to the queue; discard it if the outbox is closed."""
         if self.closed:
             return
         self._resting = False
@@ -118,7 +121,7 @@ class Outbox:
         self._messages.clear()
         self.close()
         self._leave_total()
-        self._on_overflow = _nothing  # which refers to the session, and the session to this
+        self._on_overflow = _nothing  # breaks the reference cycle with the session
 
     def make_room(self) -> None:
         """Drop the messages that are not being sent yet, to free memory for other clients."""
@@ -179,8 +182,10 @@ class Outbox:
 
 
 def writer_to(stream: trio.abc.Stream) -> Callable[[bytes], int] | None:
-    """Writes to a socket without waiting: how many bytes it took, 0 also where it is broken, which the next one who
-    sends will find. None for other streams."""
+    """Return a function that writes to a socket without waiting; None for other streams.
+
+    It returns the number of bytes written, 0 also if the connection is broken, which the next send detects.
+    """
     if not isinstance(stream, trio.SocketStream):
         return None
     sock = stream.socket

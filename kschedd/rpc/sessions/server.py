@@ -1,8 +1,8 @@
 """The daemon's end of the socket: accepts clients from listeners and runs a session for each.
 
-Talks to: the sessions (session.py), whose calls run the handlers of the method table. Independent of what the
-methods do and of the kind of listener. Owns: the set of sessions. Ends: after `shut_down`, when every session
-has ended; or by cancellation, which disconnects all clients.
+Uses: the sessions (session.py), whose calls run the handlers of the method table. Independent of the methods' purpose
+and of the kind of listener. Owns: the set of sessions. Ends: after `shut_down`, when every session has ended; or by
+cancellation, which disconnects all clients.
 """
 
 from __future__ import annotations
@@ -33,18 +33,21 @@ Listener = trio.abc.Listener[Any]
 
 @attrs.frozen
 class Places:
-    """Limits on the number of clients. When all places are taken, the longest idle client is disconnected for a new
-    one; if none is idle, a new client gets one of the reserved places, which allow no streams."""
+    """The limits on the number of clients.
+
+    When all slots are taken, the longest idle client is disconnected for a new one. If none is idle, a new client gets
+    one of the reserved slots, which allow no streams.
+    """
 
     clients: int = 1024
     reserve: int = 16
     of_one_process: int = 256
-    remote: int = 512  # by TCP, so that there is always a place left on the Unix socket
-    idle_s: float = 1.0  # a client without streams and requests that has sent nothing for so long is idle
+    remote: int = 512  # over TCP, so that the Unix socket always has slots
+    idle_s: float = 1.0  # a client without streams and requests that has sent nothing for this long is idle
 
 
 class Server:
-    """Serves a method table (see `table.method_table`) to the clients of the listeners.
+    """The server of a method table (see `built_in.method_table`) for the clients of the listeners.
 
     `identity` is what `rpc.ping` returns about this daemon, besides `pong`.
     """
@@ -68,8 +71,8 @@ class Server:
         self._log = log or structlog.get_logger("kschedd.rpc")
         self._sessions: dict[ClientSession, Caller] = {}
         self._numbers = itertools.count(1)
-        self._of_process: Counter[int] = Counter()  # sessions, by the process of their client
-        self._remote = 0  # sessions by TCP
+        self._of_process: Counter[int] = Counter()  # number of sessions by the client's process
+        self._remote = 0  # number of sessions over TCP
         self._most: Counter[str] = Counter()
         self._grace_s = 0.0
         self._stop = trio.Event()
@@ -80,7 +83,7 @@ class Server:
         return len(self._sessions)
 
     def usage(self) -> dict[str, Callable[[], tuple[int, int]]]:
-        """How much of each bound is used, and was at most, by the bound's name."""
+        """Return the current and highest usage of each limit, by the limit's name."""
         shared, there, most = self._shared, self._sessions, self._most
 
         def of_one(use: Callable[[ClientSession], int]) -> int:
@@ -125,7 +128,7 @@ class Server:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serves until `shut_down`; closes the listeners. Reports started once it accepts."""
+        """Serve until `shut_down`; close the listeners. Reports started once it accepts."""
         async with trio.open_nursery() as clients:
             async with trio.open_nursery() as accepting:
                 accepting.start_soon(self._accept, listeners, clients)
@@ -138,7 +141,7 @@ class Server:
                 session.shut_down(self._grace_s)
 
     def shut_down(self, grace_s: float = 2.0) -> None:
-        """Accepts no more clients and no more requests; running requests have `grace_s` to end."""
+        """Accept no more clients and no more requests; running requests have `grace_s` to end."""
         self._grace_s = grace_s
         self._stop.set()
 
@@ -160,7 +163,7 @@ class Server:
         shown = caller.shown
         name = f"{next(self._numbers)}{f' ({shown})' if shown else ''}"
         if self._stop.is_set():
-            await self._turn_away(stream, name, "shutting_down", "the daemon is ending")
+            await self._turn_away(stream, name, "shutting_down", "the daemon is shutting down")
             return
         refusal, terms = self._place_for(caller)
         if refusal:
@@ -178,7 +181,7 @@ class Server:
             self._log.debug("rpc.client_ended", client=name)
 
     def _place_for(self, caller: Caller) -> tuple[str, SessionLimits]:
-        """Why there is no place for another client of this caller, "" if there is one; and the client's limits."""
+        """Return why another client of this caller has no slot ("" if it has one), and the client's limits."""
         places, process = self._places, caller.process
         if (
             len(self._sessions) < places.clients
@@ -207,7 +210,7 @@ class Server:
         return why, self._terms
 
     def _end_idle(self, among: Sequence[ClientSession], why: str) -> bool:
-        """End the longest idle session; false if none is idle."""
+        """End the longest idle session; return False if none is idle."""
         idle = [(session.idle_s, session) for session in among if session.idle_s is not None]
         idle_s, longest = max(idle, key=lambda entry: entry[0], default=(-1.0, None))
         if longest is None or idle_s < self._places.idle_s:
@@ -227,7 +230,7 @@ class Server:
 
 
 def peer_of(stream: trio.abc.Stream) -> Caller:
-    """Who is at the other end of a Unix socket, as far as the system tells."""
+    """Return the caller at the other end of a Unix socket, as reported by the operating system."""
     if not isinstance(stream, trio.SocketStream) or stream.socket.family != socket.AF_UNIX:
         return Caller()
     if not hasattr(socket, "SO_PEERCRED"):

@@ -52,14 +52,15 @@ from kschedd.service.params import bind
 from kschedd.service.table import Call, Large, Method, StreamProducer, check_may_call, find_method
 from kschedd.service.workers import FairShares
 
-#: Bytes read at once: so many small requests are unpacked in a few milliseconds.
+# Bytes read at once: this many small requests are unpacked in a few milliseconds.
 _CHUNK = 16 * 1024
 #: The interval of the disconnect check for a client that the reader has stopped reading from.
 _HANG_UP_CHECK_S = 0.25
 #: Sessions whose clients have gone and that end in one iteration of the event loop: a tenth of a millisecond each.
 ENDS_AT_ONCE = 32
-_DEPTH = 3  # of what holds objects in a request's parameters: a List given by name has them three levels down
-_LAST_WORDS_S = 1.0  # limit on what is done at the end of a session
+# depth of values that contain objects in a request's parameters: a List passed by name has them at level three
+_DEPTH = 3
+_LAST_WORDS_S = 1.0  # time limit for actions at the end of a session
 
 
 @attrs.frozen
@@ -76,25 +77,28 @@ class SessionLimits:
 
 @attrs.define(eq=False)
 class Shared:
-    """What all clients of the socket share; `shares` with those over HTTP."""
+    """The state that all clients of the socket share; `shares` is shared with HTTP clients."""
 
     shares: FairShares = attrs.field(factory=FairShares)
     total: Total = attrs.field(factory=Total)
     audit: AuditLog | None = None
     unfinished: Unfinished = attrs.field(factory=Unfinished)
     courtesy: Courtesy = attrs.field(factory=Courtesy)
-    most_requests: int = 0  # of one client at once so far
+    most_requests: int = 0  # highest number for one client so far
     most_streams: int = 0
     _ends: trio.Semaphore = attrs.field(factory=lambda: trio.Semaphore(ENDS_AT_ONCE), init=False)
 
     async def turn_to_end(self) -> None:
-        """Wait until few others end: a thousand clients may go at once, and all else would wait for their sessions."""
+        """Wait until only a few other sessions are ending.
+
+        A thousand clients may disconnect at once, and everything else would wait while their sessions end.
+        """
         async with self._ends:
             pass
 
 
 class ClientSession:
-    """See the module. `run` once; `shut_down` at any time."""
+    """A client's session; see the module. Call `run` once; `shut_down` at any time."""
 
     def __init__(
         self,
@@ -109,7 +113,7 @@ class ClientSession:
         early: bytes = b"",
     ) -> None:
         self.caller = caller or Caller()
-        self._early = early  # what came before the session began
+        self._early = early  # bytes received before the session began
         self.methods = methods
         self.identity = identity
         self.turns = shared.shares.turns
@@ -160,7 +164,7 @@ class ClientSession:
                     finally:
                         self._refuse_unstarted()
                     if self.running or self._streams:
-                        # While the last ones run, check that their client is still connected.
+                        # While the last requests run, check that their client is still connected.
                         self._everything.start_soon(self._watch_hang_up, watching)
             finally:
                 self._outbox.close()
@@ -168,7 +172,7 @@ class ClientSession:
 
     @property
     def idle_s(self) -> float | None:
-        """Seconds since the client was last active; None while it has requests, streams or queued messages."""
+        """The seconds since the client was last active; None while it has requests, streams or queued messages."""
         if self._ending or self._streams or self._outbox.held or self._slots.value < self._terms.requests:
             return None
         return trio.current_time() - self._active_at
@@ -192,17 +196,17 @@ class ClientSession:
 
     @property
     def running(self) -> int:
-        """Requests that run."""
+        """The number of running requests."""
         return self._terms.requests - self._slots.value
 
     @property
     def streaming(self) -> int:
-        """Streams that are open."""
+        """The number of open streams."""
         return len(self._streams)
 
     @property
     def unread(self) -> int:
-        """Bytes that wait for the client to read them."""
+        """The number of bytes waiting for the client to read them."""
         return self._outbox.held
 
     @property
@@ -217,8 +221,10 @@ class ClientSession:
         self._reading.cancel()
 
     def end_unfinished(self) -> None:
-        """Too much has come of requests that have not ended, and most of it from this client: tell it so, read no more
-        of it, and let what it has asked for before come to its end."""
+        """Drop the client with most bytes of incomplete requests: send it an error, and read no more from it.
+
+        Its earlier requests are completed.
+        """
         why = f"dropped: more than {self._shared.unfinished.most >> 20} MiB have come of requests that are not complete"
         self._log.warning("rpc.client_left", why=why)
         self._ending = True
@@ -227,7 +233,7 @@ class ClientSession:
         self._reading.cancel()
 
     def _too_slow(self) -> None:
-        """The client's queued messages were dropped: send it an error, and cancel its requests and streams."""
+        """Send an error to the client whose queued messages were dropped, and cancel its requests and streams."""
         why = f"dropped: more than {self._total_mib} MiB wait for all clients, and most of it for this one"
         self._log.warning("rpc.client_left", why=why)
         self._ending = True
@@ -237,7 +243,7 @@ class ClientSession:
         self._everything.cancel_scope.deadline = trio.current_time() + self._terms.stall_s
 
     def shut_down(self, grace_s: float) -> None:
-        """Stops reading; gives running requests `grace_s` to end, then fails them with `shutting_down`."""
+        """Stop reading; give running requests `grace_s` to end, then fail them with `shutting_down`."""
         self._stopping = True
         self._reading.cancel()
         for stream in self._streams.values():
@@ -290,7 +296,7 @@ class ClientSession:
         self._shared.unfinished.note(self, self._connection.unfinished)
 
     async def _start(self, event: Event) -> bool:
-        """Starts the request of a message; false if the session must stop reading."""
+        """Start the request of a message; return False if the session must stop reading."""
         match event:
             case RpcRequest() | Notification():
                 if not await self._take_slot():
@@ -310,7 +316,7 @@ class ClientSession:
         return True
 
     async def _take_slot(self) -> bool:
-        """Waits for a free request slot; false if the client disconnects meanwhile."""
+        """Wait for a free request slot; return False if the client disconnects meanwhile."""
         try:
             self._slots.acquire_nowait()
             return True
@@ -358,8 +364,10 @@ class ClientSession:
                 self._outbox.put(encode_error(message.msgid, *STOPPING))
 
     async def _outcome(self, message: RpcRequest | Notification, opened: list[OpenStream]) -> bytes | Pieces | None:
-        """Runs the handler. Returns the response, if one is due; `opened` gets the streams opened by a call that
-        succeeded."""
+        """Run the handler; return the response, if one is due.
+
+        `opened` gets the streams opened by a successful call.
+        """
         msgid = message.msgid if isinstance(message, RpcRequest) else None
 
         def open_stream(feed: StreamProducer) -> int:
@@ -412,10 +420,10 @@ class ClientSession:
             return await method.handler(call)
 
     async def _audited(self, method: Method, call: Call) -> Any:
-        """The same for a write, which is noted with what came of it, whatever that is."""
+        """Perform a write and record its outcome in the audit log, including failures."""
         assert self._audit is not None, "only what is audited comes here"
         noted = AuditedCall.of_method(self.caller, method.name, call.args, self._audit.now_s())
-        outcome = AuditOutcome.of_error("cancelled", "the client went")
+        outcome = AuditOutcome.of_error("cancelled", "the client disconnected")
         try:
             result = await self._perform(method, call)
             outcome = AuditOutcome()
@@ -430,7 +438,10 @@ class ClientSession:
 
     @asynccontextmanager
     async def _large_slot(self) -> AsyncIterator[None]:
-        """A slot for a large response, taken only once the outbox has room: other clients wait for the slot, too."""
+        """Hold a slot for a large response, taken only once the outbox has room.
+
+        Other clients wait for these slots, too.
+        """
         while True:
             await self._outbox.room()
             await self._large.acquire(self._name)
@@ -486,7 +497,7 @@ class ClientSession:
             self._leave("an answer to it could not be completed")
 
     def _leave(self, why: str, warn: bool = False) -> None:
-        """Ends the session now: cancels all requests and streams of the client."""
+        """End the session now: cancel all requests and streams of the client."""
         if self._everything.cancel_scope.cancel_called:
             return
         running, streams = self._terms.requests - self._slots.value, len(self._streams)
@@ -495,9 +506,9 @@ class ClientSession:
 
 
 def freed(params: list[Any]) -> Generator[None, None, None]:
-    """Empty the parameters of a large request in steps: to free its objects at once takes tens of milliseconds.
+    """Empty the parameters of a large request in steps: freeing its objects at once takes tens of milliseconds.
 
-    Only what holds objects is taken apart, and nothing but the parameters is changed: an object may be in use still.
+    Only containers of objects are emptied, and only within the parameters: an object may still be in use.
     """
     left = [(value, _DEPTH) for value in params]
     params.clear()
@@ -512,14 +523,14 @@ def freed(params: list[Any]) -> Generator[None, None, None]:
 
 
 def only_of_group(raised: BaseException) -> BaseException:
-    """The exception itself: a handler's nursery wraps its single one in a group."""
+    """Return the exception itself: a handler's nursery wraps its single one in a group."""
     while isinstance(raised, BaseExceptionGroup) and len(raised.exceptions) == 1:
         raised = raised.exceptions[0]
     return raised
 
 
 def hung_up(stream: trio.abc.Stream) -> bool | None:
-    """Whether the peer has closed the connection; None if that cannot be distinguished from a half-close."""
+    """Return whether the peer has closed the connection; None if that cannot be distinguished from a half-close."""
     if not isinstance(stream, trio.SocketStream) or stream.socket.family != socket.AF_UNIX:
         return None
     if stream.socket.fileno() < 0:

@@ -1,7 +1,7 @@
-"""Requests that have begun and not ended: their bytes, of all clients together.
+"""Incomplete requests: their received bytes, for all clients together.
 
-A client may take its time to send a request, and meanwhile what has come of it is kept. When there is too much of that,
-the client with most of it is dropped.
+A client may send a request slowly, and the received part is stored meanwhile. If there is too much of it, the client
+with the largest part is dropped.
 
 Owns: the count.  Ends: never.
 """
@@ -13,18 +13,18 @@ import attrs
 
 class Sender(Protocol):
     def end_unfinished(self) -> None:
-        """Its request is given up, and it is not read from any more."""
+        """Abandon its request, and stop reading from it."""
 
 
 @attrs.define(eq=False)
 class Unfinished:
     most: int = 128 << 20
     held: int = 0
-    most_held: int = 0  # at once so far
+    most_held: int = 0  # highest value so far
     _of: dict[Sender, int] = attrs.field(factory=dict)
 
     def note(self, sender: Sender, size: int) -> None:
-        """So many bytes of this one's request have come by now; 0: none has begun."""
+        """Record the number of bytes received so far of this sender's request; 0: none has begun."""
         self.held += size - self._of.pop(sender, 0)
         if size:
             self._of[sender] = size

@@ -1,6 +1,6 @@
 """Ties: the choice between several nodes with the highest total.
 
-Up to 1.35 kube-scheduler draws one at random. Since 1.36 it takes the first entry of a binary heap over the feasible
+Before 1.35 kube-scheduler draws one at random. Since 1.35 it takes the first entry of a binary heap over the feasible
 nodes in visiting order, and draws only if an extender has scored. The heap is Go's container/heap: an entry moves up
 only if its total is higher, and of two children with the same total the left one moves. So the root is the first of the
 best nodes in pre-order of the tree, which is not always the first that was visited.

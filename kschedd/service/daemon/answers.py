@@ -1,4 +1,4 @@
-"""What the methods over the process, its plugins and its files answer."""
+"""Answers of the methods over the process, its plugins and its files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -22,12 +22,12 @@ class ObjectFaultAnswer:
     kind: str
     namespace: str
     name: str
-    component: Annotated[str, "what part of the daemon raised it"]
+    component: Annotated[str, "part of the daemon that reports it"]
     why: str
     count: int
     first_s: float
     last_s: float
-    retry_s: Annotated[float | None, "when it tries again (seconds since the epoch; null: at the next start)"]
+    retry_s: Annotated[float | None, "time of the next retry (seconds since the epoch; null: at the next start)"]
 
     @classmethod
     def of(cls, fault: ObjectFault) -> "ObjectFaultAnswer":
@@ -38,9 +38,9 @@ class ObjectFaultAnswer:
 @attrs.frozen
 class PluginCallsAnswer:
     name: str
-    call: Annotated[str, "the method or verb"]
-    calls: Annotated[int, "since the start, as are the other counts"]
-    p50_ms: Annotated[float | None, "of the last 1,000 calls, as are the other quantiles"]
+    call: Annotated[str, "method or verb"]
+    calls: Annotated[int, "since the start, like the other counts"]
+    p50_ms: Annotated[float | None, "of the last 1,000 calls, like the other quantiles"]
     p99_ms: float | None
     longest_ms: float | None
     timeouts: int
@@ -64,16 +64,14 @@ class InfoAnswer:
     profiles: Sequence[Name]
     objects: Mapping[Annotated[str, "kind"], Annotated[int, "count"]]
     resource_version: int
-    epoch: Annotated[str, "the history that versions count in"]
-    journal: Annotated[str | None, "its file, null if objects are kept in memory only"]
+    epoch: Annotated[str, "the history to which resource versions belong"]
+    journal: Annotated[str | None, "its file, null if objects are in memory only"]
     read_only: Annotated[
-        str | None, "why the journal cannot be written now, so that writes are refused, null if it can"
+        str | None, "why the journal cannot be written now, so that writes are rejected, null if it can"
     ]
-    mirror: Annotated[
-        MirrorAnswer | None, "the real cluster whose objects are held here; null for a cluster of its own"
-    ]
-    leader: Annotated[LeaderAnswer | None, "null where no real cluster is scheduled from here"]
-    recording: Annotated[RecordingState | None, "what was written of this run's recording"]
+    mirror: Annotated[MirrorAnswer | None, "the mirrored real cluster; null without one"]
+    leader: Annotated[LeaderAnswer | None, "null unless a real cluster is scheduled from here"]
+    recording: Annotated[RecordingState | None, "progress of this run's recording"]
     faults: Annotated[Sequence[ObjectFaultAnswer], "the objects that cannot be handled now"]
     plugins: Annotated[Sequence[PluginCallsAnswer], "the calls of out-of-tree plugins and of extenders"]
     limits: InfoLimits
@@ -88,11 +86,11 @@ class ClientAnswer:
     user: str
     groups: Sequence[Annotated[str, "group"]]
     read_only: bool
-    pid: Annotated[int | None, "what the system says of a client on the Unix socket, else null"]
+    pid: Annotated[int | None, "from the operating system for a client on the Unix socket, else null"]
     uid: Annotated[int | None, "the same"]
-    address: Annotated[str | None, "of one on TCP, else null"]
+    address: Annotated[str | None, "for a client on TCP, else null"]
     connected_s: float
-    idle_s: Annotated[float | None, "null while it has requests or streams, or answers that it has not read"]
+    idle_s: Annotated[float | None, "null while it has requests, streams or unread answers"]
     requests: int
     streams: int
     waiting_bytes: int
@@ -107,11 +105,11 @@ class LimitAnswer:
     default: int
     used: Annotated[
         int | None,
-        "how much is in use now (of one client, process or connection, where the bound is for one); null where the "
-        "daemon has no such part",
+        "the amount in use now (of one client, process or connection, if the limit is per client, process or "
+        "connection); null if the daemon has no such part",
     ]
-    most: Annotated[int | None, "the most that there has been since the start"]
-    reached: Annotated[str, "what happens where there is no more"]
+    most: Annotated[int | None, "the maximum since the start"]
+    reached: Annotated[str, "what happens at the limit"]
 
 
 @attrs.frozen
@@ -124,10 +122,10 @@ class StackAnswer:
     thread: str
     frames: Annotated[
         Sequence[Annotated[str, "frame"]],
-        "`module:function` from the outside in, those of the event loop from the task's own function on, which names "
-        "the actor; a thread that waits is `(idle)`",
+        "`module:function`, outermost first; for the event loop from the task's own function on, which names the "
+        "actor; `(idle)` for a waiting thread",
     ]
-    count: Annotated[int, "how often it was seen"]
+    count: Annotated[int, "number of samples"]
 
 
 @attrs.frozen
@@ -155,16 +153,18 @@ class TextAnswer:
 
 @attrs.frozen
 class PageAnswer:
-    page: Annotated[str, "HTML that loads nothing"]
+    page: Annotated[str, "HTML without external resources"]
 
 
 @attrs.frozen
 class LoadedAnswer:
-    loaded: Annotated[str, "what was taken"]
-    applied: Annotated[int, "how many manifests were applied"]
-    in_the_way: Annotated[Sequence[Text], "objects here that have the name of one in the dump, and stayed"]
-    errors: Annotated[Sequence[Text], "a hundred, and how many more there are"]
-    assumptions: Annotated[Sequence[Text], "what was assumed, dropped and made up"]
+    loaded: Annotated[str, "what was loaded"]
+    applied: Annotated[int, "number of applied manifests"]
+    in_the_way: Annotated[
+        Sequence[Text], "existing objects that kept their name, so that those in the dump were skipped"
+    ]
+    errors: Annotated[Sequence[Text], "at most 100, and the number of further ones"]
+    assumptions: Annotated[Sequence[Text], "what was assumed, dropped or added"]
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""Methods over the configuration: where its values come from, files of it, changes while it runs, and undoing them."""
+"""Methods over the configuration: origins of its values, configuration files, changes at run time, and undoing them."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -55,9 +55,9 @@ class ConfigMethods(Methods):
     @method(
         "config.values",
         reads=True,
-        doc="Every value in force, and where it was said: file and line, a flag, a change while the daemon runs, "
-        "or the release whose default it is.",
-        returns="profiles and plugins stand in a path by name",
+        doc="Returns every value in effect with its origin: file and line, a flag, a change at run time, or the "
+        "release whose default it is.",
+        returns="paths have profiles and plugins by name",
         answer=Sequence[ConfiguredValue],
     )
     async def values(self, call: Call) -> Any:
@@ -67,7 +67,7 @@ class ConfigMethods(Methods):
         "config.check",
         (_TEXT, _SOURCE),
         reads=True,
-        doc="What is wrong with a configuration file, all of it. Files that it names are not read.",
+        doc="Checks a configuration file and returns all its faults. Files that it names are not read.",
         answer=CheckedConfig,
     )
     async def check(self, call: Call) -> Any:
@@ -77,7 +77,7 @@ class ConfigMethods(Methods):
         "config.show",
         (_TEXT, _SOURCE),
         reads=True,
-        doc="As `config.values`, of a file.",
+        doc="Returns every value that a configuration file sets, like `config.values`.",
         answer=Sequence[ConfiguredValue],
     )
     async def show(self, call: Call) -> Any:
@@ -86,12 +86,13 @@ class ConfigMethods(Methods):
     @method(
         "config.convert",
         (
-            Param("text", "string", False, doc="the file's text; the configuration in force if there is none"),
+            Param("text", "string", False, doc="the file's text; default: the configuration in effect"),
             _SOURCE,
-            Param("upstream", "boolean", False, False, "leave out what kube-scheduler does not have"),
+            Param("upstream", "boolean", False, False, "leave out settings that kube-scheduler does not have"),
         ),
         reads=True,
-        doc="A configuration as KubeSchedulerConfiguration v1, with a comment for what has no counterpart.",
+        doc="Converts a configuration to KubeSchedulerConfiguration v1, with comments for settings without a "
+        "counterpart.",
         answer=TextAnswer,
     )
     async def convert(self, call: Call) -> Any:
@@ -103,7 +104,7 @@ class ConfigMethods(Methods):
         return TextAnswer(files.written_as_v1(config, catalogue, upstream=call["upstream"]))
 
     async def _read(self, call: Call, answer: Callable[[str, str, Catalogue, ReadFile], T]) -> T:
-        """What is answered of the call's file; beside the loop, since the file may be large."""
+        """Run a function on the call's file in a thread, because the file may be large; return its answer."""
         catalogue = await self._cluster.scheduler.query(_catalogue_of)
         text, source = call["text"], call["source"]
         return await call.services.workers.run(call.client, lambda _: answer(text, source, catalogue, _unread))
@@ -111,20 +112,25 @@ class ConfigMethods(Methods):
     @method(
         "config.change",
         (
-            Param("what", "string", doc="what to change; it needs the parameters named below", choices=CHANGES),
-            Param("profile", "string", False, doc="its schedulerName; all but backoff, parallelism, flush, all"),
+            Param("what", "string", doc="what to change; requires the parameters named below", choices=CHANGES),
+            Param(
+                "profile",
+                "string",
+                False,
+                doc="its schedulerName; for all changes except backoff, parallelism, flush, all",
+            ),
             Param("plugin", "string", False, doc="weight, plugin-on, plugin-off, args"),
-            Param("points", "string[]", False, doc="plugin-on, plugin-off: only at these extension points"),
-            Param("weight", "integer", False, doc="weight; plugin-on: of its score"),
-            Param("args", "map", False, doc="args; plugin-on, profile-on (a profile): as in a file"),
-            Param("percentage", "integer", False, doc="percentage: none is the top-level one's for a profile"),
-            Param("seconds", "integer", False, doc="backoff: the initial one; flush", minimum=0),
-            Param("max_seconds", "integer", False, doc="backoff: the longest one", minimum=0),
+            Param("points", "string[]", False, doc="plugin-on, plugin-off: only these extension points"),
+            Param("weight", "integer", False, doc="weight; plugin-on: its score weight"),
+            Param("args", "map", False, doc="args; plugin-on, profile-on (a profile): in the file's format"),
+            Param("percentage", "integer", False, doc="percentage; null uses the top-level value for a profile"),
+            Param("seconds", "integer", False, doc="backoff: initial; flush", minimum=0),
+            Param("max_seconds", "integer", False, doc="backoff: maximum", minimum=0),
             Param("parallelism", "integer", False, doc="parallelism"),
             Param("text", "string", False, doc="all: a whole configuration file"),
         ),
-        doc="Changes the configuration from the next attempt on. Pods that wait at Permit or are being bound end "
-        "with the plugins that they began with.",
+        doc="Changes the configuration from the next attempt on. Pods that wait at Permit or are being bound keep the "
+        "plugins of their attempt.",
         answer=ConfigChangeAnswer,
     )
     async def change(self, call: Call) -> Any:
@@ -140,7 +146,7 @@ class ConfigMethods(Methods):
         return await self._said(call, await self._cluster.scheduler.query(change, long=True))
 
     async def _whole(self, call: Call, given: "_Given") -> "_Make":
-        """Takes in a whole file, which is read here."""
+        """Return the change to a whole configuration, which is read here."""
         text = given.needed("text")
         config, catalogue = await self._cluster.scheduler.query(
             lambda owner: (owner.machine.config, _catalogue_of(owner))
@@ -156,12 +162,12 @@ class ConfigMethods(Methods):
                 read_file=_unread,
             ),
         )
-        # What a flag says is no part of the file.
+        # Values set by flags are not part of the file.
         return lambda config, given, catalogue: attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)
 
     @method(
         "config.undo",
-        doc="Takes the latest change back; again, the one before it.",
+        doc="Undoes the latest change; called again, the one before it.",
         returns="the change that was undone",
         answer=ConfigChangeAnswer,
     )
@@ -170,13 +176,13 @@ class ConfigMethods(Methods):
         return await self._said(call, change)
 
     async def _said(self, call: Call, change: ConfigChange) -> Any:
-        """Beside the loop: with thousands of profiles there are many values to compare."""
+        """Return the answer for a change, computed in a thread: thousands of profiles have many values to compare."""
         return await call.services.workers.run(call.client, lambda _: _plain(change))
 
     @method(
         "config.changes",
         reads=True,
-        doc="The changes that can be undone, the newest last.",
+        doc="Lists the changes that can be undone, the newest last.",
         answer=Sequence[ConfigChangeAnswer],
     )
     async def changes(self, call: Call) -> Any:
@@ -189,7 +195,7 @@ def _catalogue_of(owner: SchedulingDriver) -> Catalogue:
 
 
 def _unread(path: str) -> NoReturn:
-    why = "the daemon reads no files for its clients; give it what `kschedd config convert -f FILE` prints"
+    why = "the daemon does not read files for its clients; send the output of `kschedd config convert -f FILE`"
     raise OSError(0, why)
 
 
@@ -209,12 +215,12 @@ class _Given:
     def needed(self, name: str) -> Any:
         value = self._call[name]
         if value is None:
-            raise RpcError("invalid", f"{name}: needed for a change of {self._call['what']}")
+            raise RpcError("invalid", f"{name}: required for a change of {self._call['what']}")
         return value
 
     @property
     def points(self) -> list[str] | None:
-        """Extension points as the configuration's code names them, from either spelling."""
+        """The extension points in the configuration's internal spelling, from either spelling."""
         points = self._call["points"]
         return None if points is None else [_POINTS.get(point, point) for point in points]
 

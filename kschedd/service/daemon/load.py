@@ -1,4 +1,4 @@
-"""cluster.load: a dump of a cluster, taken into this one as it stands."""
+"""The method cluster.load: it loads a dump of a cluster unchanged into this one."""
 
 from functools import partial
 from itertools import groupby
@@ -22,8 +22,8 @@ from kschedd.service.workers import GivenUp
 from kschedd.values import in_parts, run_steps
 
 _COMPLETED = ("Namespace", "PriorityClass", "Node", "PersistentVolume", "PersistentVolumeClaim")
-_AT_ONCE = 32  # manifests that are applied in one request to the store: of pods that are there 3 ms each
-_FREED = 64  # objects that are freed at once
+_AT_ONCE = 32  # manifests applied in one request to the store: 3 ms each for existing pods
+_FREED = 64  # objects freed at once
 _OWNERS = ("ReplicaSet", "StatefulSet", "Deployment")
 
 
@@ -34,21 +34,24 @@ class LoadMethods(Methods):
     @method(
         "cluster.load",
         (
-            Param("paths", "string[]", doc="files and folders on the daemon's machine, absolute"),
-            Param("keep_secrets", "boolean", False, False, doc="with the data of Secrets and ConfigMaps"),
-            Param("complete", "boolean", False, True, doc="make up what objects refer to and is not there"),
-            Param("schedulers", "map", False, doc="schedulerName of pods: the profile that is to schedule as"),
+            Param("paths", "string[]", doc="absolute paths of files and folders on the daemon's host"),
+            Param("keep_secrets", "boolean", False, False, doc="include the data of Secrets and ConfigMaps"),
+            Param("complete", "boolean", False, True, doc="create objects that are referenced but missing"),
+            Param("schedulers", "map", False, doc="map from schedulerName to the profile that schedules these pods"),
         ),
         outside=True,
-        doc="Takes a dump: objects keep uid, status, times and owners, bound pods stay where they are, nothing "
-        "is admitted or created a second time. All of it is seen at once. Objects without a uid are applied "
-        "as manifests, afterwards.",
+        doc="Loads a dump: objects keep uid, status, times and owners, bound pods stay on their nodes, and nothing is "
+        "admitted or created a second time. All objects become visible at once. Objects without a uid are applied "
+        "as manifests afterwards.",
         answer=LoadedAnswer,
     )
     async def load(self, call: Call) -> Any:
         for path in call["paths"]:
             if not Path(path).is_absolute():
-                raise RpcError("invalid", f"{path}: an absolute path is expected: the daemon has a folder of its own")
+                raise RpcError(
+                    "invalid",
+                    f"{path}: not an absolute path, which is required because the daemon has its own working directory",
+                )
         schedulers = _schedulers(call["schedulers"])
         config = await self._cluster.scheduler.query(lambda owner: with_schedulers(owner.machine.config, schedulers))
         options = LoadOptions(call["keep_secrets"], call["complete"], config.scheduler_names)
@@ -77,7 +80,7 @@ class LoadMethods(Methods):
         return result
 
     async def _apply(self, call: Call, prepared: Prepared) -> list[str]:
-        """Apply the manifests, a few in one request, so that others come in between; what was refused."""
+        """Apply the manifests, a few per request, so that other requests run in between; return the rejections."""
         executor = Executor.of(self._cluster, call)
         refused: list[str] = []
         for some in in_parts(in_order(prepared.manifests), _AT_ONCE):
@@ -96,7 +99,7 @@ class LoadMethods(Methods):
 
 
 def _free(prepared: Prepared, given_up: GivenUp) -> None:
-    """Part by part: whoever frees tens of thousands of objects at once holds all threads up meanwhile."""
+    """Free the objects in parts: freeing tens of thousands at once would block all threads."""
     for values in (prepared.manifests, prepared.objects):
         while values:
             del values[-_FREED:]
@@ -106,12 +109,12 @@ def _schedulers(given: Any) -> dict[str, str]:
     if given is None:
         return {}
     if not all(isinstance(key, str) and isinstance(value, str) for key, value in given.items()):
-        raise RpcError("invalid", "schedulers: a map of names to names is expected")
+        raise RpcError("invalid", "schedulers: must be a map of names to names")
     return dict(given)
 
 
 def _present(store: Any) -> frozenset[tuple[str, str, str]]:
-    """The objects that a dump may refer to."""
+    """Return the objects that a dump may refer to."""
     return frozenset(
         (obj.kind, obj.namespace, obj.name)
         for kind in (*_COMPLETED, *_OWNERS)

@@ -1,4 +1,4 @@
-"""Method over metrics, gathered from the actors that count."""
+"""The method over metrics, gathered from the actors."""
 
 import os
 from functools import cache, partial
@@ -27,9 +27,9 @@ class MetricsMethods(Methods):
 
     @method(
         "metrics.get",
-        (Param("prefix", "string", False, "", "those whose names begin so"),),
+        (Param("prefix", "string", False, "", "only metrics whose names begin with this"),),
         reads=True,
-        doc="kube-scheduler's metrics and some more (`kschedd_…`), as /metrics shows them over HTTP.",
+        doc="Returns kube-scheduler's metrics and additional ones (`kschedd_…`), as /metrics over HTTP does.",
         returns="in Prometheus' text format",
         answer=TextAnswer,
     )
@@ -40,7 +40,7 @@ class MetricsMethods(Methods):
 
 
 async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:
-    """What the scheduler, its queue and those who write for it have counted."""
+    """Return the metrics of the scheduler, its queue and its writers."""
     of_driver, config = await cluster.scheduler.query(_of_driver)
     return [
         *of_driver,
@@ -52,12 +52,12 @@ async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:
 
 
 async def text_of(families: list[MetricFamily], process: bool = False) -> str:
-    """The families in Prometheus' text format, written in a thread: with a series for each pod they are many lines."""
+    """Return the families in Prometheus' text format, written in a thread: a series for each pod makes many lines."""
     return await in_thread(partial(_text_of, families, process))
 
 
 def _text_of(families: list[MetricFamily], process: bool) -> str:
-    from kschedd.metrics import exposition  # not before somebody asks
+    from kschedd.metrics import exposition  # imported on first use
 
     return exposition.text_of(families, process)
 
@@ -68,7 +68,7 @@ def _of_driver(driver: SchedulingDriver) -> tuple[list[MetricFamily], Config]:
 
 @cache
 def _installed() -> str:
-    return version("kschedd")  # which reads it from disk
+    return version("kschedd")  # reads it from disk
 
 
 def _of_config(config: Config) -> list[MetricFamily]:
@@ -86,7 +86,7 @@ def _of_queue(owner: Queue) -> list[MetricFamily]:
 
 
 _EVERY_S: Final = 60.0
-_INTERVAL: Final = "OTEL_METRIC_EXPORT_INTERVAL"  # in the environment: milliseconds
+_INTERVAL: Final = "OTEL_METRIC_EXPORT_INTERVAL"  # environment variable, in milliseconds
 
 
 async def push_metrics(cluster: ClusterBackend, exporter: TelemetryExporter) -> None:

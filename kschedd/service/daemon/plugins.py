@@ -1,4 +1,4 @@
-"""Methods over out-of-tree plugins: which there are and where they come from, and reading a changed file again."""
+"""Methods over out-of-tree plugins: their list and sources, and reloading a changed file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ class PluginMethods(Methods):
     @method(
         "plugins.list",
         reads=True,
-        doc="Plugins that are not built in: those of `--plugin` files and of installed packages.",
+        doc="Lists out-of-tree plugins: those of `--plugin` files and of installed packages.",
         answer=Sequence[PluginAnswer],
     )
     async def list(self, call: Call) -> Any:
@@ -31,12 +31,12 @@ class PluginMethods(Methods):
 
     @method(
         "plugins.reload",
-        (Param("file", "string", doc="a file that the daemon was started with"),),
+        (Param("file", "string", doc="a plugin file with which the daemon was started"),),
         outside=True,
-        doc="Reads a plugin file again. From the next attempt on profiles have new instances; pods that wait at "
-        "Permit or are being bound end with the old ones. If it cannot be used nothing changes. Earlier "
-        "changes of the configuration can no longer be undone.",
-        returns="the plugins that it defines now",
+        doc="Reloads a plugin file. From the next attempt on, profiles have new instances; pods that wait at Permit "
+        "or are being bound keep the old ones. If the file cannot be used nothing changes. Earlier changes of the "
+        "configuration can no longer be undone.",
+        returns="the plugins that the file now defines",
         answer=Sequence[PluginAnswer],
     )
     async def reload(self, call: Call) -> Any:
@@ -53,7 +53,7 @@ def _sources(owner: SchedulingDriver) -> frozenset[str]:
 
 
 def _one_of(sources: frozenset[str], file: str) -> str:
-    """The source that is this file. Only what the user who started the daemon named is ever imported."""
+    """Return the source for this file. Only files named at the daemon's start are ever imported."""
     files = sorted(source for source in sources if not source.startswith("entry point "))
     for source in files:
         if Path(source).resolve() == Path(file).resolve():

@@ -1,4 +1,4 @@
-"""Methods over the process itself: which daemon this is, and how to stop it."""
+"""Methods over the process: information about the daemon, and how to stop it."""
 
 import os
 import time
@@ -31,9 +31,9 @@ MOST_GRACE_S = 3600
 
 @attrs.define(eq=False)
 class DaemonState:
-    """What the process knows of itself. `stop` is set to end it, `grace_s` is how long clients may take then.
+    """The state of the process. `stop` is set to end it; `grace_s` is the time that clients then have.
 
-    `pid`: 0 if there is no process of its own, as for a fork. `machine_s`: seconds of a clock that never stands still.
+    `pid`: 0 if there is no separate process, as for a fork. `machine_s`: seconds of a clock that never stands still.
     """
 
     version: str
@@ -46,9 +46,10 @@ class DaemonState:
     machine_s: Callable[[], float] = time.monotonic
     clients: Callable[[], list[ClientAnswer]] = list
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
-    usage: dict[str, Callable[[], tuple[int, int]]] = attrs.field(factory=dict)  # of a bound now, and at most so far
-    mirror: Callable[[], MirrorAnswer] | None = None  # of which cluster it is one, if it is
-    leader: Callable[[], LeaderAnswer] | None = None  # whether that cluster is scheduled from here, if it ever is
+    # of each limit: current and highest usage
+    usage: dict[str, Callable[[], tuple[int, int]]] = attrs.field(factory=dict)
+    mirror: Callable[[], MirrorAnswer] | None = None  # the mirrored cluster, if there is one
+    leader: Callable[[], LeaderAnswer] | None = None  # whether that cluster is scheduled from here, if it can be
 
 
 @attrs.frozen(eq=False)
@@ -56,7 +57,7 @@ class DaemonMethods(Methods):
     _cluster: ClusterBackend
     _daemon: DaemonState
 
-    @method("daemon.info", reads=True, doc="Which daemon this is and what is in it.", answer=InfoAnswer)
+    @method("daemon.info", reads=True, doc="Returns information about the daemon and its contents.", answer=InfoAnswer)
     async def info(self, call: Call) -> Any:
         cluster = self._cluster
         config, plugins = await cluster.scheduler.query(lambda owner: (owner.machine.config, _costs(owner)))
@@ -86,8 +87,8 @@ class DaemonMethods(Methods):
     @method(
         "daemon.clients",
         reads=True,
-        doc="Who is connected to the socket, this client too.",
-        returns="the longest connected first",
+        doc="Lists the clients connected to the socket, including this one.",
+        returns="longest connected first",
         answer=Sequence[ClientAnswer],
     )
     async def clients(self, call: Call) -> Any:
@@ -96,7 +97,7 @@ class DaemonMethods(Methods):
     @method(
         "daemon.limits",
         reads=True,
-        doc="Every bound of the daemon and how far it is used. `kschedd run --limit NAME=N` sets one.",
+        doc="Lists every limit of the daemon with its usage. `kschedd run --limit NAME=N` sets one.",
         answer=Sequence[LimitAnswer],
     )
     async def limits(self, call: Call) -> Any:
@@ -114,13 +115,13 @@ class DaemonMethods(Methods):
 
     @method(
         "daemon.stop",
-        (Param("grace_s", "number", False, 2.0, "how long requests that run may still take", (), 0, MOST_GRACE_S),),
-        doc="Ends the daemon in order.",
+        (Param("grace_s", "number", False, 2.0, "time for running requests to finish", (), 0, MOST_GRACE_S),),
+        doc="Stops the daemon gracefully.",
         answer=StoppingAnswer,
     )
     async def stop(self, call: Call) -> Any:
         if not self._daemon.pid:
-            why = "this cluster in virtual time is no process that could be stopped"
+            why = "this cluster in virtual time is not a process that can be stopped"
             raise RpcError("invalid", f"{call.method}: {why} (fork.discard forgets a fork)")
         self._daemon.grace_s = float(call["grace_s"])
         self._daemon.stop.set()
@@ -153,7 +154,7 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 
 def _held(owner: SchedulingDriver) -> dict[str, int]:
-    """How far the scheduler's own bounds are used."""
+    """Return the usage of the scheduler's own limits."""
     machine = owner.machine
     labels, resources = machine.cluster.table.columns
     schedulers = machine.schedulers.values()

@@ -1,4 +1,4 @@
-"""Where the daemon's own time goes: `daemon.profile`."""
+"""The method `daemon.profile`: a profile of the daemon's own time."""
 
 from typing import Any, Final
 
@@ -22,16 +22,16 @@ class ProfileMethods(Methods):
     @method(
         "daemon.profile",
         (
-            Param("seconds", "number", False, 5.0, "for how long", (), 0.01, _LONGEST_S),
-            Param("hertz", "number", False, 100.0, "how often a second to look", (), 1, _MOST_HERTZ),
+            Param("seconds", "number", False, 5.0, "duration in seconds", (), 0.01, _LONGEST_S),
+            Param("hertz", "number", False, 100.0, "samples per second", (), 1, _MOST_HERTZ),
         ),
-        doc="Looks for so long at where the daemon's threads are, and answers then; nothing waits meanwhile. One "
-        "at a time.",
+        doc="Samples the stacks of the daemon's threads for the given time and then answers; nothing waits meanwhile. "
+        "One profile at a time.",
         answer=ProfiledAnswer,
     )
     async def profile(self, call: Call) -> Any:
         if self._at_once.available_tokens < 1:
-            raise RpcError("conflict", f"{call.method}: somebody profiles already; try again when that is over")
+            raise RpcError("conflict", f"{call.method}: another profile is running; try again later")
         gone = False
 
         def sampled() -> Sampled:
@@ -40,7 +40,7 @@ class ProfileMethods(Methods):
         try:
             found = await call.services.workers.run_apart(sampled, self._at_once)
         finally:
-            gone = True  # the client went: the thread ends at its next look
+            gone = True  # the client disconnected: the thread ends at its next sample
         stacks = [
             StackAnswer(stack.thread, stack.frames, count)
             for stack, count in sorted(found.stacks.items(), key=lambda each: (-each[1], each[0].frames))

@@ -1,9 +1,9 @@
-"""A sampling profiler of this process: every few milliseconds a thread looks at where all threads are.
+"""A sampling profiler of this process: every few milliseconds a thread samples the stacks of all threads.
 
-It holds nobody up: a look takes the interpreter for some tens of microseconds. A stack is said from the outside in,
-each frame as `module:function`; what stands before the first frame of a Trio task is left out, so that the stacks of
-the loop begin with the task's own function (`kschedd.actors.objects.store:StoreActor.run`), which names the actor.
-A thread that waits for work is `IDLE`: its innermost frame is in a module that does nothing but wait.
+A sample occupies the interpreter for some tens of microseconds. A stack is listed outermost first, each frame as
+`module:function`. Frames outside a Trio task are left out, so that the stacks of the loop begin with the task's own
+function (`kschedd.actors.objects.store:StoreActor.run`), which names the actor. A waiting thread is `IDLE`: its
+innermost frame is in a module that only waits.
 """
 
 import sys
@@ -30,7 +30,7 @@ _TASKS_BEGIN: Final = "unrolled_run"
 
 @attrs.frozen
 class StackSample:
-    """Where a thread was: its name, and the frames from the outside in; (IDLE,) where it waited."""
+    """The stack of a thread: its name, and the frames, outermost first; (IDLE,) if it waited."""
 
     thread: str
     frames: tuple[str, ...]
@@ -38,7 +38,7 @@ class StackSample:
 
 @attrs.frozen
 class Sampled:
-    """What was seen: how often each stack, in so many looks."""
+    """The samples: the number of times each stack was seen."""
 
     seconds: float
     looks: int
@@ -46,7 +46,7 @@ class Sampled:
 
 
 def look(frames: Mapping[int, FrameType], names: Mapping[int, str], but: int) -> list[StackSample]:
-    """Where every thread is, except the one with the ident `but`."""
+    """Return the stack of every thread except the one with the ident `but`."""
     return [StackSample(names.get(ident, "thread"), stack_of(frame)) for ident, frame in frames.items() if ident != but]
 
 
@@ -72,7 +72,7 @@ def sample(
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> Sampled:
-    """Look for so long; at least once. To be called in a thread of its own."""
+    """Sample for `seconds`, at least once; call this in a separate thread."""
     own, stacks, looks = threading.get_ident(), Counter[StackSample](), 0
     began = clock()
     while True:
@@ -82,10 +82,10 @@ def sample(
         took = clock() - began
         if took >= seconds or over():
             return Sampled(took, looks, stacks)
-        # By the clock rather than by the last look: so many looks as were asked for, if there is time.
+        # Relative to the begin, not to the last sample, so that the requested number of samples is reached if possible.
         wait(max(0.0, min(looks / hertz, seconds) - took))
 
 
 def _kind_of(name: str) -> str:
-    """Threads that are named by number are one."""
+    """Return the name of a thread without its number."""
     return name.rstrip("0123456789").rstrip("-_ ") or name

@@ -1,4 +1,4 @@
-"""Recording a daemon's run, from now on: `recording.start` and `recording.stop`."""
+"""Methods to record a daemon's run from now on: `recording.start` and `recording.stop`."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -22,18 +22,18 @@ class RecordingMethods(Methods):
     @method(
         "recording.start",
         (
-            Param("file", "string", doc="a new file on the daemon's machine: an absolute path"),
-            Param("wait_s", "number", False, _WAIT_S, "for how long at most", (), 0.1, _MOST_WAIT_S),
+            Param("file", "string", doc="absolute path of a new file on the daemon's host"),
+            Param("wait_s", "number", False, _WAIT_S, "maximum wait in seconds", (), 0.1, _MOST_WAIT_S),
         ),
-        doc="Records the run from now on, beginning with the state of the cluster, for `kschedd replay`. No pod "
-        "is taken up until those that are being scheduled or bound are done, which is waited for. Not over "
-        "the network, and not with out-of-tree plugins: those need `run --record`.",
+        doc="Records the run from now on, beginning with the state of the cluster, for `kschedd replay`. First waits, "
+        "without starting new attempts, until running attempts and bindings are done. Not available over the "
+        "network, nor with out-of-tree plugins: those need `run --record`.",
         answer=RecordingState,
     )
     async def start(self, call: Call) -> Any:
         file = Path(call["file"])
         if call.services.caller.address:
-            why = "a file of the daemon's machine is written by who is on that machine"
+            why = "remote clients may not write files on the daemon's host"
             raise RpcError("forbidden", f"{call.method}: {why}; call it over the Unix socket")
         if not file.is_absolute() or "\0" in call["file"]:
             raise RpcError("bad_params", f"{call.method}: file: an absolute path is expected")
@@ -41,7 +41,7 @@ class RecordingMethods(Methods):
 
     @method(
         "recording.stop",
-        doc="Ends the recording, whoever began it. The file is whole when this returns.",
+        doc="Ends the recording, whichever client started it. The file is complete when this returns.",
         answer=RecordingState,
     )
     async def stop(self, call: Call) -> Any:

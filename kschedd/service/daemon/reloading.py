@@ -1,8 +1,8 @@
-"""Reading again what the daemon was started with: plugin files, configuration, tokens and certificates.
+"""Reload of the daemon's inputs: plugin files, configuration, tokens and certificates.
 
-Each is taken over as a whole or not at all, and one that cannot be used does not keep the others from being read.
-Plugins come first, since a configuration may have arguments of theirs. A configuration is a change like any other,
-which can be undone; changes made while the daemon ran are replaced by what the file says.
+Each is replaced as a whole or not at all, and a faulty one does not prevent the others from being reloaded. Plugins
+come first, because a configuration may have arguments for them. A configuration is a change like any other, which can
+be undone; changes made at run time are replaced by the contents of the file.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,7 +26,7 @@ from kschedd.service.cluster import ClusterBackend
 
 @attrs.frozen(eq=False)
 class Reloading:
-    """See the module. `read_config` reads the configuration file as the flags have it; None: there is none."""
+    """A reload; see the module. `read_config` reads the configuration file with the flags applied; None: no file."""
 
     cluster: ClusterBackend
     plugin_files: Sequence[Path]
@@ -35,7 +35,7 @@ class Reloading:
     log: Any
 
     async def run(self) -> bool:
-        """Read all of it; whether all of it could be used."""
+        """Reload all inputs; return whether all could be used."""
         whole = True
         for file in self.plugin_files:
             whole &= await self._tried(f"plugins {file}", partial(self._plugins, file))
@@ -74,7 +74,7 @@ class Reloading:
 async def reload_file(
     cluster: ClusterBackend, source: str, run: Callable[[Callable[[], object]], Awaitable[object]]
 ) -> None:
-    """Read a plugin file again; `run` runs it in a thread. Raises PluginLoadError; nothing has changed then."""
+    """Reload a plugin file in a thread through `run`. If it raises PluginLoadError, nothing has changed."""
     limit_s = await cluster.scheduler.query(lambda owner: owner.machine.registry.start_limit_s)
     fresh = Registry(start_limit_s=limit_s)
     await run(partial(fresh.add_file, Path(source)))

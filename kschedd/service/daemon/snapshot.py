@@ -1,4 +1,4 @@
-"""snapshot.get: the whole state of the cluster at one version, to be kept in a file."""
+"""The method snapshot.get: the whole state of the cluster at one version, for a file."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,8 +20,8 @@ class SnapshotMethods(Methods):
     @method(
         "snapshot.get",
         reads=True,
-        doc="Every object as it is kept, at one version: with uid, resourceVersion and managedFields, and the "
-        "data of Secrets. `kschedd snapshot save` writes it into a file.",
+        doc="Returns every stored object at one version, with uid, resourceVersion and managedFields, and the data of "
+        "Secrets. `kschedd snapshot save` writes it to a file.",
         answer=SnapshotAnswer,
         large=True,
     )

@@ -1,4 +1,4 @@
-"""What the methods over nodes answer."""
+"""Answers of the methods over nodes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -11,15 +11,15 @@ Amounts = Mapping[Annotated[str, "resource"], Sequence[int]]
 
 @attrs.frozen
 class UsageAnswer:
-    """Columns, the same node at the same place in each."""
+    """The usage of nodes in columns; a node has the same index in each."""
 
     nodes: Annotated[Sequence[Text], "by name"]
     zones: Sequence[Text]
     cordoned: Sequence[bool]
     pods: Sequence[int]
     allowed_pods: Sequence[int]
-    allocatable: Annotated[Amounts, "CPU in millicores, all else in units or bytes"]
-    requested: Annotated[Amounts, "as allocatable; of resources that no pod has asked for there is nothing"]
+    allocatable: Annotated[Amounts, "CPU in millicores, other resources in units or bytes"]
+    requested: Annotated[Amounts, "like allocatable; without resources that no pod has requested"]
 
 
 @attrs.frozen
@@ -30,7 +30,7 @@ class ZoneAnswer:
     ready: int
     not_ready: int
     rate: Annotated[float, "nodes per second"]
-    waiting: Annotated[Sequence[Annotated[str, "node"]], "the nodes that wait for a taint"]
+    waiting: Annotated[Sequence[Annotated[str, "node"]], "nodes waiting for a taint"]
 
 
 @attrs.frozen
@@ -38,7 +38,7 @@ class UpcomingAnswer:
     node: str
     zone: str
     next: Annotated[str, "`Unknown` or `NoExecute`"]
-    at: Annotated[str | None, "in RFC 3339, null for a rate of 0"]
+    at: Annotated[str | None, "in RFC 3339, null if the rate is 0"]
 
 
 @attrs.frozen
@@ -59,4 +59,4 @@ class LeavingPod:
 
 @attrs.frozen
 class LeavingAnswer:
-    pods: Annotated[Sequence[LeavingPod], "the next first"]
+    pods: Annotated[Sequence[LeavingPod], "earliest first"]

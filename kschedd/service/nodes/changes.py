@@ -1,4 +1,4 @@
-"""Methods over nodes: more of a kind, cordon, uncordon, taint."""
+"""Methods over nodes: adding similar ones, cordon, uncordon, taint."""
 
 from collections.abc import Callable, Sequence
 from itertools import count as numbers
@@ -34,14 +34,14 @@ class NodeMethods(Methods):
     @method(
         "nodes.add",
         (
-            Param("like", "string", doc="the node that they are to be like"),
-            Param("count", "integer", False, 1, "how many", (), 1, MOST_ADDED),
-            Param("prefix", "string|null", False, doc="what their names begin with; null: that node's name"),
+            Param("like", "string", doc="the node to copy"),
+            Param("count", "integer", False, 1, "number of nodes", (), 1, MOST_ADDED),
+            Param("prefix", "string|null", False, doc="prefix of their names; null: the copied node's name"),
         ),
-        doc="Creates nodes like one that is there: its labels, taints, capacity, CSI drivers and devices; not "
-        "what is so of that node alone or now, such as its addresses, that it is cordoned, or not ready. All "
-        "of them, or none.",
-        returns="the prefix and the first numbers that are free",
+        doc="Creates copies of an existing node with its labels, taints, capacity, CSI drivers and devices, but "
+        "without its individual or current state, such as addresses, cordoning or not being ready. Creates all of "
+        "them or none.",
+        returns="the names: the prefix and the first free numbers",
         answer=Sequence[Annotated[str, "name"]],
     )
     async def add(self, call: Call) -> Any:
@@ -50,12 +50,20 @@ class NodeMethods(Methods):
         return await executor.aside(lambda store, given_up: _added(store, like, count, prefix, given_up))
 
     @method(
-        "nodes.cordon", (_NODE, DRY_RUN), doc="Lets no more pods onto a node; those on it stay.", answer=ChangeAnswer
+        "nodes.cordon",
+        (_NODE, DRY_RUN),
+        doc="Cordons a node: no more pods are scheduled to it; those on it stay.",
+        answer=ChangeAnswer,
     )
     async def cordon(self, call: Call) -> Any:
         return await edit_node(self._cluster, call, lambda node: edit.cordon(node, True, call["dry_run"]))
 
-    @method("nodes.uncordon", (_NODE, DRY_RUN), doc="Lets pods onto a node again.", answer=ChangeAnswer)
+    @method(
+        "nodes.uncordon",
+        (_NODE, DRY_RUN),
+        doc="Uncordons a node: pods may be scheduled to it again.",
+        answer=ChangeAnswer,
+    )
     async def uncordon(self, call: Call) -> Any:
         return await edit_node(self._cluster, call, lambda node: edit.cordon(node, False, call["dry_run"]))
 
@@ -63,10 +71,14 @@ class NodeMethods(Methods):
         "nodes.taint",
         (
             _NODE,
-            Param("taints", "string[]", doc="`key=value:NoSchedule` sets one; `key:NoExecute-`, `key-` take away"),
+            Param(
+                "taints",
+                "string[]",
+                doc="`key=value:NoSchedule` sets a taint; `key:NoExecute-` and `key-` remove taints",
+            ),
             OVERWRITE,
         ),
-        doc="Sets and takes away taints of a node, all of them or none.",
+        doc="Sets and removes taints of a node, all of them or none.",
         answer=ChangeAnswer,
     )
     async def taint(self, call: Call) -> Any:
@@ -74,7 +86,7 @@ class NodeMethods(Methods):
 
 
 def _added(store: ClusterWriter, like: str, count: int, prefix: str, given_up: GivenUp) -> list[str]:
-    """Create the nodes, with what belongs to each; their names. Raises ApiError."""
+    """Create the nodes with their related objects; return their names. Raises ApiError."""
     node, drivers = store.get("Node", "", like), store.find("CSINode", "", like)
     devices = [each for each in store.list("ResourceSlice") if (each.raw.get("spec") or {}).get("nodeName") == like]
     there = {each.name for each in store.list("Node")}
@@ -91,7 +103,7 @@ def _added(store: ClusterWriter, like: str, count: int, prefix: str, given_up: G
 
 
 async def edit_node(cluster: ClusterBackend, call: Call, make: Callable[[Object], Request]) -> ChangeAnswer:
-    """Serve the request that `make` makes of the node; the answer to a change."""
+    """Serve the request that `make` creates for the node; return the answer to a change."""
     name = call["name"]
     executor = Executor.of(cluster, call)
     response = await executor.edit(lambda store: store.get("Node", "", name), lambda store, node: make(node))
@@ -101,5 +113,5 @@ async def edit_node(cluster: ClusterBackend, call: Call, make: Callable[[Object]
 def check_simulated(node: Object) -> None:
     """Raise RpcError if no simulated kubelet runs on the node."""
     if kubelet_state(node) == NONE:
-        why = f'node "{node.name}": nobody simulates its kubelet ({KUBELET}: {NONE}); state its conditions by hand'
+        why = f'node "{node.name}": its kubelet is not simulated ({KUBELET}: {NONE}); set its conditions manually'
         raise RpcError("conflict", why, {"name": node.name})

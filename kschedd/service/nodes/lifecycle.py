@@ -1,4 +1,4 @@
-"""Methods over what happens to nodes: kubelets that stop and start, zones, and pods that leave."""
+"""Methods over the lifecycle of nodes: kubelets that stop and start, zones, and pods that leave."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -36,13 +36,13 @@ class LifecycleMethods(Methods):
     @method(
         "nodes.stop",
         (_NODE,),
-        doc="Stops the simulated kubelet of a node: no more heartbeats, and its pods stay as they are.",
+        doc="Stops the simulated kubelet of a node: heartbeats end, and its pods keep their state.",
         answer=ChangeAnswer,
     )
     async def stop(self, call: Call) -> Any:
         return await self._set(call, STOPPED)
 
-    @method("nodes.start", (_NODE,), doc="Starts it again.", answer=ChangeAnswer)
+    @method("nodes.start", (_NODE,), doc="Starts the simulated kubelet of a node again.", answer=ChangeAnswer)
     async def start(self, call: Call) -> Any:
         return await self._set(call, None)
 
@@ -56,9 +56,9 @@ class LifecycleMethods(Methods):
     @method(
         "nodes.initialize",
         (_NODE,),
-        doc="Takes the taint node.cloudprovider.kubernetes.io/uninitialized from a node, as its cloud does. Sets "
-        "the labels of zone, region and instance type that the node's annotations `kschedd.io/cloud-zone`, "
-        "`kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type` state.",
+        doc="Removes the taint node.cloudprovider.kubernetes.io/uninitialized from a node, as its cloud provider "
+        "does. Sets the labels of zone, region and instance type from the node's annotations "
+        "`kschedd.io/cloud-zone`, `kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type`.",
         answer=ChangeAnswer,
     )
     async def initialize(self, call: Call) -> Any:
@@ -67,8 +67,8 @@ class LifecycleMethods(Methods):
     @method(
         "nodes.zones",
         reads=True,
-        doc="The zones of the cluster: which state the node lifecycle controller has them in, and how fast their "
-        "nodes get NoExecute taints; and which nodes something is about to happen to.",
+        doc="Returns the zones of the cluster with their state in the node lifecycle controller and the rate at which "
+        "their nodes get NoExecute taints; and the nodes whose state is about to change.",
         answer=ZonesAnswer,
     )
     async def zones(self, call: Call) -> Any:
@@ -79,7 +79,7 @@ class LifecycleMethods(Methods):
     @method(
         "nodes.leaving",
         reads=True,
-        doc="The pods that leave their nodes when the time is over for which they tolerate NoExecute taints.",
+        doc="Lists the pods that will be evicted when their toleration of NoExecute taints expires.",
         answer=LeavingAnswer,
     )
     async def leaving(self, call: Call) -> Any:
@@ -92,7 +92,7 @@ def _only(controllers: Sequence[Controller], kind: type[C]) -> C:
     for controller in controllers:
         if isinstance(controller, kind):
             return controller
-    raise RpcError("conflict", "no controllers run here", {})
+    raise RpcError("conflict", "no controllers run in this cluster", {})
 
 
 def _zones(lifecycle: NodeLifecycle, store: ClusterReader) -> ZonesAnswer:

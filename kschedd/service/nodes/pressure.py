@@ -1,4 +1,4 @@
-"""The method that has a node be short of something: its kubelet states the pressure and evicts pods."""
+"""The method that puts a node under resource pressure: its kubelet reports the condition and evicts pods."""
 
 from typing import Any
 
@@ -25,12 +25,12 @@ class PressureMethods(Methods):
         "nodes.pressure",
         (
             Param("name", "string", doc="the node's name"),
-            Param("pressure", "string", doc=f"what the node is short of: one of {', '.join(PRESSURES)}"),
-            Param("on", "boolean", False, True, "false: it is short of that no longer"),
+            Param("pressure", "string", doc=f"the resource that runs short: one of {', '.join(PRESSURES)}"),
+            Param("on", "boolean", False, True, "false: end the pressure"),
         ),
-        doc="Has a node be short of memory, disk or process ids, whatever its pods are said to use: its simulated "
-        "kubelet states the condition, keeps pods away and evicts one pod after the other, until it is told that this "
-        f"is over. Kept in the node's annotation `{PRESSURE}`.",
+        doc="Puts a node under pressure of memory, disk or process ids, whatever its pods use: its simulated "
+        "kubelet reports the condition, keeps pods away and evicts one pod after the other, until the pressure is "
+        f"ended. Stored in the node's annotation `{PRESSURE}`.",
         answer=ChangeAnswer,
     )
     async def pressure(self, call: Call) -> Any:
@@ -42,7 +42,7 @@ class PressureMethods(Methods):
             check_simulated(node)
             try:
                 now = set(pressures_of(node.annotations.get(PRESSURE, "")))
-            except AnnotationError:  # it counts as absent
+            except AnnotationError:  # an invalid annotation counts as absent
                 now = set()
             then = now | {pressure} if on else now - {pressure}
             text = ",".join(each for each in PRESSURES if each in then) or None

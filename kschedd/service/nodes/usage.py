@@ -1,4 +1,4 @@
-"""Method over what is requested of nodes: for all of them at once, as the scheduler's columns have it."""
+"""The method over resource requests of all nodes, from the scheduler's columns."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ class UsageMethods(Methods):
     @method(
         "nodes.usage",
         reads=True,
-        doc="What is requested of every node, as the scheduler counts it: pods that are about to be bound are "
-        "counted. One array for each column, the same node at the same place in all of them.",
+        doc="Returns the resources requested on every node as the scheduler counts them, including pods that are "
+        "about to be bound. One array for each column; a node has the same index in all of them.",
         answer=UsageAnswer,
     )
     async def usage(self, call: Call) -> Any:
@@ -27,7 +27,7 @@ class UsageMethods(Methods):
 
 
 def node_usage(driver: SchedulingDriver) -> UsageAnswer:
-    """The columns, sorted by the nodes' names: a few milliseconds at 5,000 nodes."""
+    """Return the columns, sorted by node name: a few milliseconds at 5,000 nodes."""
     table = driver.machine.cluster.table
     ordered = sorted(table.row_of.items())
     rows = np.array([row for _, row in ordered], dtype=np.int64)

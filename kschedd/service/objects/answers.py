@@ -1,4 +1,4 @@
-"""What the methods over objects answer."""
+"""Answers of the methods over objects."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -9,9 +9,9 @@ from kschedd.answers import ABSENT, Absent
 from kschedd.api.unsupported import Unsupported
 from kschedd.service.table import StreamAnswer
 
-AsItIs = Annotated[Any, "the object as it is now, as kubectl would print it"]
-Warnings = Annotated[Sequence[Annotated[str, "text"]], "what there is to warn of"]
-Ignored = Annotated[Sequence[Unsupported], "what is kept but not acted on yet"]
+AsItIs = Annotated[Any, "the current object in kubectl's form"]
+Warnings = Annotated[Sequence[Annotated[str, "text"]], "warnings"]
+Ignored = Annotated[Sequence[Unsupported], "fields that are stored but have no effect yet"]
 
 
 @attrs.frozen(eq=False)
@@ -21,15 +21,15 @@ class AppliedAnswer:
     name: str
     action: Annotated[str, "`created`, `configured` or `unchanged`"]
     resource: str
-    object: Annotated[Any | Absent, "with `with_objects`: the object as it is then"] = ABSENT
+    object: Annotated[Any | Absent, "with `with_objects`: the resulting object"] = ABSENT
 
 
 @attrs.frozen
 class FaultAnswer:
-    """A fault of a manifest; of an object that was refused with its kind, namespace and name."""
+    """A fault of a manifest; for a rejected object with its kind, namespace and name."""
 
     source: str
-    line: Annotated[int, "counts from 1, 0 where there is none"]
+    line: Annotated[int, "counts from 1; 0 if there is none"]
     path: str
     value: Any
     why: str
@@ -80,7 +80,7 @@ class DeletedObject:
     kind: str
     namespace: str
     name: str
-    gone: Annotated[bool, "false while something is awaited"]
+    gone: Annotated[bool, "false while the deletion is pending"]
 
 
 @attrs.frozen
@@ -95,7 +95,7 @@ class BindingAnswer:
 
 @attrs.frozen
 class EvictionAnswer:
-    gone: Annotated[bool, "false while the pod is given its grace period, or a finalizer holds it"]
+    gone: Annotated[bool, "false during the grace period, or while a finalizer is present"]
 
 
 @attrs.frozen
@@ -106,8 +106,8 @@ class KindAnswer:
     short_names: Sequence[str]
     api_version: str
     namespaced: bool
-    known: Annotated[bool, "false: there are only objects of it, or a definition"]
-    count: Annotated[int, "how many objects there are"]
+    known: Annotated[bool, "false: only objects or a definition of it exist"]
+    count: Annotated[int, "number of objects"]
 
 
 # -- lists, watches, events -------------------------------------------------------------------------------------
@@ -117,13 +117,13 @@ class KindAnswer:
 class ListAnswer:
     kind: str
     items: Sequence[Annotated[Any, "object"]]
-    resource_version: Annotated[int, "watch from that version on to hear of every change since"]
+    resource_version: Annotated[int, "watch from this version on to get every later change"]
     epoch: str
 
 
 @attrs.frozen
 class WatchAnswer(StreamAnswer):
-    resource_version: Annotated[int, "the version from which on it watches"]
+    resource_version: Annotated[int, "the version from which the watch begins"]
     epoch: str
 
 
@@ -136,11 +136,11 @@ class WatchItem:
 
 @attrs.frozen(kw_only=True)
 class EventAnswer:
-    time: Annotated[str, "in RFC 3339, as is last_seen"]
+    time: Annotated[str, "in RFC 3339, like last_seen"]
     last_seen: str
     type: str
     reason: str
-    object: Annotated[str, "as `Pod/web-1`"]
+    object: Annotated[str, "in the form `Pod/web-1`"]
     namespace: str
     message: str
     count: int
@@ -155,11 +155,11 @@ class WatchedEvent(EventAnswer):
 @attrs.frozen
 class EventsAnswer:
     events: Sequence[EventAnswer]
-    number: Annotated[int, "where `events.watch` goes on after those of the scheduler"]
-    instance: Annotated[str, "the same"]
+    number: Annotated[int, "number from which `events.watch` continues after these events"]
+    instance: Annotated[str, "the instance to which the number belongs"]
 
 
 @attrs.frozen
 class EventsWatchAnswer(StreamAnswer):
-    number: Annotated[int, "the one from which on it follows"]
+    number: Annotated[int, "the number from which it follows"]
     instance: str

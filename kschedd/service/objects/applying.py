@@ -1,7 +1,8 @@
-"""What `objects.apply` does: manifests as text or maps go in, objects are created or changed, every fault is told.
+"""Implementation of `objects.apply`: it creates or changes objects from manifests, and reports all faults.
 
-One bad document never spoils the others, unless `atomic`. A fault has the line it is on where the manifest came as
-text. Atomic and dry runs are tried on a fork of the store, so that objects in them may depend on each other.
+Manifests are text or maps. An invalid document does not affect the others, unless `atomic`. A fault has its line if the
+manifest was text. Atomic and dry runs are tried on a fork of the store, so that objects in them may depend on each
+other.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,18 +32,18 @@ from kschedd.store.managing import MANAGED, without_entries
 
 Raw = dict[str, Any]
 FROM_FILES: Final = WriteOptions(by_field=True, server_side=False)
-"""How `kubectl apply` takes files."""
-_FREED = 64  # objects that are freed at once
-_EACH = 20  # what an object weighs besides its values: defaults, admission, the write
+"""The way `kubectl apply` applies files."""
+_FREED = 64  # objects freed at once
+_EACH = 20  # weight of an object besides its values: defaults, admission, the write
 _OF_A_DUMP = (
-    "objects that had a uid, as in a dump of a cluster, were created with others: what names them as its owner goes as "
-    "garbage. `kschedd load` takes a dump as it stands"
+    "objects that had a uid, as in a dump of a cluster, were created with others: objects that name them as owner "
+    "are garbage collected. `kschedd load` loads a dump unchanged"
 )
 
 
 @attrs.frozen(eq=False)
 class Wanted:
-    """One object to apply, and where it was written."""
+    """An object to apply, and its source."""
 
     raw: Raw
     source: str
@@ -64,7 +65,7 @@ class Parsed:
     errors: tuple[FaultAnswer, ...]
 
     def free(self) -> None:
-        """When all is told: what large texts were read into is freed in portions."""
+        """Free the parsed texts in portions, after all faults are reported."""
         while self.wanted:
             for one in self.wanted[-_FREED:]:
                 if one.manifest is not None:
@@ -73,7 +74,7 @@ class Parsed:
 
 
 def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parsed:
-    """The objects in text, in a map, or in an array of maps. After `MOST_FAULTS` faults the rest is not read."""
+    """Return the objects in text, in a map, or in an array of maps. Reading stops after `MOST_FAULTS` faults."""
     if isinstance(manifests, str):
         reading = read_text(manifests, source, check=None if given_up is None else given_up.check)
         return Parsed(
@@ -133,7 +134,7 @@ def _fault(error: ManifestError, wanted: Wanted | None = None, code: str = "inva
 
 @attrs.frozen(eq=False)
 class AppliedObject:
-    """An object that was applied, and the name of its resource."""
+    """An applied object, and the name of its resource."""
 
     object: Object
     action: str
@@ -147,7 +148,7 @@ class AppliedObject:
 
 @attrs.define(eq=False)
 class ApplyOutcome:
-    """What came of applying. Refusals are told (`tell`) afterwards: to find the line of each takes its time."""
+    """The outcome of applying. `tell` reports rejections afterwards, because finding the line of each takes time."""
 
     results: list[AppliedObject] = attrs.field(factory=list)
     errors: list[FaultAnswer] = attrs.field(factory=list)
@@ -156,7 +157,7 @@ class ApplyOutcome:
     refused: list[tuple[Wanted, ApiError]] = attrs.field(factory=list)
 
     def tell(self) -> "ApplyOutcome":
-        """The same with its refusals among the errors."""
+        """Return the same outcome with its rejections among the errors."""
         for one, refusal in self.refused:
             if isinstance(refusal, Invalid | StrictDecodingError):
                 self.errors += [_fault(one.fault(fault), one) for fault in refusal.faults]
@@ -167,7 +168,7 @@ class ApplyOutcome:
         return self
 
     def adopted(self, here: Callable[[Object], Object]) -> "ApplyOutcome":
-        """Return the same with its objects as `here` has them."""
+        """Return the same outcome with each object replaced by `here(object)`."""
         self.results = [attrs.evolve(each, object=here(each.object)) for each in self.results]
         return self
 
@@ -181,17 +182,14 @@ class ApplyOutcome:
 
 @attrs.frozen(eq=False)
 class Applier:
-    """Applies manifests by one request after the other, in a user's name.
-
-    Objects that name no namespace go to `namespace`.
-    """
+    """A series of requests that apply manifests for a user. Objects without a namespace go to `namespace`."""
 
     options: WriteOptions = FROM_FILES
     namespace: str = "default"
     user: UserInfo | None = None
 
     def each(self, wanted: Iterable[Wanted], store: ClusterWriter, given_up: GivenUp | None = None) -> ApplyOutcome:
-        """Apply one after the other; those that are refused are noted, the others applied."""
+        """Apply one object after the other; rejected ones are recorded, and the others applied."""
         outcome = ApplyOutcome()
         for one in wanted:
             if given_up is not None:
@@ -212,7 +210,7 @@ class Applier:
         return outcome
 
     def _migrates(self, store: ClusterWriter, request: Request, response: Response) -> bool:
-        """Return whether fields of client-side apply became those of who applies now, which then applies once more."""
+        """Return whether fields of client-side apply were moved to the current manager, which then applies again."""
         obj = response.object
         entries = migrated(obj.metadata.get(MANAGED), self.options.manager)
         if entries is None:
@@ -237,10 +235,10 @@ class Applier:
 
 
 def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: ClusterWriter) -> None:
-    """Add what came of one object."""
+    """Add the outcome of one object."""
     obj = response.object
     outcome.results.append(AppliedObject(obj, response.action, store.kind_of(obj.raw).resource))
-    if response.warnings:  # to find the line reads the text a second time
+    if response.warnings:  # finding the line reads the text a second time
         where = f"{one.source}:{one.line}: " if one.line else ""
         outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in response.warnings]
     created = response.action == "created"
@@ -260,7 +258,7 @@ def namespace_for(raw: Raw, namespace: str) -> str:
 def chunks(wanted: Sequence[Wanted], heaviest: int) -> Iterator[Sequence[Wanted]]:
     """Yield the objects in portions of at most this weight: the number of their values, and `_EACH`.
 
-    An object that weighs more is a portion by itself. A portion ends where the controllers must run before the next.
+    An object that weighs more is a separate portion. A portion ends where the controllers must run before the next.
     """
     portion: list[Wanted] = []
     weighs = 0

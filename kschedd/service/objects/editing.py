@@ -1,7 +1,7 @@
-"""Small changes to objects that are there, as requests: scale, label, annotate, cordon, taint, delete.
+"""Small changes to existing objects, as requests: scale, label, annotate, cordon, taint, delete.
 
-Each function makes the request that kubectl would send after it has read the object, and raises RpcError in kubectl's
-words where it would send none.
+Each function creates the request that kubectl would send after reading the object. It raises RpcError with kubectl's
+message if kubectl would send none.
 """
 
 import re
@@ -35,7 +35,7 @@ _TAINT: Final = re.compile(r"(?P<key>[^=:\s]+?)(?:=(?P<value>[^:\s]*))?(?::(?P<e
 
 
 def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
-    """The paths of the fields that differ, the deepest that can be named."""
+    """Return the paths of the fields that differ, as deep as possible."""
     if old is new or old == new:
         return []
     if isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -49,7 +49,7 @@ def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
 
 
 def change_result(response: Response) -> ChangeAnswer:
-    """Return the answer to a change: the object, what changed, and what there is to warn of."""
+    """Return the answer to a change: the object, the changed fields, and warnings."""
     new, old = response.object, response.before
     assert old is not None, "an object that is changed was there before"
     changed = changed_paths(without_entries(old.raw), without_entries(new.raw))
@@ -63,7 +63,7 @@ def merging(kind: str, obj: Object, change: Raw, manager: str, dry_run: bool = F
 
 
 def scale(store: ClusterReader, obj: Object, replicas: int, current: int | None = None) -> Request:
-    """Return the request to set an object's replicas. Raises RpcError if it does not ask for `current` now."""
+    """Return the request to set an object's replicas. Raises RpcError if its current number is not `current`."""
     if replicas < 0:
         raise RpcError("invalid", f"replicas: {replicas}: must be 0 or more", {"replicas": replicas})
     before = replicas_of(store, obj)
@@ -73,13 +73,13 @@ def scale(store: ClusterReader, obj: Object, replicas: int, current: int | None 
 
 
 def replicas_of(store: ClusterReader, obj: Object) -> int:
-    """Return the number of replicas that an object asks for. Raises NoScale."""
+    """Return the number of replicas in an object's spec. Raises NoScale."""
     found = integer_at(obj.raw, paths_of(store, obj).replicas)
     return found if found is not None else 1 if store.kind_of(obj.raw).known else 0
 
 
 def set_metadata(old: Object, field: str, wanted: Mapping[str, Any], remove: Sequence[str], overwrite: bool) -> Request:
-    """Return the request to set and take away labels or annotations (`field`)."""
+    """Return the request to set and remove labels or annotations (`field`)."""
     present = old.metadata.get(field) or {}
     both = sorted(set(wanted) & set(remove))
     if both:
@@ -101,7 +101,7 @@ def cordon(node: Object, unschedulable: bool, dry_run: bool = False) -> Request:
 
 
 def taint(old: Object, wanted: Sequence[str], overwrite: bool) -> Request:
-    """Return the request for taints in kubectl's notation: `key=value:Effect` sets, `key:Effect-`, `key-` take away."""
+    """Return the request for taints in kubectl's notation: `key=value:Effect` sets, `key:Effect-` and `key-` remove."""
     name = old.name
     taints = [dict(entry) for entry in old.spec.get("taints") or ()]
     seen: set[tuple[str, str]] = set()
@@ -129,7 +129,7 @@ def taint(old: Object, wanted: Sequence[str], overwrite: bool) -> Request:
 
 
 def _read_taint(text: str) -> tuple[str, str, str, bool]:
-    """(key, value, effect, whether it is to be taken away)."""
+    """Return key, value, effect, and whether to remove it."""
     found = _TAINT.fullmatch(text)
     effect = (found and found["effect"]) or ""
     away = bool(found and found["away"])
@@ -141,7 +141,7 @@ def _read_taint(text: str) -> tuple[str, str, str, bool]:
 
 @attrs.frozen
 class Deletion:
-    """What `objects.delete` was asked for. Raises RpcError where that makes no sense."""
+    """The parameters of `objects.delete`. Raises RpcError if they are contradictory."""
 
     kind: str
     name: str | None
@@ -161,7 +161,7 @@ class Deletion:
             raise RpcError("invalid", f"grace_period_s: {self.grace_period_s}: must be 0 or more")
 
     def chosen(self, store: ClusterReader) -> Generator[None, None, Sequence[Object]]:
-        """The objects it is about, in order; in steps."""
+        """Yield steps and return the selected objects, in order."""
         kind = find_kind(store, self.kind)
         space = resolve_namespace(kind, self.namespace)
         if self.name is not None:
@@ -171,6 +171,6 @@ class Deletion:
 
     @property
     def request(self) -> Request:
-        """Return the request to delete one of them."""
+        """The request to delete one of them."""
         options = DeleteOptions(self.grace_period_s, self.propagation, dry_run=self.dry_run)
         return Request("delete", name=self.name or "", deletion=options)

@@ -1,4 +1,4 @@
-"""Methods over events: those of the scheduler, kept in memory, and the Event objects that controllers write."""
+"""Methods over events: those of the scheduler, in memory, and the Event objects that controllers write."""
 
 from collections.abc import Callable
 from functools import partial
@@ -31,11 +31,11 @@ class EventMethods(Methods):
         "events.list",
         (
             SPACES,
-            Param("for", "string", False, doc="only those about this object: `pod/web-1`"),
-            Param("limit", "integer", False, doc="only the latest so many", minimum=0),
+            Param("for", "string", False, doc="only events about this object: `pod/web-1`"),
+            Param("limit", "integer", False, doc="maximum number; the latest are returned", minimum=0),
         ),
         reads=True,
-        doc="The latest events, the newest last; equal ones are counted together.",
+        doc="Returns the latest events, the newest last; equal ones are merged with a count.",
         large=True,
         answer=EventsAnswer,
     )
@@ -65,16 +65,16 @@ class EventMethods(Methods):
         "events.watch",
         (
             SPACES,
-            Param("since", "integer", False, doc="only what came after this number; null: from now on", minimum=0),
-            Param("instance", "string", False, doc="whose number that is; null: this daemon's"),
+            Param("since", "integer", False, doc="only events after this number; null: from now on", minimum=0),
+            Param("instance", "string", False, doc="the instance to which the number belongs; null: this daemon"),
         ),
         reads=True,
-        doc="Follows the events of the scheduler. To resume after a break, give the last number seen, and the "
-        "instance; `gone` is answered where that is too long ago, or of another run of the daemon: list "
+        doc="Follows the events of the scheduler. To resume after a break, pass the last number seen and the "
+        "instance. The error is `gone` if that is too long ago, or belongs to another run of the daemon: list "
         "again.",
         answer=EventsWatchAnswer,
         item=WatchedEvent,
-        items="one that happens again comes again with its new count",
+        items="a repeated event is sent again with its new count",
     )
     async def watch(self, call: Call) -> Any:
         since, instance = call["since"], call["instance"]
@@ -108,7 +108,7 @@ async def follow(
     item: Callable[[EventSeries], Any],
     stream: Stream,
 ) -> None:
-    """Send the scheduler's events after number `seen` as they come, each as `item` makes it, until the daemon ends."""
+    """Send the scheduler's events after number `seen` as they occur, converted by `item`, until the daemon ends."""
     bell = Doorbell()
     ask = cluster.log.query
     await ask(lambda log: log.subscribers.add(bell))
@@ -128,7 +128,7 @@ def _since(log: Log, number: int) -> list[EventSeries]:
 
 
 def _about(text: str | None) -> tuple[str | None, str | None]:
-    """(kind, name) of `pod/web-1`."""
+    """Return (kind, name) of `pod/web-1`."""
     if text is None:
         return None, None
     word, slash, name = text.partition("/")
@@ -153,7 +153,7 @@ def _told(told: EventSeries) -> EventAnswer:
 
 
 def _fault(fault: ObjectFault) -> EventAnswer:
-    """An object that some part of the daemon cannot handle, as an event about it."""
+    """Return an event about an object that some part of the daemon cannot handle."""
     return EventAnswer(
         time=stamp(fault.first_s),
         last_seen=stamp(fault.last_s),

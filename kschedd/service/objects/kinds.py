@@ -1,4 +1,4 @@
-"""Which kind a caller means, and which object: words of people against what the store has."""
+"""Resolution of kinds and objects: a caller's words are matched with the contents of the store."""
 
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
@@ -12,7 +12,7 @@ from kschedd.store.custom_resources.kinds import defined_kind, definitions
 
 
 def custom_kinds(store: ClusterReader) -> list[Kind]:
-    """The kinds of custom resources: those that are defined, and those of which there are objects all the same."""
+    """Return the kinds of custom resources: the defined ones, and undefined ones of which objects exist."""
     found = {kind.name: kind for kind in map(defined_kind, definitions(store))}
     for name in store.kinds():
         if name not in BY_NAME and name not in found:
@@ -21,16 +21,16 @@ def custom_kinds(store: ClusterReader) -> list[Kind]:
 
 
 def find_kind(store: ClusterReader, word: str) -> Kind:
-    """The kind that `word` means: its name, plural, singular or short name. Raises RpcError `not_found`."""
+    """Return the kind that `word` means: its name, plural, singular or short name. Raises RpcError `not_found`."""
     kind = lookup(word)
     if kind.known:
         return kind
     others = custom_kinds(store)
     named = word.lower()
     for other in others:
-        if word == other.name:  # by which one kind is known
+        if word == other.name:  # the name is unique
             return other
-    for other in others:  # of kinds with one plural those that are built in come first
+    for other in others:  # among kinds with the same plural, built-in ones come first
         names = {other.name.lower(), other.plural, other.singular, *other.short}
         names |= {f"{name}.{other.group}" for name in names if other.group}
         if named in names or named in {name.partition(".")[0] for name in names}:
@@ -48,12 +48,12 @@ async def kind_meant(cluster: ClusterBackend, word: str) -> Kind:
 
 
 def resolve_namespace(kind: Kind, namespace: str | None) -> str:
-    """The namespace an object of this kind is in when the caller says `namespace`."""
+    """Return the namespace of an object of this kind if the caller passes `namespace`."""
     return (namespace or "default") if kind.namespaced else ""
 
 
 def described(store: ClusterReader) -> list[KindAnswer]:
-    """Every kind, with how many objects of it there are."""
+    """Return every kind, with its number of objects."""
     return [
         KindAnswer(
             kind.name,
@@ -70,6 +70,6 @@ def described(store: ClusterReader) -> list[KindAnswer]:
 
 
 def named_object(call: Call, store: ClusterReader) -> Object:
-    """The object that a call names. Raises RpcError and NotFound."""
+    """Return the object that a call names. Raises RpcError and NotFound."""
     kind = find_kind(store, call["kind"])
     return store.get(kind.name, resolve_namespace(kind, call["namespace"]), call["name"])

@@ -1,4 +1,4 @@
-"""Parameters that several methods over objects have, and the parsing of selectors.
+"""Parameters common to several methods over objects, and the parsing of selectors.
 
 Raises: SelectorTextError.
 """
@@ -12,27 +12,27 @@ from kschedd.service.table import Call
 SPACES = Param("namespace", "string", False, doc="null: all namespaces")
 KIND = Param("kind", "string", doc="a kind: `Pod`, `pods`, `po`, `deployments.apps`")
 NAME = Param("name", "string", doc="the object's name")
-NAMESPACE = Param("namespace", "string", False, doc="null: `default` for kinds that live in a namespace")
+NAMESPACE = Param("namespace", "string", False, doc="null: `default` for namespaced kinds")
 FIELDS = Param(
     "fields",
     "string[]",
     False,
-    doc="of each object only apiVersion, kind, metadata and these, such as `spec.nodeName`",
+    doc="return only apiVersion, kind, metadata and these fields, such as `spec.nodeName`",
 )
-MANAGERS = Param("managed_fields", "boolean", False, False, "with metadata.managedFields: who manages which fields")
-METADATA_ONLY = Param("metadata_only", "boolean", False, False, "of each object only apiVersion, kind and metadata")
-OVERWRITE = Param("overwrite", "boolean", False, False, "whether a value that is there may be replaced")
+MANAGERS = Param("managed_fields", "boolean", False, False, "include metadata.managedFields")
+METADATA_ONLY = Param("metadata_only", "boolean", False, False, "return only apiVersion, kind and metadata")
+OVERWRITE = Param("overwrite", "boolean", False, False, "whether an existing value may be replaced")
 
 VALIDATION = Param(
     "field_validation",
     "string",
     False,
     "Strict",
-    "fields that the kind does not have: refuse the object, or take it without them, with or without a warning",
+    "unknown fields: reject the object, or drop them with or without a warning",
     FIELD_VALIDATIONS,
 )
-GIVEN_SPACE = Param("namespace", "string", False, "default", "for objects that name none")
-DRY_RUN = Param("dry_run", "boolean", False, False, "say what would happen, change nothing")
+GIVEN_SPACE = Param("namespace", "string", False, "default", "for objects without a namespace")
+DRY_RUN = Param("dry_run", "boolean", False, False, "return the result without changing anything")
 
 
 Selectors = tuple[LabelSelector | None, FieldSelector | None]

@@ -1,4 +1,4 @@
-"""Methods over pods' subresources: binding, for whoever places pods besides the scheduler, and eviction."""
+"""Methods over pods' subresources: binding, for clients that place pods besides the scheduler, and eviction."""
 
 from typing import Any
 
@@ -23,12 +23,12 @@ class PodMethods(Methods):
         "pods.bind",
         (
             Param("name", "string", doc="the pod's name"),
-            Param("node", "string", doc="the name of the node it gets"),
+            Param("node", "string", doc="name of the node"),
             Param("namespace", "string", False, "default", "its namespace"),
             Param("uid", "string", False, "", "precondition: only the pod with this uid"),
         ),
-        doc="Gives a pod its node, as the scheduler does: what an extender that binds calls. A pod that has one "
-        "is refused with `conflict`; whether the node is there, or has room, is not asked.",
+        doc="Binds a pod to a node, as the scheduler does; for extenders that bind. A pod that already has a node is "
+        "rejected with `conflict`; the node's existence and capacity are not checked.",
         answer=BindingAnswer,
     )
     async def bind(self, call: Call) -> Any:
@@ -47,13 +47,13 @@ class PodMethods(Methods):
         (
             Param("name", "string", doc="the pod's name"),
             Param("namespace", "string", False, "default", "its namespace"),
-            Param("grace_period_s", "integer", False, doc="null: what the pod says", minimum=0, maximum=_INT64),
+            Param("grace_period_s", "integer", False, doc="null: the pod's own value", minimum=0, maximum=_INT64),
             Param("uid", "string", False, "", "precondition: only the pod with this uid"),
             Param("resource_version", "integer", False, doc="precondition: only this version of the pod"),
             DRY_RUN,
         ),
-        doc="Deletes a pod if its disruption budget allows that now; else the error is `too_many_requests`. A "
-        "pod that is Pending, has ended or is being deleted needs no budget.",
+        doc="Deletes a pod if its disruption budget allows it now; otherwise the error is `too_many_requests`. A pod "
+        "that is Pending, has finished or is being deleted needs no budget.",
         answer=EvictionAnswer,
     )
     async def evict(self, call: Call) -> Any:

@@ -1,4 +1,4 @@
-"""Methods that read objects: one, lists of them, the kinds there are, and watches."""
+"""Methods that read objects: single objects, lists, the available kinds, and watches."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ from kschedd.values import in_parts
 
 Raw = Mapping[str, Any]
 
-_ITEMS = 500  # watch events sent in one go
+_ITEMS = 500  # watch events sent at once
 _LONGEST_PAUSE_S = 60
 
 
@@ -48,15 +48,15 @@ class ReadingMethods(Methods):
         (
             KIND,
             SPACES,
-            Param("label_selector", "string", False, doc="as of `kubectl get -l`: `app=web,tier!=db`"),
+            Param("label_selector", "string", False, doc="as for `kubectl get -l`: `app=web,tier!=db`"),
             Param("field_selector", "string", False, doc="`status.phase=Pending,spec.nodeName!=n1`"),
             METADATA_ONLY,
             FIELDS,
             MANAGERS,
         ),
         reads=True,
-        doc="Lists the objects of a kind, sorted by namespace and name. Among those of kind Event are the "
-        "scheduler's, which are kept in memory only.",
+        doc="Lists the objects of a kind, sorted by namespace and name. The kind Event includes the scheduler's "
+        "events, which are in memory only.",
         large=True,
         small="short_list",
         answer=ListAnswer,
@@ -68,7 +68,7 @@ class ReadingMethods(Methods):
         """Return the same result if there are few objects of the kind, else None."""
         kind = await kind_meant(self._cluster, call["kind"])
         if kind.name == EVENT or await self._cluster.store.do(lambda store: store.count(kind.name)) > FEW:
-            return None  # events are kept elsewhere as well
+            return None  # events are stored elsewhere as well
         return await self._listed(call, kind)
 
     async def _listed(self, call: Call, kind: Kind) -> Large:
@@ -83,7 +83,7 @@ class ReadingMethods(Methods):
     @method(
         "objects.kinds",
         reads=True,
-        doc="Every kind there is, those of which there are only objects among them.",
+        doc="Lists every kind, including undefined ones of which objects exist.",
         answer=Sequence[KindAnswer],
     )
     async def kinds(self, call: Call) -> Any:
@@ -93,10 +93,10 @@ class ReadingMethods(Methods):
         "objects.watch",
         (
             Param("kind", "string", False, doc="null: all kinds"),
-            Param("without", "string[]", False, doc="names of kinds that are left out, such as `Pod`"),
+            Param("without", "string[]", False, doc="names of kinds to leave out, such as `Pod`"),
             SPACES,
             Param("since", "integer", False, doc="a resource_version; null: from now on", minimum=0),
-            Param("epoch", "string", False, doc="the epoch that `since` belongs to, as it came with it"),
+            Param("epoch", "string", False, doc="the epoch of `since`, received with it"),
             METADATA_ONLY,
             FIELDS,
             Param(
@@ -104,17 +104,16 @@ class ReadingMethods(Methods):
                 "number",
                 False,
                 0.0,
-                "pause between two batches of changes; of each object a batch has only the latest",
+                "pause between two batches of changes; a batch has only the latest change of each object",
                 (),
                 0,
                 _LONGEST_PAUSE_S,
             ),
         ),
         reads=True,
-        doc="Follows changes; of the kind Event, those of the scheduler's events too. To resume after a break, "
-        "give the last resource_version seen, and the epoch; `gone` is answered where that is too long ago, "
-        "or of another history than this daemon's: list again. A stream that falls too far behind ends with "
-        "`too_slow`.",
+        doc="Follows changes; the kind Event includes the scheduler's events. To resume after a break, pass the last "
+        "resource_version seen and the epoch. The error is `gone` if that is too long ago, or of another history "
+        "than this daemon's: list again. A stream that falls too far behind ends with `too_slow`.",
         answer=WatchAnswer,
         item=WatchItem,
     )
@@ -167,7 +166,7 @@ def _metadata(raw: Raw) -> Raw:
 
 
 def _shown(metadata_only: bool, fields: Sequence[str] | None, managers: bool = False) -> Callable[[Raw], Raw]:
-    """What is sent of an object; who manages its fields only where that is asked for."""
+    """Return a function that selects the sent part of an object; managedFields are included only on request."""
     known = with_resolved_entries if managers else without_entries
     if fields is None and not metadata_only:
         return known
@@ -183,7 +182,7 @@ def _part_shown(fields: Sequence[str] | None) -> Callable[[Raw], Raw]:
 
 
 def _outermost(paths: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Leave out the paths within another of them, which are sent with that one."""
+    """Return the paths without those inside another of them, which are sent with it."""
     kept: dict[tuple[str, ...], None] = {}
     last: tuple[str, ...] | None = None
     for path in sorted(paths):
@@ -194,7 +193,7 @@ def _outermost(paths: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _with_fields(raw: Raw, paths: Sequence[Sequence[str]]) -> Raw:
-    """apiVersion, kind, metadata, and of the rest what is at these paths, in the places where it is."""
+    """Return apiVersion, kind and metadata, and the fields at these paths, in their places."""
     shown: dict[str, Any] = {**_metadata(raw)}
     for path in paths:
         found: Any = raw
@@ -210,7 +209,7 @@ def _with_fields(raw: Raw, paths: Sequence[Sequence[str]]) -> Raw:
 
 
 async def _all_behind(watch: ClusterWatch) -> list[WatchEvent]:
-    """Return the latest event of each object among those that wait, in the order of these."""
+    """Return the latest waiting event of each object, in order."""
     latest: dict[tuple[str, str, str], WatchEvent] = {}
     while watch.behind:
         for event in watch.take(_ITEMS):

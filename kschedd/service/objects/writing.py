@@ -1,4 +1,4 @@
-"""Methods that write objects. Requests are put and answers shaped here; the store works."""
+"""Methods that write objects. They build requests and shape answers; the store does the work."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -54,16 +54,16 @@ from kschedd.store.trial import key_of
 Raw = Mapping[str, Any]
 
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
-_READ_AT_ONCE = 4_000  # characters of manifests that are read without a thread
-_RESULT_BYTES = 400  # of memory
-_PORTION = 400  # values in the objects that are applied in one request to the store
+_READ_AT_ONCE = 4_000  # characters of manifests that are parsed without a thread
+_RESULT_BYTES = 400  # of memory, per result
+_PORTION = 400  # values of the objects applied in one request to the store
 
 
 def _marking(name: str, what: str) -> Callable[[H], H]:
     """Return the decorator of a method that changes labels or annotations."""
     params = (
         Param("set", "map", False, doc=f"{what} to set: text by key"),
-        Param("remove", "string[]", False, doc=f"keys of {what} to take away"),
+        Param("remove", "string[]", False, doc=f"keys of {what} to remove"),
     )
     doc = f"Sets and takes away {what} of one object."
     return method(name, (KIND, NAME, NAMESPACE, *params, OVERWRITE), doc=doc, answer=ChangeAnswer)
@@ -77,20 +77,20 @@ class WritingMethods(Methods):
         "objects.apply",
         (
             Param("manifests", "string|map|map[]", doc="YAML or JSON text, an object, or an array of objects"),
-            Param("source", "string", False, "-", "what errors call it, such as a file name"),
+            Param("source", "string", False, "-", "name of the source in errors, such as a file name"),
             Param("dry_run", "boolean", False, False, "say what would happen, change nothing"),
-            Param("atomic", "boolean", False, False, "apply all of them, or none if any is refused"),
+            Param("atomic", "boolean", False, False, "apply all of them, or none if any is rejected"),
             VALIDATION,
             GIVEN_SPACE,
-            Param("with_objects", "boolean", False, False, "tell each object as it is then, too"),
-            Param("field_manager", "string", False, "", "whose the fields are; empty: nobody's"),
-            Param("server_side", "boolean", False, False, "merge by who manages which field"),
-            Param("force_conflicts", "boolean", False, False, "`server_side`: take fields that others manage"),
+            Param("with_objects", "boolean", False, False, "include each resulting object"),
+            Param("field_manager", "string", False, "", "manager that owns the fields; empty: none"),
+            Param("server_side", "boolean", False, False, "merge by field managers (server-side apply)"),
+            Param("force_conflicts", "boolean", False, False, "`server_side`: take over fields of other managers"),
         ),
-        doc="Creates objects or changes those that are there, as `kubectl apply`. One bad manifest does not "
-        "spoil the others, unless `atomic`. Lists and several documents are taken. With `server_side` an "
-        "object gets what its `field_manager` states, and loses what only that one did state; a field that "
-        "another manager has with another value is a `conflict`.",
+        doc="Creates or changes objects, like `kubectl apply`. An invalid manifest does not affect the others, unless "
+        "`atomic`. Lists and multiple documents are accepted. With `server_side` an object gets the fields that "
+        "its `field_manager` states, and loses fields that only this manager stated before; a field that another "
+        "manager owns with another value is a `conflict`.",
         answer=ApplyAnswer,
     )
     async def apply(self, call: Call) -> Any:
@@ -145,7 +145,7 @@ class WritingMethods(Methods):
     @method(
         "objects.create",
         (Param("manifest", "map", doc="the object"), VALIDATION, DRY_RUN, GIVEN_SPACE),
-        doc="Creates one object; refuses one that is there.",
+        doc="Creates one object; rejects one that already exists.",
         answer=WrittenAnswer,
     )
     async def create(self, call: Call) -> Any:
@@ -159,7 +159,7 @@ class WritingMethods(Methods):
             VALIDATION,
             DRY_RUN,
         ),
-        doc="Replaces one object that is there. Its status stays as it is.",
+        doc="Replaces an existing object. Its status is unchanged.",
         answer=WrittenAnswer,
     )
     async def replace(self, call: Call) -> Any:
@@ -180,19 +180,21 @@ class WritingMethods(Methods):
         "objects.delete",
         (
             KIND,
-            Param("name", "string", False, doc="which one"),
+            Param("name", "string", False, doc="name of the object"),
             Param("label_selector", "string", False, doc="or: all that it matches"),
-            Param("field_selector", "string", False, doc="or: all that it matches, and the label selector"),
+            Param(
+                "field_selector", "string", False, doc="or: all objects that this selector and the label selector match"
+            ),
             Param("all", "boolean", False, False, "or: all of them"),
             Param("namespace", "string", False, doc="null: `default`"),
-            Param("grace_period_s", "integer", False, doc="null: what the pod says", minimum=0, maximum=_INT64),
-            Param("dry_run", "boolean", False, False, "say what would be deleted, delete nothing"),
+            Param("grace_period_s", "integer", False, doc="null: the pod's own value", minimum=0, maximum=_INT64),
+            Param("dry_run", "boolean", False, False, "return what would be deleted without deleting it"),
             Param(
                 "propagation",
                 "string",
                 False,
                 "Background",
-                "what becomes of what it owns",
+                "handling of dependent objects",
                 ("Background", "Foreground", "Orphan"),
             ),
         ),
@@ -223,16 +225,16 @@ class WritingMethods(Methods):
             KIND,
             NAME,
             NAMESPACE,
-            Param("patch", "map|array|null", doc="the patch; of type json an array of operations"),
-            Param("subresource", "string", False, "", "which part may change", ("", "status", "resize")),
-            Param("type", "string", False, "strategic", "of which type the patch is", PATCH_TYPES),
+            Param("patch", "map|array|null", doc="the patch; for type json an array of operations"),
+            Param("subresource", "string", False, "", "the part to change", ("", "status", "resize")),
+            Param("type", "string", False, "strategic", "type of the patch", PATCH_TYPES),
             VALIDATION,
             DRY_RUN,
         ),
-        doc="Changes fields of one object. A `strategic` patch (the default, as of kubectl) merges maps, and "
-        "lists of named things by their keys; it knows `$patch`, `$setElementOrder/…`, "
-        "`$deleteFromPrimitiveList/…` and `$retainKeys`. `merge` is RFC 7386: lists are replaced. `json` is "
-        "RFC 6902. Objects of custom resources take the latter two.",
+        doc="Changes fields of one object. A `strategic` patch (the default, as in kubectl) merges maps, and lists of "
+        "named items by their keys; it supports `$patch`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…` and "
+        "`$retainKeys`. `merge` is RFC 7386: lists are replaced. `json` is RFC 6902. Custom resources accept only "
+        "the latter two.",
         answer=ChangeAnswer,
     )
     async def patch(self, call: Call) -> Any:
@@ -250,10 +252,10 @@ class WritingMethods(Methods):
             KIND,
             NAME,
             NAMESPACE,
-            Param("replicas", "integer", doc="how many", minimum=0, maximum=_INT32),
-            Param("current", "integer", False, doc="null, or how many it has to ask for now"),
+            Param("replicas", "integer", doc="number of replicas", minimum=0, maximum=_INT32),
+            Param("current", "integer", False, doc="precondition: the current number of replicas; null: none"),
         ),
-        doc="Sets the number of replicas of a workload, or of a custom resource whose definition says where.",
+        doc="Sets the number of replicas of a workload, or of a custom resource with a scale subresource.",
         answer=ScaleAnswer,
     )
     async def scale(self, call: Call) -> Any:
@@ -292,14 +294,14 @@ def _made(response: Response) -> WrittenAnswer:
 
 
 class _Refused(Exception):
-    """Not all of an atomic apply was accepted, so nothing of it is done."""
+    """Raised if a part of an atomic apply was rejected, so that nothing is done."""
 
     def __init__(self, outcome: ApplyOutcome) -> None:
         self.outcome = outcome
 
 
 def _read(manifests: Any, source: str, given_up: GivenUp | None = None) -> tuple[Parsed, list[Sequence[Wanted]]]:
-    """The objects, and the same in portions that hold nobody up."""
+    """Return the objects, and the same in portions that do not block other work."""
     parsed = parse(manifests, source, given_up)
     return parsed, list(chunks(parsed.wanted, _PORTION))
 

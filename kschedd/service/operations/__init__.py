@@ -1,1 +1,1 @@
-"""What a request does to objects: one function per operation, on a store, without waiting."""
+"""The effects of requests on objects: one function per operation, on a store, without waiting."""

@@ -1,4 +1,4 @@
-"""The binding subresource: a pod gets its node, and the annotations of the Binding.
+"""The binding subresource: it gives a pod its node, and the annotations of the Binding.
 
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/storage.go (BindingREST).
 Raises: ApiError.

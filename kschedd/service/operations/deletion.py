@@ -1,4 +1,4 @@
-"""The operations that delete an object, and that evict a pod as its disruption budgets allow.
+"""The operations that delete an object, and that evict a pod if its disruption budgets allow it.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (delete.go), pkg/registry/core/pod/storage/eviction.go.
 Raises: ApiError.

@@ -1,9 +1,8 @@
-"""The operations that read objects: get and list, at the latest version or at a former one, and in pages.
+"""The operations that read objects: get and list, at the latest or an earlier version, and in pages.
 
-A former version is computed from the present objects and the log of writes, which keeps each object as it was before.
-Lists are sorted and selected in slices.
-Source: Kubernetes v1.34, apiserver/pkg/registry/generic/registry/store.go, apiserver/pkg/storage/cacher.
-Raises: ApiError, FieldLabelError.
+An earlier version is computed from the current objects and the log of writes, which has each object before its change.
+Lists are sorted and selected in slices. Source: Kubernetes v1.34, apiserver/pkg/registry/generic/registry/store.go,
+apiserver/pkg/storage/cacher. Raises: ApiError, FieldLabelError.
 """
 
 from bisect import bisect_right
@@ -25,13 +24,13 @@ from kschedd.store.objects.listing import by_namespace, in_order
 from kschedd.store.objects.log import WatchEvent
 from kschedd.values import run_steps
 
-FEW: Final = 256  # objects that are sorted without sharing the loop
+FEW: Final = 256  # number of objects that are sorted without yielding
 _LOOKED_AT: Final = 200
 
 
 @attrs.frozen(eq=False)
 class ListPage:
-    """Objects in order, as they were at `version`; `more` is the key of the last one if others follow."""
+    """Objects in order at `version`; `more` is the key of the last one if others follow."""
 
     objects: Sequence[Object]
     version: int
@@ -40,7 +39,7 @@ class ListPage:
 
 
 async def get(cluster: ClusterBackend, request: Request) -> Object:
-    """Return the object that the request names, or the scheduler's event of that name."""
+    """Return the object that the request names, or the scheduler's event with that name."""
     wanted = request.reading.version
 
     def find(store: ClusterReader) -> Object:
@@ -88,14 +87,14 @@ async def list_objects(cluster: ClusterBackend, request: Request, turns: Turns, 
     sorting = in_order(present, options.labels, options.fields)
     few = sum(map(len, present)) <= FEW
     found = run_steps(sorting) if few else await turns.drive(client, sorting)
-    # A name with its namespace is a key: then one object is looked up, and nothing follows.
+    # A namespaced name is a key: then one object is looked up, and nothing follows.
     one_space = namespace is not None or (options.selected_in is not None and not options.selected_in.namespaced)
     by_key = one_space and _selects_name(options)
     return _page(found, options, version, present if options.selects and not by_key else ())
 
 
 def as_selected(obj: Object) -> Object:
-    """Return the object in the version whose fields are selected by: an Event in that of the core group."""
+    """Return the object in the version whose fields selectors use: an Event in that of the core group."""
     if obj.kind != EVENT or obj.raw.get("apiVersion") == "v1":
         return obj
     return attrs.evolve(obj, raw=converted(obj.raw, "v1"))
@@ -109,7 +108,7 @@ def _selects_name(options: ReadOptions) -> bool:
 def _undone(
     present: Sequence[Sequence[Object]], events: Sequence[WatchEvent], namespace: str | None
 ) -> Generator[None, None, Sequence[Sequence[Object]]]:
-    """Return the objects as they were before these events."""
+    """Yield steps and return the objects before these events."""
     there = {obj.key: obj for space in present for obj in space}
     yield
     for number, event in enumerate(reversed(events)):
@@ -124,7 +123,7 @@ def _undone(
 
 
 def _page(found: list[Object], options: ReadOptions, version: int, others: Sequence[Sequence[Object]]) -> ListPage:
-    """Return a page of the objects found. `others` are the objects that a selector chose from.
+    """Return a page of the objects found. `others` are the objects from which a selector chose.
 
     A full page reports that more may follow if any of `others` does, as upstream.
     """
@@ -133,7 +132,7 @@ def _page(found: list[Object], options: ReadOptions, version: int, others: Seque
         found = found[bisect_right(keys, options.cont.after) :]
     limit = options.limit
     if options.version == 0 and not options.match:
-        limit = 0  # any version will do: such a list is given whole
+        limit = 0  # any version will do: such a list is returned whole
     if not limit or len(found) < limit or (len(found) == limit and not _follows(others, found[-1])):
         return ListPage(found, version)
     page = found[:limit]

@@ -1,4 +1,4 @@
-"""The scheduler's events as objects: they are kept in memory, and shown among the stored objects of kind Event."""
+"""The scheduler's events as objects: they are in memory, and listed among the stored objects of kind Event."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ EVENT = "Event"
 async def with_recorded_events(
     cluster: ClusterBackend, stored: Iterable[Sequence[Object]], namespace: str | None
 ) -> list[Sequence[Object]]:
-    """Return the stored events and the scheduler's, by namespace as `ClusterReader.present` has them."""
+    """Return the stored events and the scheduler's, by namespace like `ClusterReader.present`."""
     return by_namespace((*stored, await recorded_events(cluster, namespace)))
 
 
@@ -33,12 +33,12 @@ async def recorded_events(cluster: ClusterBackend, namespace: str | None) -> lis
     uids = await cluster.store.do(lambda store: _uids(store, about))
     for event, uid in zip(events, uids, strict=True):
         if uid:
-            event["involvedObject"]["uid"] = uid  # by which `describe` asks for the events of an object
+            event["involvedObject"]["uid"] = uid  # `describe` selects the events of an object by its uid
     return [Object.from_raw(event) for event in events]
 
 
 def _uids(store: ClusterReader, pods: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the uid of each of these pods; "" of one that is gone."""
+    """Return the uid of each of these pods; "" for a deleted one."""
     found = (store.find("Pod", namespace, name) for namespace, name in pods)
     return ["" if pod is None else pod.uid for pod in found]
 

@@ -1,4 +1,4 @@
-"""The scale subresource: how many pods a workload, or a custom resource, is to have, and how many it has.
+"""The scale subresource: the desired and current number of pods of a workload or a custom resource.
 
 Source: Kubernetes v1.34, pkg/registry/apps/*/storage; apiextensions-apiserver/pkg/registry/customresource/etcd.go.
 Raises: ApiError.
@@ -29,11 +29,11 @@ from kschedd.store.patch_decoding import decode_patched
 from kschedd.store.patches.patching import check_patch_options, patched
 
 BUILT_IN: Final = ScalePaths()
-_NOT_SET: Final = -(2**31)  # replicas that a patch has not set where there were none
+_NOT_SET: Final = -(2**31)  # replicas that a patch leaves unset
 
 
 def paths_of(store: ClusterReader, obj: Object, api_version: str = "") -> ScalePaths:
-    """Return the places of an object's scale. Raises NoScale if its kind, or its definition, gives it none."""
+    """Return the paths of an object's scale. Raises NoScale if its kind, or its definition, has none."""
     if store.kind_of(obj.raw).known:
         if obj.kind not in SCALABLE:
             raise NoScale(obj.kind)
@@ -116,7 +116,7 @@ def _patched(request: Request, scale: Raw, warnings: list[str]) -> Mapping[str, 
 
 
 def _apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
-    """Server-side apply of a Scale: its manager owns the workload's `spec.replicas`, by this subresource."""
+    """Apply a Scale server-side: its manager owns the workload's `spec.replicas`, by this subresource."""
     options = request.options
     check_patch_options(options.manager, options.force, applied=True)
     config = placed(store, request, request.body, warnings)
@@ -146,7 +146,7 @@ def _apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
 
 
 def _check_replicas(name: str, replicas: int, paths: ScalePaths) -> None:
-    """Raise InvalidScale for less than no replicas; of a custom resource the validation of the object does."""
+    """Raise InvalidScale for a negative number; a custom resource is checked by the validation of the object."""
     if replicas < 0 and paths is BUILT_IN:
         raise InvalidScale(name, (_below_zero(replicas),))
 

@@ -1,7 +1,7 @@
-"""Dispatch of a write to its operation, in its user's name, with the warnings of all that looks at it.
+"""Dispatch of a write to its operation for its user, with all resulting warnings.
 
-`serve` is the one way by which clients write objects: over HTTP or the socket, in the daemon's cluster, a fork or a
-cluster in virtual time.
+All writes of clients go through `serve`: over HTTP or the socket, in the daemon's cluster, a fork or a cluster in
+virtual time.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ from kschedd.store.cluster_api import ClusterWriter
 Operation = Callable[[ClusterWriter, Request, list[str]], Response]
 
 _CLUSTER = UserInfo("system:admin", ("system:masters",))
-"""The user of requests that name none."""
+"""The user of requests without one."""
 
 
 def serve(store: ClusterWriter, request: Request) -> Response:

@@ -1,6 +1,8 @@
-"""One object in the versions of its kind: an Event of the core group and of events.k8s.io, an autoscaler of v1 and v2.
+"""Conversion of an object between the versions of its kind.
 
-Objects are stored as they were written. Who asks in another version gets them so.
+An Event is of the core group or of events.k8s.io, an autoscaler of v1 or v2. Objects are stored in the version in which
+they were written, and converted for requests in another version.
+
 Source: Kubernetes v1.34, pkg/apis/core/v1, pkg/apis/events/v1 and pkg/apis/autoscaling/v1 (conversion.go).
 """
 
@@ -52,7 +54,7 @@ _SELECTED: Final[dict[str, str]] = {
 
 
 def stored_selector(selector: FieldSelector | None, api_version: str) -> FieldSelector | None:
-    """A field selector of this version, in the fields of the version that is selected in. Raises FieldLabelError."""
+    """Return a field selector of this version with the fields of the stored version. Raises FieldLabelError."""
     if selector is None or not api_version.startswith("events.k8s.io/"):
         return selector
     for each in selector.requirements:
@@ -63,7 +65,7 @@ def stored_selector(selector: FieldSelector | None, api_version: str) -> FieldSe
 
 
 def converted(raw: Raw, api_version: str) -> Raw:
-    """The object in this version, with all that its managers manage; itself where it is so already."""
+    """Return the object in this version, with all its managed fields; the same object if no conversion is needed."""
     raw = with_resolved_entries(raw)
     kind = raw.get("kind")
     if kind == "Event":
@@ -92,7 +94,7 @@ def _event(raw: Raw, api_version: str) -> dict[str, Any]:
 
 
 def _without_zero(raw: Raw) -> Raw:
-    """An autoscaler of v2 does not write `currentReplicas` while there are none; one of v1 does."""
+    """Return an autoscaler of v2 without a zero `currentReplicas`; v1 keeps it."""
     status = raw.get("status") or {}
     if raw["apiVersion"] == "autoscaling/v1" or status.get("currentReplicas", 1) != 0:
         return raw

@@ -1,8 +1,8 @@
-"""The operation that watches objects: the objects that are there first, if wanted, then each change.
+"""The operation that watches objects: first the existing objects, if requested, then each change.
 
-An object that leaves the selection is DELETED as it was, at the version of now; one that enters it is ADDED.
-Source: Kubernetes v1.34, apiserver/pkg/storage/cacher.
-Raises: ApiError, FieldLabelError; Gone if the log does not reach back to the version.
+An object that leaves the selection is sent as DELETED in its last state, at the current version; one that enters it is
+sent as ADDED. Source: Kubernetes v1.34, apiserver/pkg/storage/cacher. Raises: ApiError, FieldLabelError; Gone if the
+log does not reach back to the version.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.errors import StillToCome
 from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, WatchEvent
 
-MOST_BEHIND: Final = 200_000  # events that are kept for a watcher that does not read them
+MOST_BEHIND: Final = 200_000  # events retained for a watcher that does not read them
 
 Change = tuple[str, Raw]
 """ADDED, MODIFIED or DELETED, and the object."""
@@ -28,7 +28,7 @@ Change = tuple[str, Raw]
 
 @attrs.define(eq=False)
 class Watching:
-    """A watch of one client: the objects that it begins with until they are sent, and the source of its changes."""
+    """A watch of one client: its initial objects until they are sent, and the source of its changes."""
 
     request: Request
     events: ClusterWatch
@@ -36,7 +36,7 @@ class Watching:
     after: int = 0  # events up to this version are not part of the watch
 
     def change(self, event: WatchEvent) -> Change | None:
-        """Return the change of the selection that the event causes."""
+        """Return the change of the selection that the event causes; None if there is none."""
         new = event.new
         if event.version <= self.after or (self.request.namespace and new.namespace != self.request.namespace):
             return None
@@ -63,7 +63,8 @@ class Watching:
 async def watch_objects(cluster: ClusterBackend, request: Request, turns: Turns, client: str) -> Watching:
     """Open the watch that the request describes.
 
-    It begins with the present objects if the request wants them, or names no version and does not decline them.
+    It begins with the existing objects if the request asks for them, or if it names no version and does not decline
+    them.
     """
     options = request.reading
     if options.selected_in is not None:

@@ -33,7 +33,7 @@ def create(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
     options = request.options
     meta = raw.get("metadata")
     if isinstance(meta, Mapping) and meta.get("resourceVersion") not in (None, "", "0") and not options.dry_run:
-        store.create(raw, dry_run=True, as_client=True)  # whatever else is wrong with it comes first
+        store.create(raw, dry_run=True, as_client=True)  # other faults take precedence
         raise Refused("resourceVersion should not be set on objects to be created")
     return _created(store, raw, request)
 
@@ -110,7 +110,7 @@ def _part(request: Request) -> Subresource:
 
 
 def decoded(store: ClusterWriter, request: Request, warnings: list[str]) -> dict[str, Any]:
-    """Return the object in the request without unknown fields, which fieldValidation refuses or reports."""
+    """Return the object in the request without unknown fields, which fieldValidation rejects or reports."""
     raw, options = request.body, request.options
     if options.by_field:
         known, told = known_fields(raw, options.validation, store)
@@ -123,10 +123,10 @@ def decoded(store: ClusterWriter, request: Request, warnings: list[str]) -> dict
 
 
 def placed(store: ClusterWriter, request: Request, raw: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
-    """Return the object in the request's namespace. Raises BadRequest if it names another one, or another name."""
+    """Return the object in the request's namespace. Raises BadRequest if it has another namespace or name."""
     given = raw.get("metadata") or {}
     if not isinstance(given, Mapping):
-        return raw  # which the validation of the object reports
+        return raw  # reported by the validation of the object
     if not (request.namespace or request.name or given.get("ownerReferences")):
         return raw
     meta = dict(given)
@@ -161,7 +161,7 @@ def _drop_repeated(meta: dict[str, Any], owners: Sequence[Any], warnings: list[s
     repeated = []
     for owner in owners:
         if not isinstance(owner or {}, Mapping):
-            return  # which the validation of the object reports
+            return  # reported by the validation of the object
         uid = str((owner or {}).get("uid"))
         if uid in kept:
             repeated.append(uid)

@@ -1,4 +1,4 @@
-"""What the methods over the scheduler answer, besides explanations."""
+"""Answers of the methods over the scheduler, besides explanations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from kschedd.scheduling.stops.view import StopAnswer
 
 @attrs.frozen(kw_only=True)
 class StatusAnswer:
-    active: Annotated[int, "the places of the queue, each with its number of pods"]
+    active: Annotated[int, "numbers of pods by sub-queue"]
     backoff: int
     error_backoff: int
     unschedulable: int
@@ -20,18 +20,18 @@ class StatusAnswer:
     pending_group: int = 0
     incomplete_group: int = 0
     in_flight: int
-    waiting: Annotated[int, "pods that wait at Permit"]
-    binding: Annotated[int, "pods between decision and binding, those that wait at Permit included"]
-    scheduled: Annotated[int, "pods that were bound since the start"]
+    waiting: Annotated[int, "pods waiting at Permit"]
+    binding: Annotated[int, "pods between decision and binding, including those at Permit"]
+    scheduled: Annotated[int, "pods bound since the start"]
     failed_attempts: Annotated[int, "since the start"]
     decisions_per_s: float
     last_decisions: list[DecisionAnswer]
-    nodes: Annotated[int, "those that the scheduler sees"]
-    pods: Annotated[int, "those that have a node, or have one reserved"]
+    nodes: Annotated[int, "nodes in the scheduler's cache"]
+    pods: Annotated[int, "pods with a node, assigned or reserved"]
     paused: Annotated[bool, "the debugger has stopped scheduling"]
-    stopped_at: Annotated[StopAnswer | None, "where, as `stopped` of `debug.state` does"]
-    speed: Annotated[float, "seconds of the cluster in a real one, 0 where time is virtual"]
-    virtual_time: Annotated[str | None, "the time where it is virtual, else null"]
+    stopped_at: Annotated[StopAnswer | None, "as `stopped` in `debug.state`"]
+    speed: Annotated[float, "cluster seconds per real second, 0 for virtual time"]
+    virtual_time: Annotated[str | None, "the time if it is virtual, else null"]
 
 
 @attrs.frozen
@@ -59,9 +59,7 @@ class PluginOfPoint:
 class ProfileAnswer:
     schedulerName: str
     percentageOfNodesToScore: int | None
-    plugins: Annotated[
-        Mapping[Annotated[str, "point"], Sequence[PluginOfPoint]], "they stand in the order of their calls"
-    ]
+    plugins: Annotated[Mapping[Annotated[str, "point"], Sequence[PluginOfPoint]], "plugins in calling order"]
     pluginConfig: Mapping[Annotated[str, "name"], Annotated[Any, "args"]]
 
 
@@ -81,15 +79,15 @@ class ConfigAnswer:
 @attrs.frozen
 class TimeAnswer:
     now_s: Annotated[float, "the cluster's time, in seconds since the epoch"]
-    time: Annotated[str, "the same as text"]
-    speed: Annotated[float, "seconds of it in a real one, 0 where it is virtual"]
-    virtual: Annotated[bool, "it stands still until it is moved"]
-    next_s: Annotated[float | None, "the next time that something waits for, null if nothing does"]
+    time: Annotated[str, "the time as text"]
+    speed: Annotated[float, "cluster seconds per real second, 0 for virtual time"]
+    virtual: Annotated[bool, "time stands still until it is moved"]
+    next_s: Annotated[float | None, "the earliest time that a task waits for, null if there is none"]
 
 
 @attrs.frozen
 class MovedTime(TimeAnswer):
-    moved: Annotated[str | None, "null until the last, then `reached`, or `stopped` by the debugger"]
+    moved: Annotated[str | None, "null until the last item, then `reached`, or `stopped` by the debugger"]
 
 
 # -- the queue --------------------------------------------------------------------------------------------------
@@ -101,13 +99,13 @@ class QueuedAnswer:
     place: str
     priority: int
     attempts: int
-    since_s: Annotated[float, "for how long it has waited"]
-    backoff_until_s: Annotated[float | None, "how long its backoff still lasts (null: it has none)"]
+    since_s: Annotated[float, "waiting time in seconds"]
+    backoff_until_s: Annotated[float | None, "remaining backoff (null: none)"]
     unschedulable_plugins: Sequence[PluginName]
     pending_plugins: Sequence[PluginName]
     gated_by: str
     nominated_node: str
-    message: Annotated[str, "what its PodScheduled condition says"]
+    message: Annotated[str, "message of its PodScheduled condition"]
 
 
 @attrs.frozen
@@ -122,34 +120,34 @@ class MoveAnswer:
     time: str
     from_: str
     to: str
-    event: Annotated[str, "what moved the pod"]
-    plugin: Annotated[str, "whose hint decided, or who gates it"]
-    seen: Annotated[str, "the event that came while it was in flight"]
+    event: Annotated[str, "the event that moved the pod"]
+    plugin: Annotated[str, "the plugin whose hint decided, or which gates it"]
+    seen: Annotated[str, "the event that occurred while it was in flight"]
 
 
 @attrs.frozen(kw_only=True)
 class WayAnswer:
-    """A pod's way through the queue. Of one that has left it there is its place, and what is still recorded."""
+    """The moves of a pod through the queue. After it has left, the answer has only its place and the recorded moves."""
 
     key: str
-    place: Annotated[str, "`outside` where it has left the queue; then what may be absent is"]
+    place: Annotated[str, "`outside` if it has left the queue; optional fields are then absent"]
     priority: int | Absent = ABSENT
     attempts: int | Absent = ABSENT
-    since_s: Annotated[float | Absent, "for how long it has waited"] = ABSENT
-    backoff_until_s: Annotated[float | Absent | None, "how long its backoff still lasts (null: it has none)"] = ABSENT
+    since_s: Annotated[float | Absent, "waiting time in seconds"] = ABSENT
+    backoff_until_s: Annotated[float | Absent | None, "remaining backoff (null: none)"] = ABSENT
     unschedulable_plugins: Sequence[PluginName] | Absent = ABSENT
     pending_plugins: Sequence[PluginName] | Absent = ABSENT
     gated_by: str | Absent = ABSENT
     nominated_node: str | Absent = ABSENT
-    message: Annotated[str | Absent, "what its PodScheduled condition says"] = ABSENT
-    first_attempt: Annotated[str | None, "as far as history goes (null: not yet)"]
-    held_s: Annotated[Mapping[Place, float], "how many seconds each place held it, as far as history goes"]
+    message: Annotated[str | Absent, "message of its PodScheduled condition"] = ABSENT
+    first_attempt: Annotated[str | None, "according to the recorded history (null: none)"]
+    held_s: Annotated[Mapping[Place, float], "seconds in each sub-queue, according to the recorded history"]
     history: Sequence[MoveAnswer]
 
 
 @attrs.frozen
 class ActivatedAnswer:
-    moved: Annotated[Sequence[Key], "the pods that got into the active queue"]
+    moved: Annotated[Sequence[Key], "the pods that entered the active queue"]
 
 
 @attrs.frozen
@@ -157,7 +155,8 @@ class PlacedAnswer:
     pod: str
     place: Annotated[
         str,
-        "where it is then: a gated pod stays gated, and one that has failed with an error backs off in `error_backoff`",
+        "the resulting sub-queue: a gated pod stays gated, and a pod that failed with an error backs off in "
+        "`error_backoff`",
     ]
 
 
@@ -171,7 +170,7 @@ class WaitingAnswer:
 @attrs.frozen
 class DecidedAnswer:
     pod: str
-    decided: Annotated[bool, "the pod waits no more"]
+    decided: Annotated[bool, "whether the pod's wait is over"]
 
 
 # -- the debugger -----------------------------------------------------------------------------------------------
@@ -195,7 +194,7 @@ class VetoedNode:
 
 @attrs.frozen
 class ForcedNode(VetoedNode):
-    reasons: Annotated[Sequence[Text], "what speaks against it"]
+    reasons: Annotated[Sequence[Text], "reasons against the node"]
 
 
 @attrs.frozen

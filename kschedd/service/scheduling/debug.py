@@ -1,7 +1,7 @@
-"""Methods of the debugger: stop scheduling, step through it, look into an attempt, and change what it comes to.
+"""Methods of the debugger: stop scheduling, step through it, inspect an attempt, and change its outcome.
 
-One client at a time decides (`DebuggerHeld` tells others who does); everybody may look. When that client's connection
-ends, scheduling goes on and its breakpoints are disabled, unless it said `keep`.
+One client at a time controls it (others get `DebuggerHeld` with its name); all clients may read. When the controlling
+client's connection ends, scheduling continues and its breakpoints are disabled, unless it set `keep`.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,20 +45,22 @@ from kschedd.service.table import Call, Methods, Stream, StreamAnswer, method
 _MOST_NODES = 10_000
 _LAST_WORDS_S = 1.0
 _SOON_S = 30.0
-_NODE = Param("node", "string", doc="its name")
-_NUMBER = Param("id", "integer", doc="of the breakpoint", minimum=1)
+_NODE = Param("node", "string", doc="name of the node")
+_NUMBER = Param("id", "integer", doc="id of the breakpoint", minimum=1)
 _OUTCOMES = "; ".join(f"{name}: {what}" for name, what in OUTCOMES.items())
 _CONDITION = f"a CEL expression on {', '.join(VARIABLES)}"
 _GOALS = (
-    Param("seconds", "number", False, doc="of the cluster's time from now on", minimum=0),
-    Param("time_s", "number", False, doc="a time, in seconds since the epoch"),
-    Param("pod", "string", False, doc="an attempt of a pod, by a pattern of `namespace/name`, begins"),
-    Param("scheduled", "integer", False, doc="so many more pods are bound", minimum=1),
+    Param("seconds", "number", False, doc="cluster time from now", minimum=0),
+    Param("time_s", "number", False, doc="a cluster time, in seconds since the epoch"),
+    Param(
+        "pod", "string", False, doc="until an attempt begins for a pod that matches this pattern of `namespace/name`"
+    ),
+    Param("scheduled", "integer", False, doc="until this many more pods are bound", minimum=1),
     Param(
         "condition",
         "string",
         False,
-        doc=f"a CEL expression on {', '.join(STATE_VARIABLES)} holds between two attempts",
+        doc=f"until this CEL expression on {', '.join(STATE_VARIABLES)} is true between two attempts",
     ),
 )
 
@@ -69,15 +71,15 @@ class DebugMethods(Methods):
 
     # -- looking ----------------------------------------------------------------------------------------------
 
-    @method("debug.state", reads=True, doc="Whether scheduling is stopped, and where.", answer=DebuggerState)
+    @method("debug.state", reads=True, doc="Returns whether scheduling is stopped, and where.", answer=DebuggerState)
     async def state(self, call: Call) -> Any:
         return await self._cluster.scheduler.query(debugger_state)
 
     @method(
         "debug.where",
-        (Param("nodes", "integer", False, 20, "at most so many of each list", (), 0, _MOST_NODES),),
+        (Param("nodes", "integer", False, 20, "maximum length of each list", (), 0, _MOST_NODES),),
         reads=True,
-        doc="All that is known of the attempt that is stopped, or of the cycle of a PodGroup.",
+        doc="Returns the full state of the stopped attempt, or of the cycle of a PodGroup.",
         answer=WhereAnswer,
     )
     async def where(self, call: Call) -> Any:
@@ -86,8 +88,8 @@ class DebugMethods(Methods):
     @method(
         "debug.watch",
         reads=True,
-        doc="That state now, and whenever it changes. It has no position to resume from: each item is the whole "
-        "state, so after a break call it again.",
+        doc="Sends the debugger's state now, and at each change. There is no position to resume from: each item is "
+        "the whole state, so call it again after a break.",
         answer=StreamAnswer,
         item=DebuggerState,
     )
@@ -104,16 +106,18 @@ class DebugMethods(Methods):
 
         return StreamAnswer(call.open_stream(feed))
 
-    # -- who decides ------------------------------------------------------------------------------------------
+    # -- control --------------------------------------------------------------------------------------------------
 
     @method(
         "debug.attach",
         (
-            Param("take", "boolean", False, False, "from whoever holds the debugger"),
-            Param("keep", "boolean", False, doc="let what this client sets outlive its connection; null: as is"),
+            Param("take", "boolean", False, False, "take it from the client that holds it"),
+            Param(
+                "keep", "boolean", False, doc="keep this client's settings after its connection ends; null: unchanged"
+            ),
         ),
-        doc="Makes this client the one that decides. Whatever controls the debugger does so as well, if nobody "
-        "holds it.",
+        doc="Gives this client control of the debugger. Every method that controls the debugger does so as well, if "
+        "no client holds it.",
         answer=DebuggerState,
     )
     async def attach(self, call: Call) -> Any:
@@ -125,19 +129,19 @@ class DebugMethods(Methods):
         self._heed_end(call)
         return state
 
-    @method("debug.detach", doc="Lets go of the debugger, as the end of the connection does.", answer=DebuggerState)
+    @method("debug.detach", doc="Releases the debugger, as the end of the connection does.", answer=DebuggerState)
     async def detach(self, call: Call) -> Any:
         return await self._cluster.scheduler.query(partial(_leave, call.client))
 
     def _heed_end(self, call: Call) -> None:
         async def left() -> None:
-            with suppress(Ending):  # then nothing is left to go on
+            with suppress(Ending):  # then nothing is left to continue
                 await self._cluster.scheduler.query(partial(_leave, call.client))
 
         call.services.at_end("debugger", left)
 
     async def _control(self, call: Call, change: Callable[[SchedulingDriver], Any]) -> Any:
-        """Do this as the client that decides; answers with what `change` returns."""
+        """Run `change` as the controlling client; return its result."""
 
         def run(driver: SchedulingDriver) -> Any:
             driver.debugger.attach(call.client)
@@ -153,14 +157,14 @@ class DebugMethods(Methods):
     async def pause(self, call: Call) -> Any:
         return await self._control(call, partial(_paused, self._cluster.clock.now()))
 
-    @method("debug.resume", doc="Lets scheduling go on.", answer=DebuggerState)
+    @method("debug.resume", doc="Resumes scheduling.", answer=DebuggerState)
     async def resume(self, call: Call) -> Any:
         return await self._control(call, _resumed)
 
     @method(
         "debug.step",
-        (Param("attempts", "integer", False, 1, "how many", minimum=1),),
-        doc="Lets so many attempts run, and stops before the next. One that is stopped counts.",
+        (Param("attempts", "integer", False, 1, "number of attempts", minimum=1),),
+        doc="Runs a number of attempts, and stops before the next. A stopped attempt counts.",
         answer=DebuggerState,
     )
     async def step(self, call: Call) -> Any:
@@ -172,9 +176,18 @@ class DebugMethods(Methods):
 
     @method(
         "debug.next",
-        (Param("to", "string", False, "plugin", "the next what", choices=("plugin", "point")),),
-        doc="Lets scheduling run up to the next call of a plugin, or the next extension point at which a plugin "
-        "is called, or the end of the attempt.",
+        (
+            Param(
+                "to",
+                "string",
+                False,
+                "plugin",
+                "stop at the next plugin or extension point",
+                choices=("plugin", "point"),
+            ),
+        ),
+        doc="Runs scheduling up to the next call of a plugin, or the next extension point at which a plugin is "
+        "called, or the end of the attempt.",
         answer=DebuggerState,
     )
     async def next(self, call: Call) -> Any:
@@ -185,7 +198,7 @@ class DebugMethods(Methods):
         return await self._stopped_soon(call, run)
 
     async def _stopped_soon(self, call: Call, run: Callable[[SchedulingDriver], int]) -> Any:
-        """Let scheduling run; answer when it is stopped, or nothing is left to do now, or it takes too long."""
+        """Run scheduling; answer when it is stopped, or no work is left now, or after a time limit."""
         before = await self._control(call, run)
         await self._cluster.stops.wait_stopped_or_idle(before, self._cluster.time.until_idle, _SOON_S)
         return await self.state(call)
@@ -193,8 +206,8 @@ class DebugMethods(Methods):
     @method(
         "debug.until",
         _GOALS,
-        doc="Lets scheduling run, and stops it when the first of these is so. Moves no time: `debug.wait` does, "
-        "which may be given the same.",
+        doc="Runs scheduling, and stops it when the first of these conditions is met. It does not move virtual time; "
+        "`debug.wait` does, and accepts the same parameters.",
         answer=DebuggerState,
     )
     async def until(self, call: Call) -> Any:
@@ -203,9 +216,9 @@ class DebugMethods(Methods):
         return await self._control(call, self._run_until(call))
 
     def _run_until(self, call: Call) -> Callable[[SchedulingDriver], Any]:
-        """Raises RpcError and CelCompileError for a goal that cannot be."""
+        """Return the function that starts the run. Raises RpcError and CelCompileError for an invalid goal."""
         if call["pod"] == "":
-            why = 'pod: a pattern of `namespace/name` is expected, such as "web/*"'
+            why = 'pod: must be a pattern of `namespace/name`, such as "web/*"'
             raise RpcError("bad_params", f"{call.method}: {why}")
         at = call["time_s"] if call["seconds"] is None else self._cluster.clock.now() + call["seconds"]
         condition = None if call["condition"] is None else compile_state_condition(call["condition"])
@@ -228,13 +241,13 @@ class DebugMethods(Methods):
     @method(
         "debug.wait",
         _GOALS,
-        doc="Waits until scheduling is stopped; if any of these is given, lets it run up to the first of them "
-        "before, as `debug.until`. Where time is virtual, it is moved on as long as that takes. Cancelling "
-        "the stream, or its end by disconnecting, stops scheduling where it is: it is not resumed, "
-        "`debug.state` says where that was.",
+        doc="Waits until scheduling is stopped. With any of these parameters it first runs scheduling until the first "
+        "condition is met, like `debug.until`. Virtual time is moved as far as needed. If the stream is cancelled "
+        "or disconnected, scheduling stops where it is and cannot be resumed by the stream; `debug.state` returns "
+        "the position.",
         answer=StreamAnswer,
         item=MovedState,
-        items="there is one",
+        items="a single item",
     )
     async def wait(self, call: Call) -> Any:
         run = self._run_until(call) if _goals(call) else debugger_state
@@ -244,7 +257,7 @@ class DebugMethods(Methods):
             moved: Moved | None = None
             stopped = False
             try:
-                await self._control(call, run)  # here, so that whatever cancels the stream ends the run
+                await self._control(call, run)  # started here, so that cancelling the stream ends the run
                 while True:
                     number = self._cluster.stops.number
                     state = await self.state(call)
@@ -275,16 +288,16 @@ class DebugMethods(Methods):
         (
             Param("pod", "string", False, "", "a pattern of `namespace/name`"),
             Param("selector", "string", False, "", "a selector of the pod's labels"),
-            Param("node", "string", False, "", "a node that a plugin is asked about, or that is chosen"),
+            Param("node", "string", False, "", "a node that a plugin judges, or that is chosen"),
             Param("plugin", "string", False, "", "before this plugin is called"),
             Param("point", "string", False, "", "at this extension point", choices=("", *POINTS)),
             Param("outcome", "string", False, "", _OUTCOMES, choices=("", *OUTCOMES)),
             Param("condition", "string", False, "", _CONDITION),
-            Param("ignore", "integer", False, 0, "pass it so often before stopping", minimum=0),
-            Param("once", "boolean", False, False, "delete it when it has stopped scheduling"),
+            Param("ignore", "integer", False, 0, "number of hits before it stops", minimum=0),
+            Param("once", "boolean", False, False, "delete it after it has stopped scheduling"),
         ),
-        doc="Sets a breakpoint: scheduling stops where all that is given holds. Without a plugin it stops once "
-        "for each extension point, without an extension point once for each attempt.",
+        doc="Sets a breakpoint: scheduling stops where all given criteria match. Without a plugin it stops once for "
+        "each extension point, without an extension point once for each attempt.",
         answer=BreakpointAnswer,
     )
     async def break_add(self, call: Call) -> Any:
@@ -302,7 +315,7 @@ class DebugMethods(Methods):
 
         return await self._control(call, add)
 
-    @method("debug.break_list", reads=True, doc="The breakpoints.", answer=Sequence[BreakpointAnswer])
+    @method("debug.break_list", reads=True, doc="Lists the breakpoints.", answer=Sequence[BreakpointAnswer])
     async def break_list(self, call: Call) -> Any:
         def read(driver: SchedulingDriver) -> Any:
             known = BreakpointTargets(driver)
@@ -314,10 +327,10 @@ class DebugMethods(Methods):
         "debug.break_set",
         (
             _NUMBER,
-            Param("enabled", "boolean", False, doc="null: as it is"),
-            Param("ignore", "integer", False, doc="null: as it is", minimum=0),
+            Param("enabled", "boolean", False, doc="null: unchanged"),
+            Param("ignore", "integer", False, doc="null: unchanged", minimum=0),
         ),
-        doc="Enables or disables a breakpoint, or has it passed so many more times.",
+        doc="Enables or disables a breakpoint, or sets the number of hits to ignore.",
         answer=BreakpointAnswer,
     )
     async def break_set(self, call: Call) -> Any:
@@ -341,9 +354,9 @@ class DebugMethods(Methods):
 
     @method(
         "debug.force",
-        (_NODE, Param("yes", "boolean", False, False, "even if it does not fit")),
-        doc="Has the attempt that is stopped choose this node. What speaks against it is an error of code "
-        "`conflict`, unless `yes` is given.",
+        (_NODE, Param("yes", "boolean", False, False, "even if the pod does not fit")),
+        doc="Makes the stopped attempt choose this node. Reasons against the node are an error with the code "
+        "`conflict`, unless `yes` is set.",
         answer=ForcedNode,
     )
     async def force(self, call: Call) -> Any:
@@ -353,7 +366,7 @@ class DebugMethods(Methods):
 
         return await self._control(call, run)
 
-    @method("debug.veto", (_NODE,), doc="Has the attempt that is stopped choose another node.", answer=VetoedNode)
+    @method("debug.veto", (_NODE,), doc="Makes the stopped attempt choose another node.", answer=VetoedNode)
     async def veto(self, call: Call) -> Any:
         def run(driver: SchedulingDriver) -> Any:
             interventions.veto(driver, call["node"])
@@ -365,10 +378,10 @@ class DebugMethods(Methods):
         "debug.score",
         (
             _NODE,
-            Param("plugin", "string", doc="one that scores"),
+            Param("plugin", "string", doc="a score plugin"),
             Param("score", "integer", doc="normalized: from 0 to 100"),
         ),
-        doc="Puts this in the place of a plugin's score of a node, in the attempt that is stopped.",
+        doc="Replaces a plugin's score of a node, in the stopped attempt.",
         answer=ReplacedScoreAnswer,
     )
     async def score(self, call: Call) -> Any:
@@ -380,7 +393,7 @@ class DebugMethods(Methods):
 
     @method(
         "debug.drop",
-        doc="Gives the attempt up that is stopped: it goes on as failed, and its pod back to the queue.",
+        doc="Drops the stopped attempt: it fails, and its pod returns to the queue.",
         answer=PodAnswer,
     )
     async def drop(self, call: Call) -> Any:
@@ -392,12 +405,12 @@ class DebugMethods(Methods):
 
 
 def _goals(call: Call) -> bool:
-    """Whether it names anything that a run is to end with."""
+    """Return whether the call has any condition that ends a run."""
     return any(call[each.name] is not None for each in _GOALS)
 
 
 async def _nothing() -> None:
-    """Nobody is told of each move."""
+    """Do nothing after a move of time."""
 
 
 def _leave(client: str, driver: SchedulingDriver) -> Any:

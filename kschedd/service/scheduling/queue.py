@@ -1,4 +1,4 @@
-"""Methods over the scheduling queue, and over the pods that Permit plugins keep waiting."""
+"""Methods over the scheduling queue, and over the pods that wait at Permit."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -32,10 +32,10 @@ from kschedd.service.table import Call, Large, Methods, method
 PLACES = tuple(place.value for place in SubQueue if place is not SubQueue.OUTSIDE)
 MOVABLE = (SubQueue.ACTIVE.value, SubQueue.BACKOFF.value, SubQueue.UNSCHEDULABLE.value)
 
-_ENTRY_BYTES = 1_500  # of memory
-_SHOWN = 200  # entries shown before others may have their turn
+_ENTRY_BYTES = 1_500  # of memory, per entry
+_SHOWN = 200  # entries encoded before other tasks run
 _POD = Param("pod", "string", doc="`namespace/name`")
-_PLUGIN = Param("plugin", "string", False, doc="null: for all plugins it waits for")
+_PLUGIN = Param("plugin", "string", False, doc="null: all plugins it waits for")
 
 
 @attrs.frozen(eq=False)
@@ -45,11 +45,11 @@ class QueueMethods(Methods):
     @method(
         "queue.list",
         (
-            Param("place", "string", False, doc="null: everywhere", choices=PLACES),
-            Param("limit", "integer", False, doc="at most so many pods", minimum=0),
+            Param("place", "string", False, doc="null: all sub-queues", choices=PLACES),
+            Param("limit", "integer", False, doc="maximum number of pods", minimum=0),
         ),
         reads=True,
-        doc="The pods that have no node yet and where in the queue they are, those next in line first.",
+        doc="Lists the pods without a node and their sub-queues, in queue order.",
         large=True,
         answer=QueueAnswer,
     )
@@ -68,7 +68,7 @@ class QueueMethods(Methods):
             return {one.value: count for one, count in queue.counts().items()}, entries[:limit]
 
         def shown(entries: Sequence[QueuedPod], owner: Queue) -> Sequence[QueuedAnswer]:
-            # One that has left the queue meanwhile is not shown.
+            # A pod that has left the queue meanwhile is left out.
             return [_entry(owner, entry, now, nominated) for entry in entries if entry.place is not SubQueue.OUTSIDE]
 
         nominated = await self._nominated()
@@ -79,14 +79,14 @@ class QueueMethods(Methods):
         return Large({"counts": counts}, "pods", pods, each=_ENTRY_BYTES)
 
     async def _nominated(self) -> Mapping[str, str]:
-        """Uid of each nominated pod -> its node."""
+        """Return the uid of each nominated pod -> its node."""
         return await self._cluster.scheduler.query(lambda owner: owner.nominator.node_by_uid())
 
     @method(
         "queue.pod",
         (_POD,),
         reads=True,
-        doc="One pod of the queue and its way through it, as far as it is still recorded.",
+        doc="Returns a pod of the queue and its recorded moves.",
         answer=WayAnswer,
     )
     async def pod(self, call: Call) -> Any:
@@ -100,10 +100,10 @@ class QueueMethods(Methods):
         found = await self._cluster.queue.query(read)
         moves = await self._cluster.log.query(lambda log: log.moves(key))
         if found is None and not moves:
-            raise RpcError("not_found", f'the queue knows no pod "{key}"', {"pod": key})
+            raise RpcError("not_found", f'pod "{key}" is not in the queue', {"pod": key})
         place = SubQueue.OUTSIDE.value if found is None else found.place
         ends = [number for number, move in enumerate(moves, 1) if move.target.value == place]
-        moves = moves[: ends[-1]] if ends else moves  # without those since the queue answered
+        moves = moves[: ends[-1]] if ends else moves  # without moves after the queue's answer
         first, held = _stays(moves, now)
         way: dict[str, Any] = {"first_attempt": first, "held_s": held, "history": [_move(move) for move in moves]}
         return WayAnswer(key=key, place=place, **way) if found is None else extended(WayAnswer, found, **way)
@@ -112,9 +112,9 @@ class QueueMethods(Methods):
         "queue.activate",
         (
             Param("pods", "string[]", False, doc="`namespace/name` of each"),
-            Param("all", "boolean", False, False, "all that wait"),
+            Param("all", "boolean", False, False, "all waiting pods"),
         ),
-        doc="Has pods tried now, whatever they wait for; gated ones stay gated.",
+        doc="Moves pods to the active queue, whatever they wait for; gated ones stay gated.",
         answer=ActivatedAnswer,
     )
     async def activate(self, call: Call) -> Any:
@@ -137,9 +137,8 @@ class QueueMethods(Methods):
 
     @method(
         "queue.move",
-        (_POD, Param("place", "string", doc="where to", choices=MOVABLE)),
-        doc="Moves a pod within the queue, by hand. One whose attempt is under way, or is about to begin, cannot "
-        "be moved.",
+        (_POD, Param("place", "string", doc="target sub-queue", choices=MOVABLE)),
+        doc="Moves a pod within the queue. A pod whose attempt is in progress, or about to begin, cannot be moved.",
         answer=PlacedAnswer,
     )
     async def move(self, call: Call) -> Any:
@@ -159,7 +158,7 @@ class QueueMethods(Methods):
     @method(
         "waiting.list",
         reads=True,
-        doc="The pods that have a node reserved and wait at Permit.",
+        doc="Lists the pods that have a reserved node and wait at Permit.",
         answer=Sequence[WaitingAnswer],
     )
     async def waiting(self, call: Call) -> Any:
@@ -177,9 +176,7 @@ class QueueMethods(Methods):
 
         return await self._cluster.scheduler.query(read)
 
-    @method(
-        "waiting.allow", (_POD, _PLUGIN), doc="Takes a plugin's objection to a waiting pod away.", answer=DecidedAnswer
-    )
+    @method("waiting.allow", (_POD, _PLUGIN), doc="Allows a waiting pod on behalf of a plugin.", answer=DecidedAnswer)
     async def allow(self, call: Call) -> Any:
         def let_go(owner: SchedulingDriver) -> Any:
             waiting = _waiting_pod(owner, call["pod"])
@@ -191,8 +188,8 @@ class QueueMethods(Methods):
 
     @method(
         "waiting.reject",
-        (_POD, _PLUGIN, Param("reason", "string", False, "rejected by hand", "what the pod is told")),
-        doc="Rejects a waiting pod: its node is free again, and it goes back to the queue.",
+        (_POD, _PLUGIN, Param("reason", "string", False, "rejected by hand", "reason in the pod's status")),
+        doc="Rejects a waiting pod: its node is released, and it returns to the queue.",
         answer=DecidedAnswer,
     )
     async def reject(self, call: Call) -> Any:
@@ -241,10 +238,10 @@ def _entry(owner: Queue, entry: QueuedPod, now: int, nominated: Mapping[str, str
 
 
 def _stays(moves: Sequence[Move], now: int) -> tuple[str | None, dict[str, float]]:
-    """When the pod was first tried, and for how many seconds each place has held it, as far as its moves are known."""
+    """Return the time of the pod's first attempt, and the seconds in each sub-queue, from its recorded moves."""
     first = next((move.when for move in moves if move.target is SubQueue.IN_FLIGHT), None)
     held: dict[str, float] = {}
-    times = [*(move.when for move in moves), now]  # of a pod that waits for long there may be no moves any more
+    times = [*(move.when for move in moves), now]  # a pod that waits for long may have no recorded moves any more
     for move, end in zip(moves, times[1:], strict=True):
         if move.target is not SubQueue.OUTSIDE:
             place = move.target.value

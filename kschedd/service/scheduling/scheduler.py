@@ -1,4 +1,4 @@
-"""Methods over the scheduler: how it is doing, by which configuration, what it decided and why."""
+"""Methods over the scheduler: its status, configuration and decisions, and explanations."""
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter
@@ -36,7 +36,7 @@ _SHORTEST_S, _LONGEST_S = 0.05, 3600
 class SchedulerMethods(Methods):
     _cluster: ClusterBackend
 
-    @method("scheduler.status", reads=True, doc="How the scheduler is doing.", answer=StatusAnswer)
+    @method("scheduler.status", reads=True, doc="Returns the status of the scheduler.", answer=StatusAnswer)
     async def status(self, call: Call) -> Any:
         return await self._status()
 
@@ -59,10 +59,10 @@ class SchedulerMethods(Methods):
 
     @method(
         "scheduler.watch",
-        (Param("interval_s", "number", False, 0.5, f"how often, {_SHORTEST_S} at least", (), 0, _LONGEST_S),),
+        (Param("interval_s", "number", False, 0.5, f"interval, at least {_SHORTEST_S}", (), 0, _LONGEST_S),),
         reads=True,
-        doc="The status again and again, when it has changed. It has no position to resume from: each item is "
-        "the whole status, so after a break call it again.",
+        doc="Sends the status whenever it has changed. There is no position to resume from: each item is the whole "
+        "status, so call it again after a break.",
         answer=StreamAnswer,
         item=StatusAnswer,
     )
@@ -80,15 +80,15 @@ class SchedulerMethods(Methods):
 
         return StreamAnswer(call.open_stream(feed))
 
-    @method("scheduler.config", reads=True, doc="The configuration in force.", answer=ConfigAnswer)
+    @method("scheduler.config", reads=True, doc="Returns the configuration in effect.", answer=ConfigAnswer)
     async def config(self, call: Call) -> Any:
         return described(await self._cluster.scheduler.query(lambda owner: owner.machine.config))
 
     @method(
         "scheduler.set_weight",
         (
-            Param("profile", "string", doc="its schedulerName"),
-            Param("plugin", "string", doc="a plugin that scores"),
+            Param("profile", "string", doc="schedulerName of the profile"),
+            Param("plugin", "string", doc="a score plugin"),
             Param("weight", "integer", doc="1 or more"),
         ),
         doc="Changes the weight of a plugin's score, from the next attempt on.",
@@ -110,11 +110,11 @@ class SchedulerMethods(Methods):
     @method(
         "scheduler.decisions",
         (
-            Param("pod", "string", False, doc="only those about `namespace/name`"),
-            Param("limit", "integer", False, 100, "only the latest so many", minimum=0, maximum=100000),
+            Param("pod", "string", False, doc="only decisions about `namespace/name`"),
+            Param("limit", "integer", False, 100, "maximum number; the latest are returned", minimum=0, maximum=100000),
         ),
         reads=True,
-        doc="The latest attempts, the newest last.",
+        doc="Lists the latest attempts, the newest last.",
         answer=Sequence[DecisionAnswer],
     )
     async def decisions(self, call: Call) -> Any:
@@ -124,13 +124,13 @@ class SchedulerMethods(Methods):
     @method(
         "scheduler.explain",
         (
-            Param("pod", "string|map", doc="`namespace/name` of a pod that is or was there, or a pod's manifest"),
-            Param("attempt", "integer", False, doc="the pod's attempt of that number, as it was", minimum=1),
+            Param("pod", "string|map", doc="`namespace/name` of an existing or deleted pod, or a pod's manifest"),
+            Param("attempt", "integer", False, doc="explain the pod's attempt with this number", minimum=1),
         ),
         reads=True,
-        doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now, or as "
-        "they were at an attempt: of a pod that is gone, its last one. Nothing is changed. A manifest is "
-        "judged as if it had just been created, beside a pod of its name if there is one.",
+        doc="Explains why a pod has its node or none, by node and plugin, in the current state or at the time of an "
+        "attempt; for a deleted pod, its last attempt. Nothing is changed. A manifest is judged like a newly "
+        "created pod, next to an existing pod with its name.",
         answer=Explanation,
     )
     async def explain(self, call: Call) -> Any:
@@ -148,16 +148,16 @@ class SchedulerMethods(Methods):
         of_this = [_decision(decision) for decision in recorded if decision.uid == pod.uid]
         attempt = of_this[0] if of_this else None
         fork = await self._cluster.scheduler.query(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
-        # All the rest is the fork's alone: the loop goes on, and whoever asked may go away.
+        # The rest runs on the fork alone: the loop continues, and the client may disconnect.
         return await call.services.workers.run(
             call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter)
         )
 
     @method(
         "scheduler.explain_group",
-        (Param("pod_group", "string", doc="`namespace/name` of a PodGroup, or of one that pods name"),),
+        (Param("pod_group", "string", doc="`namespace/name` of a PodGroup, or of one that pods refer to"),),
         reads=True,
-        doc="The outcome of a PodGroup's next cycle, pod by pod. Nothing is changed.",
+        doc="Explains the result that the next cycle of a PodGroup would have for each pod. Nothing is changed.",
         answer=GroupExplanation,
     )
     async def explain_group(self, call: Call) -> Any:
@@ -173,7 +173,7 @@ class SchedulerMethods(Methods):
         return await call.services.workers.run(call.client, lambda given_up: explain_group(fork))
 
     async def _explain_attempt(self, call: Call, key: str, number: int | None) -> Any:
-        """Of an attempt that was made: the last one if no number is given."""
+        """Explain an attempt that was made: the last one if no number is given."""
         kept = await self._cluster.log.query(Log.attempts)
         mine = [place for place, r in enumerate(kept) if r.pod == key and r.attempted is not None and not r.of_binding]
         asked = [place for place in mine if number in (None, kept[place].attempt)]
@@ -206,7 +206,7 @@ def _no_attempt(key: str, number: int | None, mine: Sequence[AttemptRecord], kep
 
 
 def _admitted(raw: Mapping[str, Any], store: ClusterWriter) -> Pod:
-    """The pod as it would be stored. Raises what creating it would."""
+    """Return the pod as it would be stored. Raises the exceptions of its creation."""
     if raw.get("kind", "Pod") != "Pod":
         raise RpcError("invalid", f"pod: a {raw['kind']} is not a Pod; a name or a Pod's manifest is expected")
     meta = raw.get("metadata")
@@ -215,7 +215,7 @@ def _admitted(raw: Mapping[str, Any], store: ClusterWriter) -> Pod:
         named["generateName"] = "explained-"
     space = str(named.get("namespace") or "default")
     if store.find("Pod", space, str(named.get("name") or "")) is not None:
-        # Judged beside the pod that is there already, as one more like it.
+        # Judged next to the existing pod, as an additional one.
         named["generateName"] = f"{named.pop('name')}-"
     made = store.create({"apiVersion": "v1", "kind": "Pod", **raw, "metadata": named}, dry_run=True)
     assert isinstance(made, Pod)

@@ -1,4 +1,4 @@
-"""Methods of the cluster's time: what it is, how fast it passes, and moving it where it is virtual."""
+"""Methods of the cluster's time: reading it, its speed, and moving virtual time."""
 
 from typing import Any
 
@@ -28,14 +28,14 @@ class TimeMethods(Methods):
     def _moved(self, moved: str | None) -> MovedTime:
         return extended(MovedTime, self._time(), moved=moved)
 
-    @method("time.get", reads=True, doc="The cluster's time.", answer=TimeAnswer)
+    @method("time.get", reads=True, doc="Returns the cluster's time.", answer=TimeAnswer)
     async def get(self, call: Call) -> Any:
         return self._time()
 
     @method(
         "time.set_speed",
-        (Param("speed", "number", doc="1: as real time; 0: virtual", minimum=0, maximum=_FASTEST),),
-        doc="Lets time pass at another speed from now on, or stand still.",
+        (Param("speed", "number", doc="1: real time; 0: virtual", minimum=0, maximum=_FASTEST),),
+        doc="Sets the speed of time from now on; 0 stops it (virtual time).",
         answer=TimeAnswer,
     )
     async def set_speed(self, call: Call) -> Any:
@@ -45,15 +45,15 @@ class TimeMethods(Methods):
     @method(
         "time.advance",
         (
-            Param("seconds", "number", False, doc="by so much", minimum=0),
-            Param("until_s", "number", False, doc="to this time, in seconds since the epoch"),
+            Param("seconds", "number", False, doc="duration to move", minimum=0),
+            Param("until_s", "number", False, doc="target time, in seconds since the epoch"),
         ),
-        doc="Moves virtual time, from one thing that is due to the next; each has been done when time moves on. "
-        "Ends early where the debugger stops scheduling. Cancelling the stream, or its end by disconnecting, "
-        "leaves time as far as it got: it is not resumed, `time.get` says how far that was.",
+        doc="Moves virtual time from one due event to the next; each is processed before time moves on. Ends early if "
+        "the debugger stops scheduling. If the stream is cancelled or disconnected, time stays where it is; "
+        "`time.get` returns it.",
         answer=StreamAnswer,
         item=MovedTime,
-        items="one after each move",
+        items="one item after each move",
     )
     async def advance(self, call: Call) -> Any:
         seconds, until = call["seconds"], call["until_s"]

@@ -1,1 +1,1 @@
-"""Admission: the chain of plugins, and the admission of one request."""
+"""Admission: the plugin chain, and the admission of a single request."""

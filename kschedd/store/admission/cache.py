@@ -1,7 +1,8 @@
-"""What admission came to lately, by what it was asked: a bounded number of outcomes, the latest used of them.
+"""A bounded cache of admission outcomes, which evicts those that were not used recently.
 
-There are two halves. What is found or added goes into the younger one; once that is full, the older one is dropped, and
-it becomes the older one. So most lookups move nothing, what is in use stays, and what came once goes soon.
+The cache has two generations. Entries that are looked up or added go into the younger generation. When the younger one
+is full, the older one is dropped and the younger one takes its place. Most lookups therefore move nothing, entries in
+use stay, and entries used only once are evicted soon.
 """
 
 from collections.abc import Hashable
@@ -15,7 +16,7 @@ V = TypeVar("V")
 
 @attrs.define(eq=False)
 class AdmissionCache(Generic[K, V]):
-    """`most`: how many are kept, from 2 on; `most_kept`: how many there were at most."""
+    """A cache of at most `most` entries (2 or more); `most_kept` is the largest size it has had so far."""
 
     most: int
     most_kept: int = attrs.field(default=0, init=False)
@@ -34,7 +35,7 @@ class AdmissionCache(Generic[K, V]):
         return found
 
     def add(self, key: K, outcome: V) -> None:
-        """Keep the outcome of what is not here yet."""
+        """Add an outcome for a key that is not in the cache."""
         if len(self._younger) >= self.most // 2:
             self._younger, self._older = {}, self._younger
         self._younger[key] = outcome

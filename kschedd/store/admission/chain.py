@@ -1,13 +1,20 @@
 """Admission: the API server's chain of plugins, each enabled or disabled by configuration.
 
-A plugin may first refuse who asks (`authorize`, each time). Then every plugin may change the object (`admit`), it is
-validated, every plugin may refuse it or warn of it (`validate`), plugins from plugin files are asked, and at last it is
-counted against the quotas of its namespace (`charges`). A built-in plugin is pure: its inputs are the request, the
-object and what it reads of the cluster. So the result for a pod may be cached per spec, until a class changes, and per
-`scope`: what the plugins look at in the pod's namespace, which is nothing in most. NamespaceLifecycle (the namespace
-must exist) is enforced by the store itself.
+The chain runs in this order:
 
-Source: Kubernetes v1.34, pkg/kubeapiserver/options/plugins.go (order, what is on by default).
+    authorize         a plugin may reject the request because of its user; runs for every request
+    admit             each plugin may change the object
+                      (then the store validates the object)
+    validate          each plugin may reject the object or warn about it
+    validate_whole    the plugins from plugin files may reject the write
+    charges           the object is counted against the quotas of its namespace
+
+A built-in plugin is pure: its result depends only on the request, the object and the cluster objects it reads. The
+result for a pod may therefore be cached per spec, until a class changes, and per `scope`: the parts of the pod's
+namespace that the plugins read. Most namespaces have no such parts. The store itself enforces NamespaceLifecycle (the
+namespace must exist).
+
+Source: Kubernetes v1.34, pkg/kubeapiserver/options/plugins.go (order, default state).
 Raises: Forbidden and AdmissionError, with the upstream plugin's message.
 """
 
@@ -45,25 +52,26 @@ _CLAIM: Final = frozenset(("PersistentVolumeClaim",))
 class AdmissionPlugin:
     """A plugin's functions, and the kinds they are called for."""
 
-    on: bool  # by default
+    on: bool  # enabled by default
     kinds: Collection[str] = ()
     admit: Admit | None = None
     validate: Validate | None = None
     scope: Scope | None = None
-    validated_kinds: Collection[str] = ()  # if others than `kinds`
+    validated_kinds: Collection[str] = ()  # if different from `kinds`
     authorize: Authorize | None = None
 
 
 @attrs.frozen
 class ValidatingPlugin:
-    """A plugin from a plugin file, where upstream has ValidatingAdmissionPolicy and the webhooks.
+    """A plugin from a plugin file; takes the place of upstream's ValidatingAdmissionPolicy and webhooks.
 
-    It sees the whole object, name and all, so what it says of a pod is not kept for others like it.
+    It receives the whole object, including its name. Its result for a pod is therefore not cached for other pods of
+    equal spec.
     """
 
     validate: Callable[[Attributes, Raw | None, Raw | None], None]  # of the (new, old) object; raises ApiError
-    kinds: Collection[str] = ()  # none: all
-    on: bool = True  # by default
+    kinds: Collection[str] = ()  # empty: all kinds
+    on: bool = True  # enabled by default
 
 
 NAMESPACE_LIFECYCLE: Final = "NamespaceLifecycle"
@@ -81,7 +89,7 @@ _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
         validated_kinds=frozenset(("Pod", "PersistentVolumeClaim")),
     ),
     "NodeRestriction": AdmissionPlugin(False, noderestriction.KINDS, authorize=noderestriction.authorize),
-    # On upstream, where a node is not ready at once.
+    # Off by default: nodes are ready as soon as they are created, unlike upstream.
     "TaintNodesByCondition": AdmissionPlugin(False, frozenset(("Node",)), nodetaint.admit),
     "PodSecurity": AdmissionPlugin(
         True,
@@ -114,7 +122,7 @@ _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
     resourcequota.QUOTA: AdmissionPlugin(True),
 }
 PLUGINS: Final[Mapping[str, bool]] = {name: plugin.on for name, plugin in _CHAIN.items()}
-"""All plugins, and whether each is enabled by default."""
+"""All plugins by name; the value is True if the plugin is enabled by default."""
 
 NOT_DONE: Final = frozenset(
     (
@@ -125,7 +133,7 @@ NOT_DONE: Final = frozenset(
         "ValidatingAdmissionWebhook"
     ).split()
 )
-"""kube-apiserver's other plugins: they may be named where plugins are disabled, which changes nothing."""
+"""kube-apiserver's other plugins. Disabling them is accepted and has no effect."""
 
 
 @attrs.define(eq=False)
@@ -143,9 +151,9 @@ class UnknownAdmissionPlugin(KscheddError):
 def configured_plugins(
     enable: Collection[str], disable: Collection[str], others: Collection[str] = ()
 ) -> dict[str, bool]:
-    """`--enable-admission-plugins` and `--disable-admission-plugins`. Raises UnknownAdmissionPlugin.
+    """Return which plugins the flags `--enable-admission-plugins` and `--disable-admission-plugins` leave enabled.
 
-    `others` are the names of plugins from plugin files.
+    `others` are the names of plugins from plugin files. Raises UnknownAdmissionPlugin.
     """
     there = (*PLUGINS, *others)
     for name in (*enable, *disable):
@@ -158,7 +166,7 @@ def configured_plugins(
 class Admission:
     """The configured plugin chain, e.g. `{"RuntimeClass": False, "ExtendedResourceToleration": True}`.
 
-    `others` are plugins from plugin files, by name, in the order in which they are asked.
+    `others` are plugins from plugin files, by name, in the order in which they are called.
     """
 
     def __init__(
@@ -188,7 +196,7 @@ class Admission:
                 self._authorize.setdefault(kind, []).append(plugin.authorize)
 
     def admit(self, asked: Attributes, raw: Raw, classes: Classes) -> dict[str, Any]:
-        """The object as the plugins leave it, before it is validated."""
+        """Return the object after all mutating plugins, before it is validated."""
         try:
             for plugin in self._admit.get(asked.kind, ()):
                 raw = plugin(asked, raw, classes)
@@ -197,27 +205,27 @@ class Admission:
         return raw if isinstance(raw, dict) else dict(raw)
 
     def asks_who(self, kind: str) -> bool:
-        """Whether it depends on the user what may be done to objects of this kind."""
+        """Return whether a plugin restricts objects of this kind depending on the user."""
         return kind in self._authorize
 
     def authorize(self, asked: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
-        """Refuse what the user may not do."""
+        """Raise if the user may not make this request."""
         for plugin in self._authorize.get(asked.kind, ()):
             plugin(asked, raw, old, classes)
 
     def validate(self, asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
-        """Refuse an object that is valid by itself; what to warn of otherwise."""
+        """Raise if a plugin rejects the (valid) object; return the warnings otherwise."""
         plugins = self._validate.get(asked.kind, ())
         return [warning for plugin in plugins for warning in plugin(asked, raw, old, classes) or ()]
 
     def validate_whole(self, asked: Attributes, new: Raw | None, old: Raw | None) -> None:
-        """Have the plugins from plugin files refuse what is about to be written. Raises ApiError."""
+        """Raise ApiError if a plugin from a plugin file rejects the write."""
         for plugin in self.others:
             if not plugin.kinds or asked.kind in plugin.kinds:
                 plugin.validate(asked, new, old)
 
     def scope(self, namespace: str, classes: Classes) -> Sequence[Any] | None:
-        """What of a namespace the results for its pods depend on; None for most: nothing."""
+        """Return the parts of a namespace that the results for its pods depend on; None if there are none."""
         found = None
         for place, scope in enumerate(self._scopes):
             if seen := scope(namespace, classes):
@@ -225,5 +233,5 @@ class Admission:
         return found
 
     def charges(self, asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[Charge]:
-        """The quotas that count the object, and what is used of them with it."""
+        """Return the quotas that count the object, each with its usage after this request."""
         return resourcequota.charges(asked, raw, old, classes) if self.enabled[resourcequota.QUOTA] else ()

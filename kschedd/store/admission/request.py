@@ -1,10 +1,11 @@
-"""RequestAdmission: in whose name a request is made, what admission says of it, and what its user is to be warned of.
+"""RequestAdmission: admission of the request being served, for its user, and the warnings for that user.
 
-Between the store, which serves one request after the other, and the chain of plugins (`Admission`), which belongs to
-nobody: here the chain is given the request's user and the cluster, and its warnings are kept for that user.
+It lies between the store, which serves one request after another, and the plugin chain (`Admission`), which keeps no
+state per request. It passes the request's user and the cluster to the chain, and collects the chain's warnings for that
+user.
 
-Owns the user and the warnings of the request that is served.
-Raises: ApiError, in the words of whoever refuses.
+Owns the user and the warnings of the request that is being served.
+Raises: ApiError, with the message of the plugin that rejects the request.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,12 +25,12 @@ class RequestAdmission:
     def __init__(self, chain: Admission, cluster: Classes) -> None:
         self.chain = chain
         self._cluster = cluster
-        self.user: UserInfo | None = None  # in whose name something is done; None: the cluster's own
+        self.user: UserInfo | None = None  # the request's user; None: the cluster itself
         self._warnings: list[str] = []
 
     @contextmanager
     def on_behalf_of(self, user: UserInfo) -> Iterator[list[str]]:
-        """What is done inside is asked for by this user; the list takes what the user is to be warned of."""
+        """Attribute the requests made inside to this user; the list that is yielded collects the user's warnings."""
         before = self.user, self._warnings
         self.user, self._warnings = user, []
         try:
@@ -38,25 +39,25 @@ class RequestAdmission:
             self.user, self._warnings = before
 
     def warn(self, text: str) -> None:
-        """Tell the user in whose name something is done; once, however often it is found."""
+        """Warn the user of the current request. The same text is added only once."""
         if self.user is not None and text not in self._warnings:
             self._warnings.append(text)
 
     def asks_who(self, kind: str) -> bool:
-        """Return whether it depends on the request's user what may be done to objects of this kind."""
+        """Return whether a plugin restricts objects of this kind depending on the request's user."""
         return self.user is not None and self.chain.asks_who(kind)
 
     def authorize(self, asked: Attributes, new: Raw | None, old: Raw | None) -> None:
-        """Have the chain refuse what the user may not do."""
+        """Raise if the user may not make this request."""
         if self.asks_who(asked.kind):
             self.chain.authorize(attrs.evolve(asked, user=self.user), new, old, self._cluster)
 
     def looks_at_each(self, kind: str, namespace: str) -> bool:
-        """Whether anybody looks at each object of a kind in a namespace by itself, however alike they are."""
+        """Return whether each object of a kind in a namespace must be admitted separately, without reusing results."""
         return bool(self.asks_who(kind) or self.chain.others or self._cluster.present_in(QUOTA, namespace))
 
     def check_namespace(self, kind: str, namespace: str, name: str) -> None:
-        """NamespaceLifecycle: refuse a new object in a namespace that is not there, or is about to go."""
+        """Implement NamespaceLifecycle: reject a new object in a namespace that is missing or terminating."""
         if not namespace or not self.chain.enabled[NAMESPACE_LIFECYCLE]:
             return
         found = self._cluster.find("Namespace", "", namespace)
@@ -67,20 +68,20 @@ class RequestAdmission:
             raise Unadmitted(kind, name, why)
 
     def admit(self, asked: Attributes, raw: Raw) -> dict[str, Any]:
-        """The object as the plugins leave it, before it is validated."""
+        """Return the object after all mutating plugins, before it is validated."""
         return self.chain.admit(asked, raw, self._cluster)
 
     def validate(self, asked: Attributes, raw: Raw, old: Raw | None) -> None:
-        """Have the chain refuse an object that is valid by itself; the user is told its warnings."""
+        """Raise if a plugin rejects the (valid) object; add the plugins' warnings for the user."""
         for warning in self.chain.validate(asked, raw, old, self._cluster):
             self.warn(warning)
 
     def validate_whole(self, asked: Attributes, new: Raw | None, old: Raw | None) -> None:
-        """Have the plugins from plugin files refuse what is about to be written."""
+        """Raise ApiError if a plugin from a plugin file rejects the write."""
         self.chain.validate_whole(asked, new, old)
 
     def charges(self, asked: Attributes, new: Raw, old: Raw | None) -> Sequence[Charge]:
-        """The quotas that count the object, and what is used of them with it. Raises Forbidden."""
+        """Return the quotas that count the object, each with its usage after this request. Raises Forbidden."""
         if not self._cluster.present_in(QUOTA, asked.namespace):
             return ()
         return self.chain.charges(asked, new, old, self._cluster)

@@ -1,1 +1,1 @@
-"""The API server's admission plugins, one a file: functions of a request and an object."""
+"""The API server's admission plugins, one per file: functions of a request and an object."""

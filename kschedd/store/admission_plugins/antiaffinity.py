@@ -1,6 +1,6 @@
-"""LimitPodHardAntiAffinityTopology: required anti-affinity by the hostname only.
+"""LimitPodHardAntiAffinityTopology: required pod anti-affinity may use the hostname topology key only.
 
-By any other key one pod could exclude others from a whole zone.
+With any other topology key a single pod could keep other pods out of a whole zone.
 Source: Kubernetes v1.34, plugin/pkg/admission/antiaffinity/admission.go.
 """
 

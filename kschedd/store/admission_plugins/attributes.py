@@ -1,4 +1,4 @@
-"""What an admission plugin is told of a request besides the object, and the part of the store that it may read."""
+"""Inputs of an admission plugin besides the object: the request, and the part of the store it may read."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -19,12 +19,12 @@ class Classes(Protocol):
     def list(self, kind: str, namespace: str | None = None) -> Sequence[Object]: ...
 
     def present_in(self, kind: str, namespace: str) -> bool:
-        """False where there is nothing to list."""
+        """Return False if there are no objects of this kind in the namespace."""
 
 
 @attrs.frozen
 class UserInfo:
-    """Who asks."""
+    """The user that makes a request."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -32,9 +32,9 @@ class UserInfo:
 
 @fast_frozen
 class Attributes:
-    """A request. The object's name is for messages only: equal pods share what a plugin makes of one.
+    """A request. The object's name is used in messages only: pods of equal spec share one cached result.
 
-    `user` is given to `authorize` only; None is the cluster itself.
+    `user` is passed to `authorize` only; None is the cluster itself.
     """
 
     operation: Operation
@@ -50,16 +50,18 @@ class Attributes:
 
 
 Admit = Callable[[Attributes, Raw, Classes], Raw]
-"""The object as the plugin leaves it; before validation. Raises ApiError."""
+"""Returns the object after the plugin's changes. Runs before validation. Raises ApiError."""
 
 Validate = Callable[[Attributes, Raw, Raw | None, Classes], Sequence[str] | None]
-"""Refuses the (new, old) object, or does not; after validation. What to warn of, if anything. Raises ApiError."""
+"""Raises ApiError if the plugin rejects the (new, old) object, else returns its warnings. Runs after validation."""
 
 Authorize = Callable[[Attributes, Raw | None, Raw | None, Classes], None]
-"""Refuses what this user may not do to the (new, old) object; before validation, each time. Raises ApiError."""
+"""Raises ApiError if the user may not write the (new, old) object. Runs before validation, for every request."""
 
 Scope = Callable[[str, Classes], Hashable]
-"""What of a namespace the plugin's result depends on: a value that packs; None or empty where there is nothing."""
+"""Returns the part of a namespace that the plugin's result depends on, in a form that can be serialized; None or empty
+if the result does not depend on the namespace.
+"""
 
 
 def annotation_of(namespace: str, key: str, classes: Classes) -> str | None:

@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: pods stay for 300 s on a node that is not ready or cannot be reached.
+"""DefaultTolerationSeconds: pods stay for 300 s on a node that is not ready or is unreachable.
 
 Source: Kubernetes v1.34, plugin/pkg/admission/defaulttolerationseconds/admission.go.
 """
@@ -14,7 +14,7 @@ DEFAULT_TOLERATION_SECONDS: Final = 300
 
 
 def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """Tolerate both NoExecute taints, unless the pod has tolerations of its own for them."""
+    """Add a toleration for each of the two NoExecute taints that the pod does not tolerate already."""
     if asked.subresource:
         return raw
     spec = raw["spec"]

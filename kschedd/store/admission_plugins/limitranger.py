@@ -1,4 +1,4 @@
-"""LimitRanger: a namespace's LimitRanges give containers defaults, and bound containers, pods and claims.
+"""LimitRanger: a namespace's LimitRanges set defaults for containers, and limit containers, pods and claims.
 
 Source: Kubernetes v1.34, plugin/pkg/admission/limitranger/admission.go.
 """
@@ -24,13 +24,13 @@ def scope(namespace: str, classes: Classes) -> Hashable:
 
 
 def _limits(namespace: str, classes: Classes) -> Iterator[list[Raw]]:
-    """The limits of each LimitRange."""
+    """Yield the limits of each LimitRange in the namespace."""
     for found in classes.list("LimitRange", namespace):
         yield found.spec.get("limits") or []
 
 
 def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """Give the containers of a pod that is new, or resized, the default requests and limits they do not state."""
+    """Add default requests and limits to the containers of a pod that is created or resized."""
     if not asked.creates and asked.subresource != "resize":
         return raw
     for limits in _limits(asked.namespace, classes):
@@ -78,7 +78,7 @@ def _merged(container: Raw, defaults: Mapping[Part, Quantities], called: str) ->
 
 
 def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
-    """Refuse what goes beyond a limit."""
+    """Reject an object that exceeds a limit."""
     if asked.kind == "Pod" and not asked.creates and asked.subresource != "resize":
         return
     if asked.subresource not in ("", "resize") or ((old or {}).get("metadata") or {}).get("deletionTimestamp"):
@@ -162,7 +162,7 @@ def _ratio_fault(about: str, name: str, ratio: Any, request: Any, limit: Any) ->
 
 
 def _reader(*quantities: Any) -> Any:
-    """How all of these are read: in thousandths if that fits, else in whole units."""
+    """Return the function that reads all of these quantities: in thousandths if they fit, else in whole units."""
     return milli_value if all(value(each) <= _LARGEST_IN_MILLIS for each in quantities) else value
 
 

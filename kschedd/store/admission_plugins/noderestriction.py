@@ -1,7 +1,7 @@
-"""NodeRestriction: a kubelet, `system:node:NAME` of the group `system:nodes`, changes its own Node and pods only.
+"""NodeRestriction: a kubelet (user `system:node:NAME`, group `system:nodes`) may change its own Node and pods only.
 
-Pods that it makes are mirrors of static ones, owned by its Node and without references to other objects. Of its labels
-it sets those that kubelets have, of its taints none once the Node is there.
+A kubelet may create mirrors of static pods only. They must be owned by its Node and must not refer to other objects. Of
+its Node's labels it may set those reserved for kubelets. It may not change the taints of an existing Node.
 Source: Kubernetes v1.34, plugin/pkg/admission/noderestriction/admission.go;
 k8s.io/kubelet/pkg/apis/well_known_labels.go.
 Raises: Forbidden, NotFound.
@@ -39,7 +39,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def authorize(asked: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
-    """Refuse what this node may not do. `raw` is the new object, None where one is deleted."""
+    """Reject a request that this node may not make. `raw` is the new object, None for a deletion."""
     user = asked.user
     if user is None or GROUP not in user.groups:
         return
@@ -108,7 +108,7 @@ _REFERENCES: Final = (
 
 
 def _referenced(spec: Raw) -> set[str]:
-    """Which of these kinds a pod refers to."""
+    """Return which of these kinds a pod refers to."""
     found = {"secret"} if spec.get("imagePullSecrets") else set()
     for source in _sources(spec):
         found |= source.keys()
@@ -130,7 +130,7 @@ def _sources(spec: Raw) -> Iterator[Raw]:
 
 
 def _refers(source: Raw) -> bool:
-    """Whether a volume's source names a Secret, as that of CephFS or CSI does."""
+    """Return whether a volume's source names a Secret, as CephFS and CSI sources do."""
     return any(name in source for name in ("secretRef", "nodePublishSecretRef")) or "secretName" in source
 
 
@@ -199,7 +199,7 @@ def _claim(asked: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -
 
 
 def _fixed(claim: Raw) -> Any:
-    """What of a claim a node may not change."""
+    """Return the parts of a claim that a node may not change."""
     own = ("capacity", "conditions", "allocatedResources", "allocatedResourceStatuses")
     status = {name: value for name, value in (claim.get("status") or {}).items() if name not in own}
     meta = {name: value for name, value in _meta(claim).items() if name not in ("resourceVersion", "managedFields")}

@@ -1,4 +1,4 @@
-"""TaintNodesByCondition: a new node bears the not-ready taint, which a controller takes away once the node is ready.
+"""TaintNodesByCondition: a new node gets the not-ready taint; a controller removes it when the node is ready.
 
 Source: Kubernetes v1.34, plugin/pkg/admission/nodetaint/admission.go.
 """

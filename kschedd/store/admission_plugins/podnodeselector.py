@@ -1,4 +1,4 @@
-"""PodNodeSelector: a namespace's annotation says which nodes its pods may go to.
+"""PodNodeSelector: an annotation of the namespace restricts its pods to nodes with certain labels.
 
 Source: Kubernetes v1.34, plugin/pkg/admission/podnodeselector/admission.go; apimachinery/pkg/labels/labels.go.
 """
@@ -19,7 +19,7 @@ def scope(namespace: str, classes: Classes) -> Hashable:
 
 
 def _selector(text: str | None) -> Mapping[str, str]:
-    """`env=dev,disk=ssd` as labels."""
+    """Parse a selector such as `env=dev,disk=ssd` into labels."""
     found: dict[str, str] = {}
     for part in (text or "").split(",") if text else ():
         pair = part.split("=")

@@ -1,6 +1,6 @@
-"""Priority: a pod's priority and preemptionPolicy come from its PriorityClass; one class at most is the default.
+"""Priority: a pod's priority and preemptionPolicy come from its PriorityClass; at most one class is the default.
 
-Since v1.37 (scheduling.k8s.io/v1beta1) PodGroups have a priority, too.
+Since v1.37 (scheduling.k8s.io/v1beta1) PodGroups have a priority as well.
 
 Source: Kubernetes v1.34 and v1.37, plugin/pkg/admission/priority/admission.go.
 """
@@ -22,13 +22,13 @@ SYSTEM_CLASSES: Final[Mapping[str, int]] = {
 
 
 def default_priority_class(classes: Classes) -> Object | None:
-    """The class marked globalDefault; of several, the one with the lowest value."""
+    """Return the class marked globalDefault; if there are several, the one with the lowest value."""
     marked = [c for c in classes.list("PriorityClass") if c.raw.get("globalDefault")]
     return min(marked, key=lambda c: (c.raw.get("value") or 0, c.name), default=None)
 
 
 def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """Set priority, class name and preemptionPolicy from the PriorityClass; a pod that states others is refused."""
+    """Set priority, class name and preemptionPolicy from the PriorityClass; reject a pod with other values."""
     if not asked.creates:
         return raw
     if asked.kind == POD_GROUP:
@@ -51,7 +51,7 @@ def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
 
 
 def _with_priority(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """Set the priority and class name of a PodGroup; one that states another priority is refused."""
+    """Set the priority and class name of a PodGroup; reject a group with another priority."""
     spec = raw.get("spec") or {}
     class_name, value, _ = _priority(asked, spec, classes)
     given = spec.get("priority")
@@ -78,7 +78,7 @@ def _priority(asked: Attributes, spec: Raw, classes: Classes) -> tuple[str, int,
 
 
 def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
-    """At most one PriorityClass is the global default."""
+    """Reject a second PriorityClass that is marked globalDefault."""
     if not raw.get("globalDefault"):
         return
     present = default_priority_class(classes)

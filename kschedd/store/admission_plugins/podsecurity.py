@@ -1,9 +1,10 @@
-"""PodSecurity: a namespace's labels say which Pod Security Standard its pods must meet, or be warned of.
+"""PodSecurity: a namespace's labels choose the Pod Security Standards for its pods.
 
-`pod-security.kubernetes.io/enforce` refuses pods; `warn` warns of pods, and of workloads whose pods would not meet the
-level. Without a label a namespace is privileged: everything is allowed. `audit` has no effect: there is no audit log.
+`pod-security.kubernetes.io/enforce` rejects pods that violate the level. `warn` adds warnings for such pods, and for
+workloads with such pod templates. A namespace without a label is privileged: everything is allowed. `audit` has no
+effect because there is no audit log.
 Source: Kubernetes v1.34, staging/src/k8s.io/pod-security-admission/admission/admission.go, api/helpers.go.
-Raises: Forbidden; Invalid for labels of a namespace that name no level.
+Raises: Forbidden; Invalid if a namespace's label names an unknown level.
 """
 
 import re
@@ -33,7 +34,7 @@ _SKIPPED: Final = frozenset(("binding", "eviction", "log", "status"))
 
 @attrs.frozen
 class PolicyLevel:
-    """A level in the wording of a version of the standards."""
+    """A level of the standards as defined by one Kubernetes version."""
 
     level: Level = "privileged"
     minor: Minor = LATEST
@@ -48,7 +49,10 @@ class PolicyLevel:
 
 @attrs.frozen
 class Policy:
-    """What a namespace's labels say. What cannot be read is enforced at its strictest, and not warned of."""
+    """The policy in a namespace's labels.
+
+    An `enforce` label that cannot be parsed means restricted; a `warn` label that cannot be parsed means no warnings.
+    """
 
     enforce: PolicyLevel
     warn: PolicyLevel
@@ -90,7 +94,7 @@ def scope(namespace: str, classes: Classes) -> Hashable:
 
 
 def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
-    """What to warn of. Raises Forbidden."""
+    """Return the warnings. Raises Forbidden."""
     if asked.kind == "Namespace":
         return _namespace(asked, raw, old, classes)
     found = classes.find("Namespace", "", asked.namespace)
@@ -130,7 +134,7 @@ def _details(wrong: Sequence[Finding]) -> str:
 
 
 def _significant(raw: Raw, old: Raw) -> bool:
-    """Whether an update changes what the standards look at: images, and containers that are added."""
+    """Return whether an update changes fields that the standards check: images, or added containers."""
 
     def seen(pod: Raw) -> list[Any]:
         fields = ("containers", "initContainers", "ephemeralContainers")
@@ -157,7 +161,7 @@ def _namespace(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -
 
 
 def _existing(namespace: str, enforced: PolicyLevel, classes: Classes) -> Sequence[str]:
-    """Of the pods that are there, those that could not be made any more."""
+    """Return warnings about existing pods that violate the level enforced from now on."""
     pods = classes.list("Pod", namespace)
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""The Pod Security Standards: what a pod may not do at the levels baseline and restricted.
+"""The Pod Security Standards: the checks of the levels baseline and restricted.
 
-A check is asked from a version on and gives what is wrong in two halves: the reason, and its detail. A stricter check
-of `restricted` stands in for the one of `baseline` that it covers. AppArmor profiles are looked at as fields only.
+Each check applies from a minor version on and returns a reason and its detail. A stricter check of `restricted`
+replaces the check of `baseline` that it covers. AppArmor profiles are read from fields only, not from annotations.
 Source: Kubernetes v1.34, staging/src/k8s.io/pod-security-admission/policy.
 """
 
@@ -21,7 +21,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def findings(spec: Raw, level: Level, minor: Minor) -> list[Finding]:
-    """What is wrong with a pod of this spec, baseline checks first, then by their names."""
+    """Return the violations of a pod spec: baseline checks first, then by name."""
     if level == "privileged":
         return []
     chosen = [each for each in _BASELINE if level == "baseline" or each.name not in _COVERED]
@@ -35,7 +35,7 @@ def findings(spec: Raw, level: Level, minor: Minor) -> list[Finding]:
 
 
 def _containers(spec: Raw) -> Iterator[tuple[str, Raw, Raw]]:
-    """Name, container and its security context."""
+    """Yield the name, the container and its security context for each container."""
     for field in ("initContainers", "containers", "ephemeralContainers"):
         for container in spec.get(field) or ():
             yield str(container.get("name", "")), container, container.get("securityContext") or _NOTHING
@@ -55,7 +55,7 @@ def _quoted(names: Collection[str]) -> str:
 
 
 def _named(one: str, many: str, names: Collection[str]) -> str:
-    """`container "a"`, `containers "a", "b"`."""
+    """Return the names with their noun: `container "a"`, `containers "a", "b"`."""
     return f"{one if len(names) == 1 else many} {_quoted(names)}"
 
 
@@ -64,7 +64,7 @@ def _in_containers(names: Collection[str]) -> str:
 
 
 def _setters(in_pod: bool, containers: Sequence[str]) -> str:
-    """Who set something bad: `pod and container "a"`."""
+    """Return the parts of the pod that set a forbidden value: `pod and container "a"`."""
     return " and ".join((["pod"] if in_pod else []) + ([_in_containers(containers)] if containers else []))
 
 
@@ -99,7 +99,7 @@ _DEFAULT_CAPABILITIES: Final = frozenset(
 
 
 def _added(spec: Raw, allowed: Collection[str]) -> tuple[list[str], list[str]]:
-    """Containers that add other capabilities than these, and which."""
+    """Return the containers that add capabilities which are not allowed, and those capabilities."""
     names, capabilities = [], set()
     for name, _, context in _containers(spec):
         if more := set(_dig(context, "capabilities", "add") or ()) - set(allowed):
@@ -202,7 +202,7 @@ _SECCOMP: Final = frozenset(("RuntimeDefault", "Localhost"))
 
 
 def _bad_seccomp(spec: Raw) -> Finding | None:
-    """Profiles that are set and may not be."""
+    """Return the seccomp profiles that are set but not allowed."""
 
     def bad(context: Raw) -> str:
         kind = _dig(context, "seccompProfile", "type")

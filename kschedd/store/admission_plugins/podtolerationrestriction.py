@@ -1,6 +1,6 @@
-"""PodTolerationRestriction: a namespace's annotations say what its pods tolerate by default, and may tolerate at all.
+"""PodTolerationRestriction: a namespace's annotations give its pods default tolerations and a whitelist of tolerations.
 
-Pods that are not BestEffort tolerate the memory-pressure taint as well.
+Pods that are not BestEffort also tolerate the memory-pressure taint.
 Source: Kubernetes v1.34, plugin/pkg/admission/podtolerationrestriction/admission.go.
 """
 
@@ -37,7 +37,7 @@ def _listed(namespace: str, key: str, classes: Classes) -> list[Any]:
         raise AdmissionError(wrong)
     try:
         found = json_value(text)
-    except ValueError as refusal:  # more than Python reads
+    except ValueError as refusal:  # an integer too long for Python's parser
         raise AdmissionError(str(refusal)) from None
     if found is None:
         return []

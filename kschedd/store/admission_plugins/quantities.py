@@ -1,4 +1,4 @@
-"""Sums of resource lists as text, in the notation that upstream prints them in.
+"""Sums of resource lists as text, in the notation that upstream prints.
 
 Source: Kubernetes v1.34, apimachinery/pkg/api/resource/quantity.go (Add); component-helpers/resource/helpers.go
 (PodRequests, PodLimits).
@@ -16,7 +16,7 @@ _POD_LEVEL: Final = ("cpu", "memory")
 
 
 def plus(one: Any, other: Any) -> str:
-    """The sum in the notation of `one`, or of `other` where `one` is 0."""
+    """Return the sum in the notation of `one`, or in that of `other` if `one` is 0."""
     return format_nanos(nanos(one) + nanos(other), style(one) if nanos(one) else style(other))
 
 
@@ -36,7 +36,7 @@ def _stated(holder: Raw, part: Part) -> Mapping[str, Any]:
 
 
 def pod_total(spec: Raw, part: Part, *, overhead: bool = False) -> ResourceList:
-    """Requests or limits of a pod: containers, sidecars, init containers, what is stated for the pod, overhead."""
+    """Return a pod's total requests or limits: containers, sidecars, init containers, pod level and overhead."""
     total: ResourceList = {}
     for container in spec.get("containers") or ():
         add(total, _stated(container, part))

@@ -1,4 +1,4 @@
-"""What an object counts against a ResourceQuota, and which quotas it falls under.
+"""Usage of an object under a ResourceQuota, and the quota scopes that match it.
 
 Source: Kubernetes v1.34, pkg/quota/v1/evaluator/core (pods.go, services.go, persistent_volume_claims.go,
 resource_claims.go) and staging/src/k8s.io/apiserver/pkg/quota/v1/generic.
@@ -27,7 +27,7 @@ _OF_CLAIMS: Final = ("count/persistentvolumeclaims", "persistentvolumeclaims", "
 _BY_STORAGE_CLASS: Final = ".storageclass.storage.k8s.io/"
 _BY_DEVICE_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 _UNPREFIXED: Final = frozenset(
-    ("configmaps", "secrets", "resourcequotas", "replicationcontrollers")  # counted under their bare names as well
+    ("configmaps", "secrets", "resourcequotas", "replicationcontrollers")  # also counted without the prefix `count/`
 )
 _COUNTED_ON_UPDATE: Final = frozenset(("Service", "PersistentVolumeClaim", "ResourceClaim"))
 
@@ -39,7 +39,7 @@ def handles(kind: str, operation: str, subresource: str) -> bool:
 
 
 def matching(kind: str, names: Iterable[str]) -> set[str]:
-    """Those of the names that this kind counts against."""
+    """Return those of the names that objects of this kind count against."""
     return {name for name in names if _counts(kind, name)}
 
 
@@ -60,7 +60,10 @@ def _counts(kind: str, name: str) -> bool:
 
 
 def charged_until(pod: Raw) -> float:
-    """When a pod that is being deleted counts as an object only: its grace period after it ought to be gone."""
+    """Return the time until which a pod counts in full; from then on only as an object.
+
+    That is the end of its grace period plus once more the same period. Infinite for a pod that is not being deleted.
+    """
     meta = pod.get("metadata") or {}
     grace_s = meta.get("deletionGracePeriodSeconds")
     if not meta.get("deletionTimestamp") or grace_s is None:
@@ -69,7 +72,7 @@ def charged_until(pod: Raw) -> float:
 
 
 def usage(kind: str, raw: Raw, *, overdue: bool = False) -> ResourceList:
-    """What the object counts; `overdue` is a pod that counts as an object only, by `charged_until`."""
+    """Return the usage of the object; an `overdue` pod (see `charged_until`) counts only as an object."""
     spec = raw.get("spec") or {}
     counted: ResourceList = {f"count/{resource_of(kind)}": "1"}
     match kind:
@@ -136,7 +139,7 @@ def _devices(counted: ResourceList, spec: Raw) -> None:
 
 
 def unstated(kind: str, raw: Raw, names: set[str]) -> str:
-    """What a pod's containers leave out of the resources that a quota wants stated: `cpu for: a,b`; "" if nothing."""
+    """Return which resources required by a quota are missing in which containers: `cpu for: a,b`; "" if none."""
     spec = raw.get("spec") or {}
     if kind != "Pod" or (wanted := names & _STATED) == set() or _states_its_own(spec):
         return ""
@@ -159,7 +162,10 @@ def _states_its_own(spec: Raw) -> bool:
 
 
 def in_scope(kind: str, raw: Raw, quota: Raw) -> bool:
-    """Whether the object is in all scopes of a quota's spec; only pods, and claims in one of them, are in any."""
+    """Return whether the object matches all scopes of a quota's spec.
+
+    Only pods have scopes, except for one scope that claims have as well (VolumeAttributesClass).
+    """
     selectors = [{"scopeName": scope, "operator": "Exists"} for scope in quota.get("scopes") or ()]
     selectors += (quota.get("scopeSelector") or {}).get("matchExpressions") or []
     if kind == "PersistentVolumeClaim":

@@ -1,4 +1,4 @@
-"""ResourceQuota: what is asked for must fit into the quotas of its namespace, and counts there from then on.
+"""ResourceQuota: a request must fit into the quotas of its namespace, and is counted there.
 
 Source: Kubernetes v1.34, staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go.
 """
@@ -15,11 +15,11 @@ from kschedd.store.errors import Forbidden
 
 QUOTA: Final = "ResourceQuota"
 Charge = tuple[Object, ResourceList]
-"""A quota, and what is used of it with this request."""
+"""A quota, and its usage after this request."""
 
 
 def charges(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[Charge]:
-    """The quotas that count the object. Raises Forbidden if it does not fit into one of them."""
+    """Return the quotas that count the object. Raises Forbidden if the object exceeds one of them."""
     quotas = classes.list(QUOTA, asked.namespace) if asked.namespace else ()
     if not quotas or not handles(asked.kind, asked.operation, asked.subresource):
         return ()
@@ -50,7 +50,7 @@ def _counts(asked: Attributes, raw: Raw, quota: Object) -> bool:
 
 
 def _less(wanted: ResourceList, before: Mapping[str, Any]) -> ResourceList:
-    """What is wanted more than before; nothing less than 0."""
+    """Return the increase over the usage before; never below 0."""
     return {
         name: format_nanos(max(0, nanos(quantity) - nanos(before.get(name, 0))), style(quantity))
         for name, quantity in wanted.items()

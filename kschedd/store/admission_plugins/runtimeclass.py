@@ -1,4 +1,4 @@
-"""RuntimeClass: its overhead, node selector and tolerations are added to the pods that name it.
+"""RuntimeClass: adds the class's overhead, node selector and tolerations to the pods that name it.
 
 Source: Kubernetes v1.34, plugin/pkg/admission/runtimeclass/admission.go.
 """
@@ -23,7 +23,7 @@ def _class_of(asked: Attributes, spec: Raw, classes: Classes) -> Object | None:
 
 
 def _check_name(name: str) -> None:
-    """The class is asked for by its name, which has to be one that can be asked for."""
+    """Raise if the class's name is not valid in a request path: upstream looks the class up by that path."""
     if wrong := path_segment(name):
         raise AdmissionError(f'invalid resource name "{name}": [{" ".join(wrong)}]')
 
@@ -63,7 +63,7 @@ def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
 
 
 def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
-    """A pod may not set an overhead of its own."""
+    """Reject a pod that sets an overhead other than its class's."""
     if not asked.creates or "overhead" not in raw["spec"]:
         return
     if not _overhead_of(_class_of(asked, raw["spec"], classes)):

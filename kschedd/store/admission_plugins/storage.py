@@ -1,4 +1,4 @@
-"""The plugins about volumes: default class, protection of what is in use, and which claims may grow.
+"""The storage plugins: default class, protection of objects in use, and expansion of claims.
 
 Source: Kubernetes v1.34, plugin/pkg/admission/storage/{storageclass/setdefault,storageobjectinuseprotection,
 persistentvolume/resize}; pkg/volume/util/storageclass.go.
@@ -28,7 +28,7 @@ _NO_RESIZE: Final = (
 
 
 def class_of(claim: Raw) -> Any:
-    """The claim's class; None if it leaves that open."""
+    """Return the claim's class; None if the claim does not set one."""
     annotations = (claim.get("metadata") or {}).get("annotations") or {}
     return annotations.get(CLASS_ANNOTATION, (claim.get("spec") or {}).get("storageClassName"))
 
@@ -39,7 +39,7 @@ def _is_default(found: Object) -> bool:
 
 
 def set_default(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """DefaultStorageClass: the class marked as default; of several the youngest, then by name."""
+    """Implement DefaultStorageClass: set the class marked as default; if several are, the youngest, then by name."""
     if not asked.creates or class_of(raw) is not None:
         return raw
     marked = sorted(filter(_is_default, classes.list("StorageClass")), key=lambda c: c.name)
@@ -50,7 +50,7 @@ def set_default(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
 
 
 def protect(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """StorageObjectInUseProtection: a finalizer, which a controller takes away once nobody uses the object."""
+    """Implement StorageObjectInUseProtection: add a finalizer, which a controller removes when the object is unused."""
     finalizer = _FINALIZERS[asked.kind]
     meta = raw["metadata"]
     present = meta.get("finalizers") or []
@@ -65,7 +65,7 @@ def _size(claim: Raw) -> int:
 
 
 def validate_resize(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
-    """PersistentVolumeClaimResize: only a bound claim of a class that allows it may grow."""
+    """Implement PersistentVolumeClaimResize: only a bound claim whose class allows expansion may grow."""
     if old is None or asked.subresource or _size(raw) <= _size(old):
         return
     if (old.get("status") or {}).get("phase") != "Bound":

@@ -10,7 +10,7 @@ _Place = tuple[str, str | None, str]  # key, value (None: any), effect
 
 
 def is_superset(wide: Raw, narrow: Raw) -> bool:
-    """Whether `wide` tolerates all that `narrow` does."""
+    """Return whether `wide` tolerates every taint that `narrow` tolerates."""
     if wide == narrow:
         return True
     exists = wide.get("operator") == "Exists"
@@ -25,14 +25,17 @@ def is_superset(wide: Raw, narrow: Raw) -> bool:
     if exists:
         return True
     same_value = (wide.get("value") or "") == (narrow.get("value") or "")
-    return narrow.get("operator") == "Equal" and same_value  # one that leaves the operator open is covered by none
+    return narrow.get("operator") == "Equal" and same_value  # a toleration without an operator is covered by none
 
 
 class _Covered:
-    """What some tolerations tolerate together: of those that differ in their times only, the longest times."""
+    """An index of tolerations, by what they tolerate.
+
+    Tolerations that differ only in tolerationSeconds are one entry with the longest time.
+    """
 
     def __init__(self) -> None:
-        self._longest: dict[_Place, tuple[float, Raw, float]] = {}  # the time, whose it is, the longest of any other's
+        self._longest: dict[_Place, tuple[float, Raw, float]] = {}  # longest time, its toleration, next longest
 
     def add(self, wide: Raw) -> None:
         value = None if wide.get("operator") == "Exists" else wide.get("value") or ""
@@ -45,7 +48,7 @@ class _Covered:
             self._longest[place] = more
 
     def has(self, narrow: Raw) -> bool:
-        """Return whether one of them that is not equal to this one tolerates all that it does."""
+        """Return whether a different toleration in the index tolerates everything that this one does."""
         key, effect, seconds = narrow.get("key") or "", narrow.get("effect") or "", narrow.get("tolerationSeconds")
         needed = math.inf if seconds is None else seconds
         values: list[tuple[str, str | None]] = [("", None), (key, None)]
@@ -61,7 +64,7 @@ class _Covered:
 
 
 def merge_tolerations(first: Sequence[Raw], second: Sequence[Raw]) -> list[Raw]:
-    """Both lists in order, without tolerations that another one covers; of equal ones the first stays."""
+    """Return both lists in order, without tolerations covered by another; the first of equal ones stays."""
     later, left = _Covered(), []
     for toleration in (*reversed(second), *reversed(first)):
         if not later.has(toleration):

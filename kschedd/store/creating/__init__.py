@@ -1,1 +1,1 @@
-"""What a manifest becomes as a new object, or in the place of one."""
+"""Creation of objects from manifests, and replacement of existing ones."""

@@ -1,8 +1,8 @@
-"""Rules about an object that look at the rest of the cluster.
+"""Validation rules that depend on other objects of the cluster.
 
-Most rules know the object alone (`kschedd.registry`, `kschedd.api`). Those here, and those of custom resources
-(`custom`), ask what else there is: the namespace of a claim for devices, the addresses of other Services, the schema of
-the fields that a manager has. Objects are checked by them where they are created, and where they are replaced.
+Most rules depend on the object alone (`kschedd.registry`, `kschedd.api`). The rules here, and those of custom resources
+(`custom`), read other objects as well: the namespace of a claim for devices, the addresses of other Services, the
+schema of a manager's fields. They apply to new and to replaced objects.
 Raises: Invalid, RangeFull, TooLarge.
 """
 
@@ -26,7 +26,7 @@ from kschedd.store.reader import StoreReader
 
 
 def managing_write(cluster: StoreReader, manager: str, raw: Raw, subresource: str, stored: str = "") -> FieldWrite:
-    """`managing.field_write` of an object that may be a custom one, now."""
+    """Return the `managing.field_write` of an object, which may be a custom resource, at the current time."""
     definition = None if raw.get("kind") in BY_NAME else custom.definition_of(cluster, raw)
     return field_write(manager, raw, definition, subresource, stamp(cluster.now), stored)
 
@@ -37,9 +37,9 @@ _WITH_EXPRESSIONS: Final = frozenset(
 
 
 def expression_faults(cluster: StoreReader, kind: str, raw: Raw) -> tuple[list[FieldError], list[FieldError]]:
-    """Expressions that do not compile, and admin access where the namespace does not allow it."""
+    """Return errors for expressions that do not compile, and for admin access that the namespace does not allow."""
     if kind in _WITH_EXPRESSIONS:
-        from kschedd.store.creating import expressions  # CEL, with the first expression
+        from kschedd.store.creating import expressions  # imports CEL, so only when an expression is checked
 
         of_policy = kind == "ValidatingAdmissionPolicy"
         return (expressions.policy_faults if of_policy else expressions.webhook_faults)(raw), []
@@ -50,7 +50,7 @@ def expression_faults(cluster: StoreReader, kind: str, raw: Raw) -> tuple[list[F
 
 
 def claim_status_faults(cluster: StoreReader, old: Raw, new: Raw) -> list[FieldError]:
-    """Admin access to devices that are allocated where the namespace does not allow it."""
+    """Return errors for allocated devices with admin access that the namespace does not allow."""
     return admin_status_faults(old, new, _namespace_labels(cluster, new))
 
 
@@ -60,9 +60,9 @@ def _namespace_labels(cluster: StoreReader, raw: Raw) -> Mapping[str, str]:
 
 
 def with_addresses(cluster: StoreReader, service: dict[str, Any], old: Object | None, dry_run: bool) -> dict[str, Any]:
-    """A Service with its cluster IP and node ports; raises Invalid if it cannot have those it asks for.
+    """Return a Service with its cluster IP and node ports. Raises Invalid if a requested one is not available.
 
-    Of one whose ports or address are at fault by themselves nothing is allocated: validation refuses it.
+    A Service whose own ports or addresses are invalid gets no allocation and is rejected.
     """
     spec = service["spec"]
     faults = validate_addresses(spec) or stack_faults(spec, None if old is None else old.spec)
@@ -73,11 +73,11 @@ def with_addresses(cluster: StoreReader, service: dict[str, Any], old: Object | 
 
 
 def with_names(cluster: StoreReader, definition: Raw) -> dict[str, Any]:
-    """A CustomResourceDefinition with the names that are accepted beside all others."""
+    """Return a CustomResourceDefinition with the accepted names in its status."""
     return with_accepted_names(definition, cluster.list(custom.DEFINITION), stamp(cluster.now))
 
 
 def check_size(cluster: StoreReader, kind: str, name: str, size: int) -> None:
-    """Refuse an object of so many bytes if that is more than one may have."""
+    """Raise TooLarge if an object of this size in bytes exceeds the limit."""
     if size > cluster.max_object_bytes:
         raise TooLarge(kind, name, size, cluster.max_object_bytes)

@@ -1,8 +1,9 @@
-"""Creation: what becomes of a manifest before it is kept as a new object.
+"""Creation: the steps that turn a manifest into a new object.
 
-It is identified (kind, namespace, name, which may have to be made), defaulted, admitted, found valid, given what only
-the server sets (uid, creation time, resourceVersion, generation), and noted to be its manager's. A pod takes the fast
-path of `pod_strategy`. Whether the namespace takes new objects, and whether the name is free, is asked by the store.
+The steps are: determine kind, namespace and name (generated if needed), set defaults, run admission, validate, set the
+fields that only the server sets (uid, creation time, resourceVersion, generation), and record the manager of the
+fields. A pod takes the fast path of `pod_strategy`. The store itself checks that the namespace accepts new objects and
+that the name is free.
 
 Owns nothing. Source: Kubernetes v1.34, apiserver/pkg/registry/rest/create.go (BeforeCreate), registry/generic/registry
 (Store.Create).
@@ -48,11 +49,11 @@ from kschedd.store.prototypes.pod_strategy import SHARED_META, PodStrategy, new_
 from kschedd.store.reader import StoreReader
 
 _NOTHING: Mapping[str, Any] = {}
-_LARGE_SPEC: Final = 16 << 10  # bytes; each reader of a larger one would wait for its managers' fields
+_LARGE_SPEC: Final = 16 << 10  # bytes; managed fields of larger specs are resolved at once, not by each reader
 
 
 class Creation:
-    """See the module."""
+    """Creation of objects for one cluster."""
 
     def __init__(
         self,
@@ -67,9 +68,9 @@ class Creation:
         self._generated = generated
 
     def identified(self, raw: Raw, *, served: bool = False) -> tuple[str, dict[str, Any]]:
-        """The kind, and the metadata with name and namespace as they will be stored.
+        """Return the kind, and the metadata with name and namespace as they will be stored.
 
-        With `served` the kind must be one that is served in this version, else NoMatch.
+        With `served` the kind must be served in the manifest's version, else NoMatch is raised.
         """
         kind = raw.get("kind")
         if not isinstance(kind, str) or not kind:
@@ -85,7 +86,7 @@ class Creation:
         meta = {
             field: value
             for field, value in given.items()
-            if value or (value is not None and value != {} and value != [])  # most say something: asked first
+            if value or (value is not None and value != {} and value != [])  # most are truthy: cheapest test first
         }
         if known.namespaced:
             meta["namespace"] = meta.get("namespace") or "default"
@@ -97,7 +98,7 @@ class Creation:
                 taken = cluster.names(known.name, meta.get("namespace") or "")
                 meta["name"] = self._generated.name(known.name, base, taken)
             elif known.name in BY_NAME:
-                meta["name"] = ""  # validation refuses it, with whatever else is wrong
+                meta["name"] = ""  # validation reports the missing name along with other errors
             else:
                 raise Invalid(known.name, "", (required("metadata.name", "name or generateName is required"),))
         if not isinstance(meta["name"], str) or not isinstance(meta.get("namespace") or "", str):
@@ -107,7 +108,7 @@ class Creation:
     def new(
         self, kind: str, raw: Raw, meta: dict[str, Any], managing: Managing, *, restore: bool, dry_run: bool
     ) -> Object:
-        """The new object; `kind` and `meta` are as it was `identified`."""
+        """Return the new object; `kind` and `meta` come from `identified`."""
         if kind == "Pod":
             return self._new_pod(raw, meta, restore, managing)
         if kind not in BY_NAME and not restore:
@@ -120,7 +121,7 @@ class Creation:
         if raw.get("apiVersion") != "v1":
             accepted("Pod", name, {**raw, "metadata": meta})
         if not restore and type(meta.get("generation")) is int:
-            del meta["generation"]  # it begins at 1, whatever number is said
+            del meta["generation"]  # the generation starts at 1, whatever the manifest states
         admitted = self._pods.admit(raw, meta, name)
         for warning in admitted.warnings:
             self._admission.warn(warning)
@@ -140,7 +141,7 @@ class Creation:
             meta[MANAGED] = with_resolved_entries(whole)["metadata"][MANAGED]
         size = admitted.size + len(packed("Pod", name, (meta, status)))
         if size > self._cluster.max_object_bytes and MANAGED in meta and managing.entries is None:
-            del meta[MANAGED]  # as upstream: but for an apply, it goes before the object is refused
+            del meta[MANAGED]  # upstream drops managedFields (except for an apply) before it rejects the object
             size = admitted.size + len(packed("Pod", name, (meta, status)))
         check_size(self._cluster, "Pod", name, size)
         return new_pod(raw, meta, admitted, node_name, status)
@@ -184,7 +185,7 @@ class Creation:
             whole = with_own_labels(whole)
         custom.check_definition(kind, whole)
         self._admission.validate(asked, whole, None)
-        if kind != "Job":  # whose selector names its uid
+        if kind != "Job":  # a Job's selector contains its uid
             meta = dict(whole["metadata"])
             self._born(kind, meta, restore)
             whole["metadata"] = meta
@@ -198,7 +199,10 @@ class Creation:
         return typed(kind, stored)
 
     def _requested(self, spec: Raw) -> Raw:
-        """What is asked to be signed, in the name of who asks, whatever name is stated; the cluster itself has none."""
+        """Return the spec of a signing request with the request's user, not the one stated in the manifest.
+
+        A request of the cluster itself has no user.
+        """
         asked = {field: value for field, value in spec.items() if field not in ("username", "uid", "groups", "extra")}
         user = self._admission.user
         if user is None:
@@ -206,7 +210,7 @@ class Creation:
         return {**asked, "username": user.name, **({"groups": list(user.groups)} if user.groups else {})}
 
     def _born(self, kind: str, meta: dict[str, Any], restore: bool) -> None:
-        """Complete the metadata of a new object in place (it is our own copy)."""
+        """Complete the metadata of a new object in place (the caller owns it)."""
         cluster = self._cluster
         if not (restore and meta.get("uid")) or cluster.has_uid(meta["uid"]):
             meta["uid"] = self._generated.uid(kind)

@@ -1,8 +1,8 @@
-"""CEL expressions of admission policies and webhooks: what is found wrong with them without types of objects.
+"""Checks of the CEL expressions in admission policies and webhooks, without knowledge of object types.
 
-That is the syntax, names that are not declared, and a value of another type than is needed where it is plain to see.
-Functions and fields are not looked up: kschedd knows those of device selectors only, and a policy must not be refused
-for a function that it does not know.
+They find syntax errors, undeclared names, and values that are obviously of the wrong type. Functions and fields are not
+checked: kschedd knows only the functions for device selectors, and must not reject a policy because of another
+function.
 
 Source: Kubernetes v1.34, apiserver/pkg/admission/plugin/cel/compile.go (mustBuildEnvs, CompileCELExpression).
 """
@@ -40,7 +40,7 @@ _BOOLEAN: Final = frozenset("_==_ _!=_ _<_ _<=_ _>_ _>=_ _&&_ _||_ !_ @in has".s
 
 
 def policy_faults(policy: Raw) -> list[FieldError]:
-    """Return what is wrong with the expressions of a ValidatingAdmissionPolicy."""
+    """Return the errors in the expressions of a ValidatingAdmissionPolicy."""
     spec = policy.get("spec") or {}
     variables = _REQUEST | {"params"} if spec.get("paramKind") is not None else _REQUEST
     faults = _condition_faults(spec, "spec.", variables)
@@ -55,7 +55,7 @@ def policy_faults(policy: Raw) -> list[FieldError]:
 
 
 def webhook_faults(configuration: Raw) -> list[FieldError]:
-    """Return what is wrong with the match conditions of a webhook configuration."""
+    """Return the errors in the match conditions of a webhook configuration."""
     webhooks = enumerate(configuration.get("webhooks") or ())
     return [fault for index, each in webhooks for fault in _condition_faults(each, f"webhooks[{index}].", _REQUEST)]
 
@@ -76,8 +76,10 @@ def _faults(raw: Raw, field: str, path: str, variables: Collection[str], wanted:
 
 
 def expression_fault(text: str, variables: Collection[str], wanted: str) -> str:
-    """Return why the expression cannot be compiled, "" if nothing is found; `wanted` is the type of its value,
-    "" for any."""
+    """Return the reason why the expression does not compile, "" if no error was found.
+
+    `wanted` is the required type of its value, "" for any type.
+    """
     try:
         tree = parse(text)
     except CelSyntaxError as fault:
@@ -96,7 +98,7 @@ def expression_fault(text: str, variables: Collection[str], wanted: str) -> str:
 
 
 def _unknown(node: Expr, declared: frozenset[str]) -> Iterator[tuple[int, str]]:
-    """Yield each name that is not declared, with its place."""
+    """Yield each undeclared name with its position."""
     if isinstance(node, Ident):
         if node.name not in declared:
             yield node.at, node.name

@@ -1,4 +1,4 @@
-"""The selector of a Job: unless the user sets one (manualSelector), it matches the Job's uid.
+"""The selector of a Job. It matches the Job's uid, unless the user sets a selector (manualSelector).
 
 Source: Kubernetes v1.34, pkg/registry/batch/job/strategy.go (generateSelector).
 """
@@ -16,9 +16,9 @@ Raw = dict[str, Any]
 
 
 def with_selector(job: Raw) -> Raw:
-    """A new Job, whose uid is set, with generated selector and pod labels; unchanged if manualSelector is set.
+    """Return a new Job with generated selector and pod labels; unchanged if manualSelector is set.
 
-    Labels that the template has already are left: validation refuses those that are wrong.
+    The Job must have its uid. Existing labels of the template are kept; validation rejects wrong ones.
     """
     spec = job.get("spec") or {}
     if spec.get("manualSelector"):
@@ -34,7 +34,7 @@ def with_selector(job: Raw) -> Raw:
 
 
 def with_uid(job: Raw, uid: str) -> Raw:
-    """A Job under another uid: labels and selector that were generated from its uid name the new one."""
+    """Return the Job with another uid, also in the labels and the selector generated from the old uid."""
     old, spec = job["metadata"]["uid"], job["spec"]
     template, selector = spec.get("template") or {}, spec.get("selector") or {}
     changed = {**spec, "template": {**template, "metadata": _named(template.get("metadata") or {}, "labels", old, uid)}}
@@ -44,7 +44,7 @@ def with_uid(job: Raw, uid: str) -> Raw:
 
 
 def _named(part: Raw, field: str, old: str, new: str) -> Raw:
-    """The part of a Job whose labels in `field` name its uid."""
+    """Return the part of a Job with the new uid in its labels; `field` is the field that contains the labels."""
     labels = part.get(field)
     if not labels:
         return part
@@ -52,7 +52,7 @@ def _named(part: Raw, field: str, old: str, new: str) -> Raw:
 
 
 def without_selector(job: Raw) -> Raw:
-    """A Job as a manifest says it, without generated selector and labels; unchanged if manualSelector is set."""
+    """Return a Job without generated selector and labels; unchanged if manualSelector is set."""
     spec = job.get("spec") or {}
     if spec.get("manualSelector"):
         return job
@@ -69,7 +69,7 @@ def _stated(meta: Raw) -> Raw:
 
 
 def with_own_labels(job: Raw) -> Raw:
-    """The Job with the labels of its pods, where it has none of its own."""
+    """Return the Job with its pod template's labels if it has no labels of its own."""
     labels = ((job["spec"].get("template") or {}).get("metadata") or {}).get("labels")
     if not labels:
         return job

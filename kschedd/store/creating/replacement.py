@@ -1,9 +1,9 @@
-"""Replacement: what an object becomes that a request wants replaced, before that is kept.
+"""Replacement: the steps that turn an existing object and a request into the updated object.
 
-An update, a patch and an apply all come to this: there is the object as it is, and the whole of it, or the part that a
-subresource is about, as it is wanted. What is wanted is defaulted, admitted and found valid, with all the server keeps
-or counts; then the fields that changed are noted to be their manager's. A status is checked by itself: much the most
-frequent write is that of a pod's, and the rest of the pod is not looked at.
+Updates, patches and applies all end here, with the existing object and the requested one, or the requested part for a
+subresource. The requested object is defaulted, admitted and validated. It keeps the fields that only the server sets.
+Then the changed fields are recorded for their manager. A status is checked alone: updates of pod statuses are by far
+the most frequent writes, and need not check the rest of the pod.
 
 Owns nothing. Source: Kubernetes v1.34, apiserver/pkg/registry/rest/update.go (BeforeUpdate), registry/generic/registry
 (Store.Update).
@@ -44,11 +44,11 @@ from kschedd.store.prototypes.pod_strategy import PodStrategy, packed
 from kschedd.store.reader import StoreReader
 
 _NOTHING: Mapping[str, Any] = {}
-_KEEP_METADATA: Final = frozenset(("resize", "ephemeralcontainers"))  # all but the uid of it is not looked at
+_KEEP_METADATA: Final = frozenset(("resize", "ephemeralcontainers"))  # upstream ignores their metadata except the uid
 
 
 class Replacement:
-    """See the module."""
+    """Replacement of objects in one cluster."""
 
     def __init__(self, cluster: StoreReader, admission: RequestAdmission, pods: PodStrategy) -> None:
         self._cluster = cluster
@@ -58,12 +58,13 @@ class Replacement:
     def checked(
         self, old: Object, raw: Raw, subresource: updates.Subresource, with_status: bool, dry_run: bool
     ) -> tuple[dict[str, Any], Raw]:
-        """The object as it is to be kept, and as it was asked for: with its defaults alone, where admission may have
-        changed it. `with_status`: the status is replaced, too.
+        """Return the object to store, and the requested object with defaults but without changes by admission.
+
+        `with_status`: also replace the status.
         """
         if subresource == "status" and isinstance(old, Pod):
             mistyped = [] if raw.get("metadata") == old.metadata else check_meta_schema(raw.get("metadata"))
-            if not isinstance(raw.get("status") or _NOTHING, Mapping):  # of a map each field is checked later
+            if not isinstance(raw.get("status") or _NOTHING, Mapping):  # fields of a mapping are checked later
                 mistyped = [*mistyped, *check_status_schema(old.kind, raw["status"])]
         elif old.kind in BY_NAME:
             mistyped = check_schema(dict(raw))
@@ -90,7 +91,10 @@ class Replacement:
     def managed(
         self, old: Object, wanted: dict[str, Any], requested: Raw, subresource: str, managing: Managing
     ) -> dict[str, Any]:
-        """The object with its entries after this write; where nobody is named, or only noted, with those it had."""
+        """Return the object with its managed fields after this write.
+
+        The entries stay as they were if the write has no manager, or if it is a component's status update.
+        """
         before = old.metadata.get(MANAGED)
         if not managing.manager or (isinstance(managing.manager, Component) and subresource == "status"):
             if wanted["metadata"].get(MANAGED) is before:
@@ -103,7 +107,7 @@ class Replacement:
         return unless_times_only(old, with_entries(wanted, entries))
 
     def _checked_status(self, old: Object, raw: Raw, subresource: updates.Subresource) -> dict[str, Any]:
-        """The object with its new status, decoded and found valid."""
+        """Return the object with its new status, decoded and validated."""
         given, before = raw.get("metadata") or _NOTHING, old.metadata
         meta = before if given == before else updates.merged_meta(old, given)
         wanted = {**raw, "metadata": meta}
@@ -126,7 +130,10 @@ class Replacement:
     def _checked(
         self, asked: Attributes, old: Object, raw: Raw, subresource: updates.Subresource, dry_run: bool
     ) -> tuple[dict[str, Any], Raw]:
-        """As `checked`, but for the status; the generation is counted up if something new is asked for."""
+        """Return the same pair as `checked`, for writes that are not status updates.
+
+        A changed spec increments the generation.
+        """
         cluster = self._cluster
         wanted = updates.merged_update(old, raw, subresource)
         given = raw.get("metadata") or _NOTHING
@@ -134,7 +141,7 @@ class Replacement:
             given = {field: given[field] for field in ("uid",) if field in given}
         wrong = updates.meta_faults(old, given)
 
-        # A pod's update is compared as it is stored, any other as it is decoded.
+        # The update of a pod is compared in stored form, any other in decoded form.
         before = old.raw if isinstance(old, Pod) else decoded_object(dict(old.raw))
 
         requested: list[dict[str, Any]] = []
@@ -170,7 +177,7 @@ class Replacement:
 
 
 def _kept_fields(old: Raw, new: Any) -> Any:
-    """What admission filled in at birth and an update need not repeat."""
+    """Return the spec with the fields that admission set at creation, which an update may leave out."""
     if not isinstance(new, Mapping):
         return new
     kept = ("priority", "preemptionPolicy")

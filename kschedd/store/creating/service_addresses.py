@@ -1,7 +1,8 @@
-"""Cluster IPs and node ports of Services: given out as a Service is created or changed.
+"""Cluster IPs and node ports of Services, allocated when a Service is created or changed.
 
-The lowest that is free is taken, so that the same requests get the same ones. The first part of each range is left to
-Services that state theirs, as a cluster's DNS does: it is taken from only where nothing else is free.
+The lowest free value is allocated, so that the same requests get the same values. The first part of each range is
+reserved for Services that state their value, such as the cluster's DNS. It is used only when the rest of the range is
+exhausted.
 Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator, portallocator (calculateRangeOffset);
 kube-apiserver's --service-node-port-range.
 """
@@ -20,16 +21,16 @@ from kschedd.store.errors import Invalid, RangeFull
 
 Raw = dict[str, Any]
 
-SERVICE_RANGE: Final = "10.0.0.0/16"  # of which kube-apiserver takes the first 256 by default
+SERVICE_RANGE: Final = "10.0.0.0/16"  # kube-apiserver uses the first 256 addresses by default
 NODE_PORTS: Final = range(30_000, 32_768)
 _LEAST_RESERVED: Final = 16
 
 
 def allocate(service: Raw, others: Iterable[Object], network: str, dry_run: bool) -> Raw:
-    """The Service with the addresses and ports that it lacks; `others` are all other Services.
+    """Return the Service with all missing addresses and ports allocated; `others` are all other Services.
 
-    Raises Invalid for one that somebody else has, or that is outside the range; of stated ports upstream does not ask
-    that in a dry run.
+    Raises Invalid for a value that is taken or outside the range. In a dry run upstream does not check this for stated
+    ports.
     """
     spec = dict(service["spec"])
     name = service["metadata"].get("name") or ""
@@ -56,11 +57,11 @@ def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], netw
             path = "spec.clusterIPs"
             raise Invalid("Service", name, (invalid(path, list(given), f"failed to allocate IP {given[0]}: {why}"),))
         return
-    if dry_run:  # upstream does not look for a free one
+    if dry_run:  # upstream does not allocate one
         spec["clusterIP"], spec["clusterIPs"] = str(network[0]), [str(network[0])]
         return
-    usable = range(2, network.num_addresses - 1)  # all but the network's own, the API server's, and the last
-    numbers = {_number(address) for address in used}  # an address of a network takes longer to make than to look up
+    usable = range(2, network.num_addresses - 1)  # excludes the network, API server and broadcast addresses
+    numbers = {_number(address) for address in used}  # making an address object is slower than a cached lookup
     version, first = network.version, int(network.network_address)
     for offset in _dynamic_first(usable, _reserved(network.num_addresses, 16, 256)):
         if (version, first + offset) not in numbers:
@@ -72,7 +73,7 @@ def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], netw
 
 @lru_cache(maxsize=1 << 16)
 def _number(address: str) -> tuple[int, int]:
-    """The version of IP, and the address as a number; (0, 0) for what is no address, as "None"."""
+    """Return the IP version and the address as a number; (0, 0) if it is not an address, such as "None"."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -81,7 +82,7 @@ def _number(address: str) -> tuple[int, int]:
 
 
 def _reserved(size: int, step: int, most: int) -> int:
-    """How many at the beginning of a range of this size are left to Services that state theirs."""
+    """Return the number of values at the start of the range that are reserved for Services that state their value."""
     return 0 if size <= _LEAST_RESERVED else min(max(size // step, _LEAST_RESERVED), most)
 
 
@@ -102,7 +103,7 @@ def _free_port(used: set[int]) -> int:
 
 
 def _allocate_ports(name: str, spec: Raw, specs: list[Mapping[str, Any]], dry_run: bool) -> None:
-    """Ports of one number and several protocols have the same node port."""
+    """Allocate node ports; ports with the same number and different protocols share one node port."""
     used = _used_ports(specs)
     stated = [port for port in spec.get("ports") or () if port.get("nodePort")]
     by_number: dict[int, int] = {port.get("port") or 0: port["nodePort"] for port in stated}

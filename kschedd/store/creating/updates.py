@@ -1,7 +1,7 @@
-"""Updates: which parts of an object a request may change, and which the store keeps unchanged.
+"""Updates: the parts of an object that a request may change, and those that the store keeps.
 
-A plain update does not change the status, a status update changes nothing else; server-set metadata (uid, creation,
-deletion) is never changed by the caller. `kschedd.registry.validation_update` states which other fields are immutable.
+A plain update does not change the status. A status update changes nothing else. The caller never changes metadata set
+by the server (uid, creation, deletion). `kschedd.registry.validation_update` defines which other fields are immutable.
 Source: Kubernetes v1.34, the strategies in pkg/registry.
 """
 
@@ -23,7 +23,7 @@ from kschedd.store.patches.merging import merge_patch
 
 Subresource = Literal["", "status", "resize", "ephemeralcontainers", "finalize", "scale", "approval"]
 OF_STATUS: Final[frozenset[Subresource]] = frozenset(("status", "approval"))
-"""Subresources that change the status, and nothing else but the metadata."""
+"""Subresources that change only the status and the metadata."""
 
 _IDENTITY: Final = (
     "name",
@@ -40,7 +40,7 @@ _RESIZED: Final = ("resources", "resizePolicy")
 
 
 def check_preconditions(old: Object, meta: Raw) -> None:
-    """Raise Conflict if the request's resourceVersion or uid is not the object's."""
+    """Raise Conflict if the request's resourceVersion or uid differs from the object's."""
     check_resource_version(old, meta)
     uid = meta.get("uid")
     if uid and uid != old.uid:
@@ -49,7 +49,7 @@ def check_preconditions(old: Object, meta: Raw) -> None:
 
 
 def check_resource_version(old: Object, meta: Raw) -> None:
-    """Raise Conflict if the request's resourceVersion is set and not the object's, MalformedVersion if it is none."""
+    """Raise Conflict if the requested resourceVersion is not the current one, MalformedVersion if it is no number."""
     version = meta.get("resourceVersion")
     if isinstance(version, str) and version and not (version.isascii() and version.isdigit()):
         raise MalformedVersion(version)
@@ -58,7 +58,7 @@ def check_resource_version(old: Object, meta: Raw) -> None:
 
 
 def merge_patched(old: Object, patch: Any) -> dict[str, Any]:
-    """The whole object that a client's RFC 7386 patch asks for. Raises Invalid, Conflict and MalformedVersion."""
+    """Return the whole object after a client's RFC 7386 patch. Raises Invalid, Conflict and MalformedVersion."""
     if not isinstance(patch, Mapping) or not isinstance(patch.get("metadata") or {}, Mapping):
         wrong = invalid("", patch, "a merge patch is a mapping, and so is its metadata")
         raise Invalid(old.kind, old.name, (wrong,))
@@ -71,7 +71,7 @@ def merge_patched(old: Object, patch: Any) -> dict[str, Any]:
 
 
 def merged_update(old: Object, raw: Raw, subresource: Subresource) -> dict[str, Any]:
-    """The updated object: the part that this request may change from `raw`, the rest from `old`."""
+    """Return the updated object: fields that this request may change come from `raw`, all others from `old`."""
     meta = merged_meta(old, raw.get("metadata") or {})
     if subresource == "resize":
         return {**old.raw, "spec": _resized(old.raw["spec"], raw.get("spec") or {})}
@@ -84,7 +84,7 @@ def merged_update(old: Object, raw: Raw, subresource: Subresource) -> dict[str, 
 
 
 def merged_meta(old: Object, given: Raw) -> dict[str, Any]:
-    """The metadata of an update, with what only the server sets."""
+    """Return the metadata of an update, with the fields that only the server sets."""
     before = old.metadata
     meta = {name: value for name, value in given.items() if name not in _IDENTITY}
     meta.update((name, before[name]) for name in _IDENTITY if name in before)
@@ -92,14 +92,14 @@ def merged_meta(old: Object, given: Raw) -> dict[str, Any]:
 
 
 def meta_faults(old: Object, given: Raw) -> list[FieldError]:
-    """The faults of the changes of metadata."""
+    """Return the errors in the changes of the metadata."""
     return validate_meta_update(old.metadata, given)
 
 
 def _resized(old: Raw, new: Raw) -> Raw:
-    """The old spec with the new spec's container resources.
+    """Return the old spec with the new spec's container resources.
 
-    If the containers themselves differ, the new ones are kept, so that validation refuses them.
+    If the lists of containers differ, the new ones are returned, so that validation rejects them.
     """
     spec = dict(old)
     for field in ("containers", "initContainers"):
@@ -121,8 +121,11 @@ def _with_resources(then: Raw, now: Raw) -> Raw:
 def update_faults(
     old: Object, before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]
 ) -> list[FieldError]:
-    """The faults of changes of what may not change; `before` is the old object, decoded as the new one is, `features`
-    are rules that hold. Raises Invalid with a fault that is told alone, whatever else is wrong."""
+    """Return errors for changed immutable fields.
+
+    `before` is the old object, decoded in the same way as the new one; `features` are the enabled features. Raises
+    Invalid with a single error if upstream reports only that one, whatever else is wrong.
+    """
     if old.kind != "Pod":
         return validate_update(before, new)
     if alone := _told_alone(before, new, subresource, features):
@@ -144,7 +147,7 @@ def update_faults(
 
 
 def _told_alone(before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]) -> list[FieldError]:
-    """Why a pod's subresource is not for such a pod at all."""
+    """Return the errors that make a pod's subresource unavailable; upstream reports them without any others."""
     if subresource == "resize":
         return refuse_resize(before, new, features)
     if subresource == "ephemeralcontainers" and MIRROR in (before["metadata"].get("annotations") or {}):
@@ -153,11 +156,11 @@ def _told_alone(before: Raw, new: Raw, subresource: Subresource, features: froze
 
 
 def _annotation_faults(before: Raw, new: Raw, subresource: Subresource) -> list[FieldError]:
-    """The faults of a pod's annotations: with its spec, and, but for a resize, with what they were."""
+    """Return the errors in a pod's annotations: against its spec and, except for a resize, against the old ones."""
     old, annotations = (raw["metadata"].get("annotations") or {} for raw in (before, new))
     path, found, changes = "metadata.annotations", list[FieldError](), list[FieldError]()
     validate_pod_annotations(annotations, new["spec"], path, found, old)
     if subresource == "resize":
         return found
     validate_annotation_changes(old, annotations, path, changes)
-    return [*found, *changes, *found]  # upstream looks at them twice
+    return [*found, *changes, *found]  # upstream checks them twice

@@ -1,8 +1,8 @@
-"""Definitions of kinds that a version has by a rule, which are served like custom resources.
+"""Definitions of built-in kinds that exist only in some Kubernetes versions; served like custom resources.
 
-A version without the rule does not have the kind at all; one with it checks, stores, shows and serves its objects as it
-does custom resources. The fields' types are in the schema, whose violations are worded as those of a custom resource;
-the kind's own module validates values, worded as upstream.
+A version that does not have the kind's feature does not serve the kind at all. In the others its objects are checked,
+stored, printed and served like custom resources. The schema defines the types of the fields; schema violations have the
+messages of custom resources. The kind's own module validates values, with upstream's messages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,10 @@ def definition(
     namespaced: bool = True,
     also: Sequence[str] = (),
 ) -> Object:
-    """Return the definition of a kind in one version of its group. `also`: the names of other versions, alike."""
+    """Return the definition of a kind in one version of its group.
+
+    `also` lists further versions with the same schema.
+    """
     group, _, name = api_version.partition("/")
     version = {
         "served": True,

@@ -1,7 +1,7 @@
-"""Which names of a CustomResourceDefinition are accepted: those that no other definition of its group has.
+"""Accepted names of a CustomResourceDefinition: those that no other definition of its group uses.
 
-Its kind is served once all of them were accepted (`Established`), and from then on, whatever its other names become. A
-definition that is not waits until the one that has its names is gone.
+The kind is served once all its names have been accepted (`Established`). It stays served even if other names conflict
+later. A definition that is not established waits until the conflicting definition is deleted.
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/controller/status/naming_controller.go, establish.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from kschedd.api.conditions import condition, is_true, with_condition
 from kschedd.api.objects import Object, Raw
 
-# Each name, and the reason where somebody else has it. Words name the resource, kinds its objects.
+# Each name, and the reason if another definition uses it. Most name the resource; those in `_KINDS` name its objects.
 _REASONS: Final = {
     "plural": "PluralConflict",
     "singular": "SingularConflict",
@@ -24,18 +24,18 @@ _ESTABLISHED: Final = "Established"
 
 
 def is_established(definition: Object) -> bool:
-    """Whether the kind is served; so is that of a definition of which nothing is said."""
+    """Return whether the kind is served. A definition without an Established condition counts as served."""
     found = condition(definition.raw.get("status") or {}, _ESTABLISHED)
     return found is None or found.get("status") != "False"
 
 
 def with_accepted_names(definition: Raw, others: Iterable[Object], now: str) -> dict[str, Any]:
-    """The definition with the status that it has beside all others, at `now`; what it stores is counted, too."""
+    """Return the definition with its accepted names, conditions and stored versions at `now`."""
     spec, status = definition.get("spec") or {}, definition.get("status") or {}
     asked, accepted = spec.get("names") or {}, dict(status.get("acceptedNames") or {})
     words, kinds = _taken(definition, others)
     shorts = asked.get("shortNames") or []
-    conflict = ("", "")  # the last one is told, as upstream
+    conflict = ("", "")  # upstream reports the last conflict only
     for field, reason in _REASONS.items():
         name, taken = asked.get(field) or "", kinds if field in _KINDS else words
         if field == "shortNames":
@@ -71,7 +71,7 @@ def with_accepted_names(definition: Raw, others: Iterable[Object], now: str) -> 
 
 
 def _taken(definition: Raw, others: Iterable[Object]) -> tuple[set[str], set[str]]:
-    """The words and the kinds that other definitions of the group have."""
+    """Return the resource names and the kind names that other definitions of the group use."""
     group, own = (definition.get("spec") or {}).get("group"), definition["metadata"].get("name")
     words: set[str] = set()
     kinds: set[str] = set()

@@ -1,8 +1,7 @@
 """Custom resources: kinds defined by CustomResourceDefinitions, and errors for kinds that are not served.
 
-A custom object is accepted if a CustomResourceDefinition exists that serves its version; the definition also states
-its scope and its names.
-Its structural schema says which fields there are, what they must be, and what they are by default.
+A custom object is accepted if a CustomResourceDefinition serves its version. The definition also sets its scope and its
+names. Its structural schema defines the fields, their types and their defaults.
 Raises: NoMatch, Invalid, Forbidden.
 """
 
@@ -27,7 +26,7 @@ CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class DefiningCluster(Protocol):
-    """What is read of a cluster to know the kinds that are defined in it."""
+    """The part of a cluster that is needed to find the kinds defined in it."""
 
     @property
     def features(self) -> frozenset[str]: ...
@@ -35,15 +34,13 @@ class DefiningCluster(Protocol):
 
 
 def definitions(cluster: DefiningCluster) -> list[Object]:
-    """What defines kinds here: the definitions whose names were accepted, and those of kinds that a version has by a
-    rule.
-    """
+    """Return the established definitions, and those of built-in kinds of this Kubernetes version."""
     made = [each for each in cluster.list(DEFINITION) if is_established(each)]
     return [*definitions_by(cluster.features), *made]
 
 
 def defined_kind(definition: Object) -> Kind:
-    """The kind that a definition defines; its served versions, with the storage version first."""
+    """Return the kind of a definition, with its served versions, the storage version first."""
     spec = definition.spec
     names, group = spec.get("names") or {}, str(spec.get("group") or "")
     versions = [version for version in spec.get("versions") or () if version.get("served")]
@@ -70,7 +67,7 @@ def _selectable(versions: Iterable[Raw]) -> Iterator[str]:
 
 
 def version_of(definition: Object, api_version: str) -> Raw:
-    """What a definition says of this version; empty where it does not have it."""
+    """Return the entry for this version in a definition; empty if there is none."""
     for version in definition.spec.get("versions") or ():
         if f"{definition.spec.get('group')}/{version.get('name')}" == api_version:
             found: Raw = version
@@ -79,25 +76,25 @@ def version_of(definition: Object, api_version: str) -> Raw:
 
 
 def schema_of(version: Raw) -> Raw | None:
-    """The schema of a version; None where it has none."""
+    """Return the schema of a version; None if it has none."""
     found = (version.get("schema") or {}).get("openAPIV3Schema")
     return found if isinstance(found, Mapping) else None
 
 
 def has_status(version: Raw) -> bool:
-    """Whether objects of a version have a status of their own, which only `/status` changes."""
+    """Return whether this version has a status subresource, so that only `/status` changes the status."""
     return (version.get("subresources") or {}).get("status") is not None
 
 
 def with_cleanup(definition: Raw, at: str) -> dict[str, Any]:
-    """The definition, being deleted, as it waits for the last of its objects to go."""
+    """Return the deleted definition with the finalizer that waits for the deletion of its objects."""
     meta = {"deletionTimestamp": at, **definition["metadata"]}
     meta["finalizers"] = [*_but_cleanup(meta), CLEANUP]
     return {**definition, "metadata": meta}
 
 
 def without_cleanup(definition: Raw) -> dict[str, Any]:
-    """The definition when that has gone."""
+    """Return the definition without that finalizer."""
     meta = definition["metadata"]
     return {**definition, "metadata": {**meta, "finalizers": _but_cleanup(meta)}}
 
@@ -107,16 +104,16 @@ def _but_cleanup(meta: Raw) -> list[str]:
 
 
 def check_definition(kind: str, raw: Raw) -> None:
-    """Refuse a definition whose schemas are not structural, or have rules that do not compile. Raises Invalid."""
+    """Reject a definition whose schemas are not structural or have rules that do not compile. Raises Invalid."""
     if kind == DEFINITION and (faults := definition_faults(raw)):
         raise Invalid(kind, raw["metadata"].get("name") or "", tuple(faults))
 
 
 def definition_faults(raw: Raw) -> list[FieldError]:
-    """What of a definition's schemas is not structural, and what of their rules does not compile."""
+    """Return the errors in a definition: schemas that are not structural, and rules that do not compile."""
     versions = [version for version in (raw.get("spec") or {}).get("versions") or () if isinstance(version, Mapping)]
     schemas = [(version.get("schema") or {}).get("openAPIV3Schema") for version in versions]
-    if schemas and all(schema == schemas[0] for schema in schemas):  # upstream keeps one for all of them
+    if schemas and all(schema == schemas[0] for schema in schemas):  # upstream merges equal schemas into one
         return _schema_faults(schemas[0], "spec.validation.openAPIV3Schema")
     return [
         fault
@@ -132,9 +129,9 @@ def _schema_faults(schema: Any, path: str) -> list[FieldError]:
 
 
 def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresource: str = "") -> dict[str, Any]:
-    """A custom object as its schema has it: without unknown fields, with defaults. Raises Invalid.
+    """Return a custom object without unknown fields and with defaults, according to its schema. Raises Invalid.
 
-    `old` is the object before, of which rules about changes speak.
+    `old` is the previous object, for rules about changes.
     """
     version = version_of(definition, str(raw.get("apiVersion") or ""))
     schema, scale = schema_of(version), scale_paths(version)
@@ -144,7 +141,7 @@ def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresour
         faults = spec_faults(definition, made, None if old is None else old.raw)
     if scale is not None:
         faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
-    if schema is not None and not faults:  # a rule may rely on what the schema says besides
+    if schema is not None and not faults:  # rules may assume a value that is valid otherwise
         faults = rule_faults(schema, made) if old is None else rule_faults(schema, made, old.raw)
     if faults:
         kind = str(raw.get("kind") or "")
@@ -154,7 +151,7 @@ def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresour
 
 
 def find_definition(definitions: Iterable[Object], kind: str, api_version: str) -> Object | None:
-    """The definition of this kind in this API group; None if there is none."""
+    """Return the definition of this kind in this API group; None if there is none."""
     group = group_of(api_version)
     for definition in definitions:
         names = definition.spec.get("names") or {}
@@ -164,7 +161,7 @@ def find_definition(definitions: Iterable[Object], kind: str, api_version: str) 
 
 
 def served_kind(definitions: Iterable[Object], raw: Raw) -> Kind:
-    """The kind of an object to be created. Raises NoMatch if it is not served in the object's version."""
+    """Return the kind of an object to be created. Raises NoMatch if its version is not served."""
     name, api_version = str(raw.get("kind")), str(raw.get("apiVersion") or "")
     kind = kind_of(raw)
     if kind.known:
@@ -182,12 +179,15 @@ def served_kind(definitions: Iterable[Object], raw: Raw) -> Kind:
 
 
 def definition_of(cluster: DefiningCluster, raw: Raw) -> Object | None:
-    """The definition of an object's kind and group, whatever its version; None if there is none."""
+    """Return the definition of an object's kind and group, whatever its version; None if there is none."""
     return find_definition(definitions(cluster), str(raw.get("kind")), str(raw.get("apiVersion")))
 
 
 def creatable_kind(cluster: DefiningCluster, raw: Raw) -> Kind:
-    """The kind of an object to be created. Raises NoMatch, and Forbidden where its definition is about to go."""
+    """Return the kind of an object to be created.
+
+    Raises NoMatch if it is not served, and Forbidden if its definition is being deleted.
+    """
     found = served_kind(definitions(cluster), raw)
     if not found.known:
         definition = definition_of(cluster, raw)
@@ -198,9 +198,9 @@ def creatable_kind(cluster: DefiningCluster, raw: Raw) -> Kind:
 
 
 def as_defined(cluster: DefiningCluster, raw: Raw, old: Object | None, subresource: str) -> Raw:
-    """A custom object as its definition has it, if it has one (`by_schema`).
+    """Return the result of `by_schema`, or the object unchanged if its kind has no definition.
 
-    A status with a subresource of its own is changed by that only.
+    If the kind has a status subresource, only that changes the status.
     """
     definition = definition_of(cluster, raw)
     if definition is None:
@@ -218,7 +218,7 @@ def _listed(versions: Iterable[str]) -> str:
 
 
 def _meant(name: str, definitions: Iterable[Object]) -> str:
-    """`; did you mean "Deployment" in version "apps/v1"?`, or "" if no kind has a similar name."""
+    """Return `; did you mean "Deployment" in version "apps/v1"?`, or "" if no kind has a similar name."""
     kinds = {kind.name.casefold(): kind for kind in (*map(defined_kind, definitions), *KINDS)}
     near = difflib.get_close_matches(name.casefold()[:80], kinds, n=1, cutoff=0.6)
     if not near:

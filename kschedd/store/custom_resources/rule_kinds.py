@@ -1,4 +1,4 @@
-"""Kinds that a version has by a rule: their definitions, the validation of their specs, and how patches merge them.
+"""Built-in kinds that exist only in some versions: definitions, validation, and schemas for strategic merge patches.
 
 Source: Kubernetes v1.37, api/scheduling/v1beta1/types.go and api/resource/v1/types.go (patchStrategy).
 """
@@ -50,14 +50,14 @@ def _merged(schema: Raw, name: str) -> Schema:
 
 @attrs.frozen(eq=False)
 class RuleKind:
-    """A kind that is there where a rule of `kschedd.config.versions.rules` holds."""
+    """A kind that is served if a feature of `kschedd.config.versions.rules` is enabled."""
 
     rule: str
     definition: Object
     validate: Callable[[Raw, Raw | None], list[FieldError]]
-    """Return what is wrong with the spec of an object, which replaces another spec or is new."""
+    """Returns the errors in the (new, old) spec; old is None for a new object."""
     merge_schema: Fields = attrs.field(init=False)
-    """The types by which strategic merge patches merge its objects."""
+    """The field types that strategic merge patches of its objects use."""
 
     @merge_schema.default
     def _built(self) -> Fields:
@@ -74,17 +74,19 @@ RULE_KINDS: Final = (
 
 
 def definitions_by(features: Collection[str]) -> list[Object]:
-    """Return the definitions of the kinds whose rule is among these features."""
+    """Return the definitions of the kinds that these features enable."""
     return [one.definition for one in RULE_KINDS if one.rule in features]
 
 
 def rule_kind(definition: Object | None) -> RuleKind | None:
-    """Return the kind of a rule that this definition defines; None for a custom resource."""
+    """Return the RuleKind of this definition; None for a custom resource."""
     return next((one for one in RULE_KINDS if definition is one.definition), None)
 
 
 def spec_faults(definition: Object, raw: Raw, old: Raw | None = None) -> list[FieldError]:
-    """Return what is wrong with the spec of an object of one of these definitions; nothing for any other. `old`: the
-    object before."""
+    """Return the errors in the spec of an object of one of these kinds; empty for any other kind.
+
+    `old` is the previous object.
+    """
     kind = rule_kind(definition)
     return [] if kind is None else kind.validate(raw.get("spec") or {}, None if old is None else old.get("spec") or {})

@@ -1,4 +1,4 @@
-"""The scale of custom resources: a definition says at which paths the replicas and the selector of its objects are.
+"""The scale subresource of custom resources: the definition sets the field paths of replicas and selector.
 
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/registry/customresource (validator.go, etcd.go).
 Raises: ScaleUnreadable, NoScale.
@@ -21,7 +21,7 @@ SCALABLE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "Statefu
 
 @attrs.define(eq=False)
 class ScaleUnreadable(KscheddError):
-    """Something else is where the definition has a part of the scale."""
+    """The value at a scale path has the wrong type."""
 
     why: str
 
@@ -42,7 +42,7 @@ class NoScale(KscheddError, rpc_code="invalid"):
 
 @attrs.frozen
 class ScalePaths:
-    """Where the parts of a scale are, such as `.spec.replicas`; no `selector`: nowhere."""
+    """The field paths of a scale, such as `.spec.replicas`; an empty `selector` means there is none."""
 
     replicas: str = ".spec.replicas"
     status_replicas: str = ".status.replicas"
@@ -50,7 +50,7 @@ class ScalePaths:
 
 
 def scale_paths(version: Raw) -> ScalePaths | None:
-    """Those of a version of a definition (`custom.version_of`); None where its objects have no scale."""
+    """Return the scale paths in a definition's version (see `version_of`); None if it has no scale."""
     scale = (version.get("subresources") or {}).get("scale")
     if scale is None:
         return None
@@ -64,7 +64,7 @@ def steps_of(path: str) -> list[str]:
 
 
 def integer_at(raw: Raw, path: str) -> int | None:
-    """What is there; None if nothing is. Raises ScaleUnreadable."""
+    """Return the integer at the path; None if it is absent. Raises ScaleUnreadable."""
     found, value = _value_at(raw, path)
     if not found:
         return None
@@ -74,7 +74,7 @@ def integer_at(raw: Raw, path: str) -> int | None:
 
 
 def text_at(raw: Raw, path: str) -> str:
-    """What is there; "" if nothing is, or at no path. Raises ScaleUnreadable."""
+    """Return the text at the path; "" if it or the path is empty or absent. Raises ScaleUnreadable."""
     found, value = _value_at(raw, path) if path else (False, None)
     if not found:
         return ""
@@ -84,7 +84,7 @@ def text_at(raw: Raw, path: str) -> str:
 
 
 def with_integer(path: str, value: int) -> dict[str, Any]:
-    """The merge patch that puts it there."""
+    """Return the merge patch that sets the value at the path."""
     made: Any = value
     for step in reversed(steps_of(path)):
         made = {step: made}
@@ -92,8 +92,7 @@ def with_integer(path: str, value: int) -> dict[str, Any]:
 
 
 def scale_faults(paths: ScalePaths, raw: Raw, *, spec: bool) -> list[FieldError]:
-    """What is wrong with the scale of an object; `spec`: its replicas are looked at, too, which a status says nothing
-    of."""
+    """Return the errors in the scale of an object; `spec`: also check the replicas, which a status does not have."""
     numbers = [paths.replicas, paths.status_replicas] if spec else [paths.status_replicas]
     faults = [fault for path in numbers for fault in _number_faults(raw, path)]
     try:
@@ -116,7 +115,7 @@ def _number_faults(raw: Raw, path: str) -> list[FieldError]:
 
 
 def _value_at(raw: Raw, path: str) -> tuple[bool, Any]:
-    """Whether there is something, and what."""
+    """Return whether there is a value at the path, and the value."""
     value: Any = raw
     steps = steps_of(path)
     for number, step in enumerate(steps):

@@ -1,10 +1,10 @@
-"""Structural schemas of custom resources: what a definition may say, and what objects become and must be by it.
+"""Structural schemas of custom resources: checks of the schema itself, and pruning, defaulting and validation by it.
 
-A schema gives each field its type, so that unknown fields can be taken away and absent ones given their defaults. What
-a definition says in CEL is for `validation_rules`.
+A schema gives each field its type, so that unknown fields can be pruned and absent ones defaulted. `validation_rules`
+evaluates the CEL rules of a schema.
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/schema (validation.go, pruning, defaulting),
 kube-openapi/pkg/validation/validate.
-Errors: none; faults are FieldErrors in upstream's words.
+Errors: none; violations are returned as FieldErrors with upstream's messages.
 """
 
 import json
@@ -35,11 +35,11 @@ _DEEPEST: Final = 100
 _NOTHING: Mapping[str, Any] = {}
 
 
-# What a definition may say
+# Checks of the schema
 
 
 def structural_faults(schema: Raw, path: str) -> list[FieldError]:
-    """Why this is no structural schema."""
+    """Return the reasons why a schema is not structural."""
     faults = list(_structural(schema, path, "root", 0))
     if schema.get("type") not in (None, "", "object"):
         faults.append(invalid(f"{path}.type", schema["type"], "must be object at the root"))
@@ -87,7 +87,7 @@ def _structural(schema: Any, path: str, level: str, depth: int) -> Iterator[Fiel
 
 
 def _value_only(schema: Any, path: str, mixed: bool, depth: int) -> Iterator[FieldError]:
-    """Within allOf, anyOf, oneOf and not a schema only says more of values whose types are given elsewhere."""
+    """Yield errors for fields that allOf, anyOf, oneOf and not may not contain: these only restrict values further."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return
     for field in _VALUE_ONLY:
@@ -114,7 +114,7 @@ def _found(pattern: str, value: str) -> bool:
 
 
 def _bad_pattern(pattern: str) -> str:
-    from kschedd.devices.cel.regex import PatternError, search  # RE2, with the first pattern that a schema has
+    from kschedd.devices.cel.regex import PatternError, search  # imports RE2 with the first pattern
 
     try:
         search(pattern, "")
@@ -123,11 +123,11 @@ def _bad_pattern(pattern: str) -> str:
     return ""
 
 
-# What objects become
+# Pruning and defaulting
 
 
 def pruned(schema: Raw, value: Any, unknown: list[str] | None = None) -> Any:
-    """The value of a whole object without fields that the schema does not know; their paths go to `unknown`."""
+    """Return an object without fields that are missing in the schema; append their paths to `unknown`."""
     return _pruned(schema, value, "", [] if unknown is None else unknown, root=True)
 
 
@@ -157,7 +157,7 @@ def _pruned(schema: Raw, value: Any, path: str, unknown: list[str], *, root: boo
 
 
 def defaulted(schema: Raw, value: Any) -> Any:
-    """The value with the defaults of what it leaves out, and of nulls where there may be none."""
+    """Return the value with defaults for absent fields, and for nulls that are not allowed."""
     if isinstance(value, list):
         items = schema.get("items")
         return [defaulted(items, each) for each in value] if isinstance(items, Mapping) else value
@@ -177,11 +177,11 @@ def defaulted(schema: Raw, value: Any) -> Any:
     return filled
 
 
-# What objects must be
+# Validation
 
 
 def value_faults(schema: Raw, value: Any, path: str = "") -> list[FieldError]:
-    """What of the value is not as the schema says."""
+    """Return the violations of the schema in this value."""
     return list(_faults(schema, value, path))
 
 
@@ -288,7 +288,7 @@ def _object_faults(schema: Raw, value: Raw, path: str) -> Iterator[FieldError]:
     for name, inner in value.items():
         if isinstance(known.get(name), Mapping):
             if not path and name in _ROOT_FIELDS:
-                continue  # for the API server itself to look at
+                continue  # the API server validates these fields itself
             yield from _faults(known[name], inner, child(path, name))
         elif isinstance(more, Mapping):
             yield from _faults(more, inner, child(path, name))

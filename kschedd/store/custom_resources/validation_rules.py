@@ -1,14 +1,14 @@
-"""Validation rules of custom resources: what a schema says in CEL (`x-kubernetes-validations`) of `self` and `oldSelf`.
+"""Validation rules of custom resources: CEL rules of a schema (`x-kubernetes-validations`) about `self` and `oldSelf`.
 
-A rule belongs to one node of the schema and is evaluated for each value there. One that speaks of `oldSelf` is about a
-change, and evaluated only where the value was there before: fields and keys of maps are found again, items of a list
-only if it has keys. Rules are compiled when their definition is written; what the compiler does not know is refused
-then, so that no rule is kept that refuses nothing.
+A rule belongs to one node of the schema and is evaluated for each value at that node. A rule that uses `oldSelf` is
+about a change. It is evaluated only if the value existed before. Fields and map keys can be matched with their old
+values, list items only if the list has keys. Rules are compiled when their definition is written. A rule that does not
+compile is rejected then, so that no stored rule is silently ineffective.
 
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/schema/cel (validation.go, compilation.go);
-apiserver/pkg/cel/escaping.go. Not here: `optionalOldSelf`, `messageExpression`, and libraries besides those of device
-selectors; a rule's type is known to the compiler for scalars, lists and maps only.
-Errors: none; faults are returned.
+apiserver/pkg/cel/escaping.go. Unsupported: `optionalOldSelf`, `messageExpression`, and libraries other than those of
+device selectors. The compiler knows the types of scalars, lists and maps only.
+Errors: none; violations are returned.
 """
 
 import re
@@ -39,7 +39,7 @@ _NO_FIELDS: Final[Raw] = {}
 
 
 def definition_rule_faults(schema: Any, path: str) -> Iterator[FieldError]:
-    """The faults of the rules of a schema: those that do not compile here."""
+    """Yield errors for rules in the schema that do not compile."""
     if not isinstance(schema, Mapping):
         return
     for index, rule in enumerate(_rules(schema)):
@@ -60,7 +60,7 @@ def definition_rule_faults(schema: Any, path: str) -> Iterator[FieldError]:
 
 
 def rule_faults(schema: Raw, value: Any, old: Any = _ABSENT) -> list[FieldError]:
-    """The faults that the rules of a schema find in an object, `old` being what it was before."""
+    """Return the violations of a schema's rules in an object; `old` is the previous object."""
     return list(_faults(schema, value, old, "", root=True))
 
 
@@ -155,12 +155,12 @@ def _by_keys(schema: Raw, old: Any) -> dict[tuple[str, ...], Any]:
 
 
 def _told(item: Any, keys: Sequence[str]) -> tuple[str, ...]:
-    """What tells an item of a list with keys from the others."""
+    """Return the key values that identify an item of a list."""
     return tuple(repr(item.get(key)) for key in keys) if isinstance(item, Mapping) else (repr(item),)
 
 
 def _cel_value(schema: Any, value: Any, root: bool = False) -> Any:
-    """A value as CEL sees it: fields under names that it can spell, numbers as floats, no unknown fields."""
+    """Return a value converted for CEL: field names escaped, numbers as floats, unknown fields removed."""
     if not isinstance(schema, Mapping):
         return value
     if isinstance(value, Mapping):

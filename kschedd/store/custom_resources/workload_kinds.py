@@ -1,10 +1,11 @@
-"""Workload and PodGroup of scheduling.k8s.io: kinds that are served where one of the rules `groups_of_...` holds.
+"""Workload and PodGroup of scheduling.k8s.io: served in versions with one of the features `groups_of_...`.
 
-The API server has them built in, behind the gate GenericWorkload: in v1alpha2 in 1.36, in v1beta1 (in which they are
-stored) and v1alpha3 since 1.37. Here each is a definition (`built_in_definitions`); `registry.workloads.pod_groups` and
-`pod_groups_v1beta1` validate their values, and in v1beta1 what may change.
+The API server has these kinds built in, behind the gate GenericWorkload: v1alpha2 in 1.36; v1beta1 (the storage
+version) and v1alpha3 since 1.37. Here each kind is a definition (`built_in_definitions`).
+`registry.workloads.pod_groups` and `pod_groups_v1beta1` validate the values; in v1beta1 they also check immutable
+fields.
 
-Fields of gates that are off are left out: topology constraints, claims, preemption policy and parent of a group; of
+Fields behind disabled gates are left out: a group's topology constraints, claims, preemption policy and parent, and in
 v1alpha2 also its disruption mode and priority.
 
 Source: Kubernetes v1.36, api/scheduling/v1alpha2/types.go; apis/scheduling/v1alpha2/zz_generated.validations.go;

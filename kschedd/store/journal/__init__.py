@@ -1,1 +1,1 @@
-"""The journal: every write on disk, and reading, repairing and compacting it."""
+"""The journal: persists every write; reading, repairing and compacting it."""

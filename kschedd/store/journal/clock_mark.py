@@ -1,7 +1,7 @@
-"""The time of a cluster, kept beside the journal, so that time of its own goes on from there after a restart.
+"""The cluster's time in a file beside the journal, so that a virtual clock continues from there after a restart.
 
-One line of fixed length, written over in place: it survives the end of the process by whatever way, and where the
-machine itself fails, an older mark may be found. A file that cannot be read, or that says no time, counts as none.
+The file is one line of fixed length, overwritten in place. It survives any end of the process. After a crash of the
+machine it may contain an older time. A file that cannot be read or parsed is ignored.
 """
 
 import os
@@ -19,14 +19,14 @@ _LENGTH: Final = 32
 
 
 class ClockMark:
-    """The mark in this state directory. Closed by `close`."""
+    """The clock file in this state directory. Must be closed."""
 
     def __init__(self, state_dir: Path) -> None:
         self._path = state_dir / FILE
         self._file: int | None = None
 
     def read(self) -> float | None:
-        """The time that was kept, in seconds since the epoch; None if there is none."""
+        """Return the recorded time in seconds since the epoch; None if there is none."""
         try:
             with open(self._path, encoding="ascii", opener=_open_without_waiting) as file:
                 kept = float(file.read(_LENGTH))
@@ -54,5 +54,5 @@ class ClockMark:
 
 
 def _open_without_waiting(path: str | Path, flags: int) -> int:
-    """As os.open, but nobody is waited for at the other end if it is a named pipe."""
+    """Open with O_NONBLOCK so that a FIFO without a reader does not block."""
     return os.open(path, flags | os.O_NONBLOCK, 0o600)

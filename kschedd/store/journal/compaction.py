@@ -1,9 +1,9 @@
-"""Incremental compaction of the journal: events are merged into the snapshot, and free pages are returned.
+"""Incremental compaction of the journal: events are merged into the snapshot, and free pages are released.
 
-Each step is one short transaction, so that a write waits for one step at most. The journal's owner decides how large a
+Each step is one short transaction, so that a write waits for at most one step. The journal's owner decides how large a
 step is, and when it runs.
 
-Called inside the journal's own transaction or pragma; raises sqlite3's errors, which the journal converts.
+Called inside the journal's own transaction or pragma. Raises sqlite3's errors, which the journal converts.
 """
 
 import attrs
@@ -16,7 +16,7 @@ _TOUCHED = "(kind, namespace, name) IN (SELECT kind, namespace, name FROM events
 
 
 def move_events(db: Database, state: State, up_to: int) -> tuple[State, int]:
-    """Merge the events up to this version into the snapshot; returns the new State and the number of events."""
+    """Merge the events up to this version into the snapshot. Return the new State and the number of events."""
     moved, chain = state.base, state.chain
     last = db.execute("SELECT version, chain FROM events WHERE version = ?", (up_to,)).fetchone()
     if last is None:
@@ -38,7 +38,7 @@ def move_events(db: Database, state: State, up_to: int) -> tuple[State, int]:
 
 
 def vacuum(db: Database, pages: int) -> bool:
-    """Return at most so many free pages to the file system; whether any are left."""
+    """Release at most `pages` free pages to the file system. Return whether any are left."""
     # The pragma frees one page per (empty) result row; `execute` would step it only once.
     db.executescript(f"PRAGMA incremental_vacuum({pages})")
     return bool(db.execute("PRAGMA freelist_count").fetchone()[0])

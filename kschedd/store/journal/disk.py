@@ -1,8 +1,8 @@
-"""The disk as the journal uses it: a narrow Protocol, and the thin implementation over the operating system and SQLite.
+"""The disk interface of the journal: a narrow Protocol, and its implementation on the operating system and SQLite.
 
-Whatever the journal does to files goes through a `Disk`, so that tests can replace it by one that fails, loses what
-was not flushed, or ends the process between two calls. All calls block. File operations raise OSError, those of a
-`Database` raise sqlite3.Error.
+All file operations of the journal go through a `Disk`. Tests replace it by one that fails, loses unflushed data, or
+ends the process between two calls. All calls block. File operations raise OSError, those of a `Database` raise
+sqlite3.Error.
 """
 
 import os
@@ -34,34 +34,37 @@ class Database(Protocol):
 
 @attrs.frozen
 class FileStatus:
-    inode: tuple[int, int]  # device and number: another file at the same path has another one
+    inode: tuple[int, int]  # device and inode number; another file at the same path has another one
     size: int  # bytes
     is_regular: bool
 
 
 class Disk(Protocol):
     def connect(self, path: Path, /) -> Database:
-        """The database, created if it does not exist."""
+        """Open the database. It is created if it does not exist."""
 
     def status(self, path: Path, /) -> FileStatus | None:
-        """None if there is no such file."""
+        """Return the status of the file; None if it does not exist."""
 
     def make_private(self, path: Path, /) -> None:
-        """Let only the owner read and write the file."""
+        """Restrict reading and writing of the file to its owner."""
 
     def open(self, path: Path, /) -> int:
-        """A descriptor for reading and writing; the file is created, for its owner only, if it does not exist."""
+        """Open a file for reading and writing; return its descriptor.
+
+        A missing file is created, accessible to its owner only.
+        """
 
     def close(self, descriptor: int, /) -> None: ...
     def pread(self, descriptor: int, length: int, offset: int, /) -> bytes: ...
 
     def pwrite(self, descriptor: int, data: bytes, offset: int, /) -> int:
-        """The number of bytes written, which may be fewer than given."""
+        """Return the number of bytes written, which may be smaller than requested."""
 
     def fdatasync(self, descriptor: int, /) -> None: ...
 
     def flush(self, path: Path, /) -> None:
-        """Have on disk what is in the file, and its name, whoever has written it."""
+        """Flush the file and its directory entry to disk, whichever process wrote them."""
 
     def read(self, path: Path, /) -> bytes: ...
     def copy(self, source: Path, target: Path, /) -> None: ...
@@ -69,7 +72,7 @@ class Disk(Protocol):
     def replace(self, source: Path, target: Path, /) -> None: ...
 
     def unlink(self, path: Path, /) -> None:
-        """Remove the file; nothing happens if there is none."""
+        """Remove the file. Does nothing if it does not exist."""
 
 
 class RealDisk:

@@ -1,7 +1,7 @@
-"""The files of a journal: their permissions, which must exist, and whether they were replaced or cut short while open.
+"""The files of a journal: permissions, required files, and detection of replaced or truncated files while open.
 
-`journal.db` and, next to it, SQLite's `-wal` and `-shm` and our `-head`. All are readable by their owner only,
-whatever the directory's mode and the umask are.
+These are `journal.db` and, next to it, SQLite's `-wal` and `-shm` and our `-head`. All are readable by their owner
+only, whatever the directory's mode and the umask are.
 """
 
 from pathlib import Path
@@ -18,10 +18,10 @@ def beside(journal: Path, suffix: str) -> Path:
 
 
 def connect(path: Path, disk: Disk = REAL_DISK) -> Database:
-    """The database, created if it does not exist, with mode 0600. Raises JournalError."""
+    """Open the database with mode 0600; it is created if it does not exist. Raises JournalError."""
     for file in (path, *(beside(path, suffix) for suffix in _COMPANIONS)):
         if (found := disk.status(file)) is not None and not found.is_regular:
-            # SQLite would open the journal all the same, and refuse the first write.
+            # SQLite would still open the journal, and fail at the first write.
             raise JournalError(str(path), f"cannot be opened: {file.name} is no regular file; take it away")
     try:
         for file in (path, *(beside(path, suffix) for suffix in _COMPANIONS)):
@@ -34,9 +34,9 @@ def connect(path: Path, disk: Disk = REAL_DISK) -> Database:
 
 
 def flush_log(path: Path, disk: Disk = REAL_DISK) -> None:
-    """Have on disk what SQLite's log holds: a process that was killed may have written it, and not flushed it.
+    """Flush SQLite's write-ahead log: a killed process may have written to it without flushing.
 
-    What is read from it is served, and has to be there after a loss of power, as if this process had written it.
+    Data read from the log is served to clients, so it must survive a power failure as if this process had written it.
     Raises JournalError.
     """
     written = beside(path, "-wal")
@@ -50,7 +50,7 @@ def flush_log(path: Path, disk: Disk = REAL_DISK) -> None:
 
 
 def refuse_remains(path: Path, disk: Disk = REAL_DISK) -> None:
-    """Raises JournalError if companion files exist without the journal: this is a damaged state, not a new cluster."""
+    """Raise JournalError if companion files exist without the journal: the state is damaged, not new."""
     there = disk.status(path)
     if there is not None and there.size:
         return
@@ -66,7 +66,7 @@ def refuse_remains(path: Path, disk: Disk = REAL_DISK) -> None:
 
 
 class OpenFiles:
-    """The files of an open journal, their inodes and sizes; created once all files exist."""
+    """The files of an open journal, with their inodes and sizes. Create it once all files exist."""
 
     def __init__(self, path: Path, disk: Disk) -> None:
         self._path = path
@@ -77,7 +77,7 @@ class OpenFiles:
         self.note_sizes()
 
     def fault(self) -> JournalError | None:
-        """That a file is no longer the one that was opened, or lacks its end: writes are lost."""
+        """Return an error if a file was replaced or truncated since it was opened: writes are lost then."""
         for path, inode in self._inodes.items():
             found = self._disk.status(path)
             if found is None or found.inode != inode:
@@ -87,9 +87,9 @@ class OpenFiles:
         return None
 
     def note_sizes(self) -> JournalError | None:
-        """Take the present sizes as right; for after an operation of ours, since a checkpoint may shrink files.
+        """Record the current sizes as correct. Call it after an operation that may shrink files, such as a checkpoint.
 
-        What comes back is that a file is no longer the one that was opened.
+        Returns an error if a file was replaced since it was opened.
         """
         fault = None
         for path, inode in self._inodes.items():

@@ -1,12 +1,12 @@
-"""The journal's format: tables, checksums, and the errors of a journal that cannot be used.
+"""The journal's format: tables, checksums, and the errors of an unusable journal.
 
-`objects` is the snapshot: the cluster as of the base version. `events` has every write after that, in order. `meta` has
-the format and one record, the State, with the snapshot's version, row count and checksum.
+The table `objects` is the snapshot: the cluster at the base version. `events` has every write after that, in order.
+`meta` has the format number and one record, the State, with the snapshot's version, row count and checksum.
 
 Three checksums detect changed, lost and added rows:
-- `sum`, of a single row: CRC-32 of kind, namespace, name and object. Compaction copies an event's `sum` into the
-  snapshot, so it is always the one computed at the write.
-- `chain`, of an event: CRC-32 of its version, type and `sum`, and of the chain before it. A missing or foreign event
+- `sum` of a row: CRC-32 of kind, namespace, name and object. Compaction copies an event's `sum` into the snapshot, so
+  it is always the one computed at the write.
+- `chain` of an event: CRC-32 of its version, type and `sum`, and of the previous chain. A missing or foreign event
   breaks the chain, which starts at the State.
 - `total` in the State: the sum of the snapshot's `sum`s, with their count. A missing or foreign row changes it.
 """
@@ -45,7 +45,7 @@ _SHORT_READ: Final = 10 | 2 << 8
 
 @attrs.define(eq=False)
 class JournalError(KscheddError, rpc_code="journal"):
-    """A journal that cannot be used, permanently or at the moment."""
+    """A journal that cannot be used, permanently or for the moment."""
 
     file: str
     why: str
@@ -56,7 +56,10 @@ class JournalError(KscheddError, rpc_code="journal"):
 
 @attrs.define(eq=False)
 class JournalDamaged(JournalError):
-    """The journal's content differs from what was written. Up to `good_version`, if known, everything is intact."""
+    """A journal whose content differs from what was written.
+
+    If `good_version` is known, it is intact up to that version.
+    """
 
     good_version: int | None = None
 
@@ -70,7 +73,7 @@ class JournalDamaged(JournalError):
 
 @contextmanager
 def ours(file: str, what: str, good_version: int | None = None) -> Iterator[None]:
-    """Convert sqlite3's errors to JournalError or JournalDamaged; `what` begins the message: "cannot be read"."""
+    """Convert sqlite3's errors to JournalError or JournalDamaged; the message begins with `what`: "cannot be read"."""
     try:
         yield
     except sqlite3.Error as error:
@@ -102,7 +105,7 @@ class Event:
 class State:
     """The State record in `meta`: the snapshot's version, the chain up to it, its row count and checksum total.
 
-    `epoch` is the id of this history; the same version in another epoch may be a different write.
+    `epoch` identifies this history; the same version in another epoch may be a different write.
     """
 
     epoch: str
@@ -121,12 +124,12 @@ def row_sum(kind: str, namespace: str, name: str, raw: bytes) -> int:
 
 
 def link(before: int, version: int, code: int, checksum: int) -> int:
-    """The chain of an event, from the chain before it."""
+    """Return the chain of an event, computed from the previous chain."""
     return zlib.crc32(_LINK.pack(version, code, checksum), before)
 
 
 def read_state(packed: object) -> State | None:
-    """None if the record is damaged."""
+    """Parse the State record; return None if it is damaged."""
     if not isinstance(packed, bytes) or len(packed) < 5:
         return None
     body, checksum = packed[:-4], packed[-4:]
@@ -136,7 +139,7 @@ def read_state(packed: object) -> State | None:
 
 
 def read_event(row: Any) -> Event | None:
-    """A row of `events`; None if the row is damaged. The caller checks the chain."""
+    """Parse a row of `events`; return None if it is damaged. The caller checks the chain."""
     version, code, kind, namespace, name, raw, checksum, chain = row
     if code not in TYPES or not isinstance(chain, int) or not whole(kind, namespace, name, raw, checksum):
         return None
@@ -144,7 +147,7 @@ def read_event(row: Any) -> Event | None:
 
 
 def whole(kind: object, namespace: object, name: object, raw: object, checksum: object) -> bool:
-    """Whether a row matches its checksum."""
+    """Return whether a row matches its checksum."""
     return (
         isinstance(raw, bytes)
         and isinstance(kind, str)

@@ -1,19 +1,18 @@
 """The head of the journal: a small file next to it that records the last commit.
 
-SQLite ends its write-ahead log at the first damaged frame: if the end of the log was cut off or damaged, acknowledged
-writes are lost without any error. So each commit is recorded here too: version, chain, epoch. A journal that ends
-before its head, or has another chain at that version, has lost writes.
+SQLite ends its write-ahead log at the first damaged frame. If the end of the log was truncated or damaged, acknowledged
+writes are lost without any error. Each commit is therefore recorded here too: version, chain, epoch. A journal that
+ends before its head, or has another chain at that version, has lost writes.
 
-The record is written after the commit and before the write is acknowledged, alternately into one of two slots, so that
-a torn write leaves the other one. A slot has it twice, each time with a checksum: where the log's end is damaged, a
-damaged byte of the head as well hides nothing. `write` puts it into the page cache, which survives `kill -9`; `sync`
-flushes it to disk at most once a second, at no measurable cost, and soon after the last write where no further one
-comes. A power cut may therefore set the head back by a second, but the head is never ahead of the journal, which is on
-disk first.
+The record is written after the commit and before the write is acknowledged. It goes alternately into one of two slots,
+so that a torn write leaves the other one intact. Each slot contains the record twice, each time with a checksum, so
+that one damaged byte does not hide the record. `write` puts it into the page cache, which survives `kill -9`. `sync`
+flushes it to disk at most once a second, at no measurable cost, and soon after the last of a series of writes. After a
+power failure the head may therefore be one second old. It is never ahead of the journal, which is flushed first.
 
-A slot that is damaged wholly may have had the record before or after the other one's. The later one is of one more
-batch, in one transaction: if the journal goes on after the other slot's version, it has that batch. If it does not,
-whether there was one cannot be known.
+If both copies in a slot are damaged, its record may have been older or newer than the other slot's. The newer record
+covers one more batch, in one transaction. If the journal continues after the other slot's version, it contains that
+batch. If it does not, it is unknown whether there was one.
 
 Owns the file's descriptor, until `close`. Raises: JournalError.
 """
@@ -29,17 +28,17 @@ import attrs
 from kschedd.store.journal.disk import REAL_DISK, Disk
 from kschedd.store.journal.format import JournalError
 
-_RECORD: Final = struct.Struct(">8sQQI32s")  # magic, number of the record, version, chain, epoch
+_RECORD: Final = struct.Struct(">8sQQI32s")  # magic, record number, version, chain, epoch
 _MAGIC: Final = b"kschedd2"
 _SLOT: Final = 512  # one sector per slot: a torn write cannot damage both
-_COPY: Final = _SLOT // 2  # each half of a slot has the record
+_COPY: Final = _SLOT // 2  # each half of a slot contains the record
 _SYNC_EVERY_S: Final = 1.0
 _PROBE_BYTES: Final = 1 << 20  # free space required before writing resumes after a failure
 
 
 @attrs.frozen
 class Head:
-    """The last commit: a journal that lacks a version up to this one has lost writes."""
+    """The last commit. A journal that lacks a version up to this one has lost writes."""
 
     version: int
     chain: int
@@ -48,7 +47,7 @@ class Head:
 
 @attrs.frozen
 class FoundHead:
-    """The latest record that is whole. `is_last`: no later one can have been in the other slot."""
+    """The latest intact record. `is_last` is False if the other slot may have had a later one."""
 
     head: Head
     is_last: bool
@@ -56,7 +55,7 @@ class FoundHead:
 
 @attrs.frozen
 class _Slot:
-    number: int  # of the record; 1 is the first
+    number: int  # of the record; starts at 1
     head: Head
 
 
@@ -65,7 +64,10 @@ def head_path(journal: Path) -> Path:
 
 
 def read_head(path: Path, disk: Disk = REAL_DISK) -> FoundHead | None:
-    """None if the file is missing or both slots are damaged. Raises JournalError if it cannot be read."""
+    """Read the head. Return None if the file is missing or both slots are damaged.
+
+    Raises JournalError on read errors.
+    """
     try:
         data = disk.read(path)
     except FileNotFoundError:
@@ -76,13 +78,13 @@ def read_head(path: Path, disk: Disk = REAL_DISK) -> FoundHead | None:
     found = [slot for each in slots if (slot := _read_slot(each)) is not None]
     if not found:
         return None
-    # Nothing in the second half: no record was ever written there whole, or none was flushed before the power was lost.
+    # If the second half is empty, no complete record was ever written to the slot or flushed before a power failure.
     damaged = [each for each in slots if _read_slot(each) is None and any(each[_COPY:])]
     return FoundHead(max(found, key=lambda slot: slot.number).head, is_last=not damaged)
 
 
 def _read_slot(data: bytes) -> _Slot | None:
-    """None if it is damaged, or was never written whole."""
+    """Parse a slot; return None if it is damaged or was never completely written."""
     return next((found for at in (0, _COPY) if (found := _read_record(data[at : at + _COPY])) is not None), None)
 
 
@@ -95,19 +97,19 @@ def _read_record(data: bytes) -> _Slot | None:
 
 
 def _packed(number: int, head: Head) -> bytes:
-    """A slot."""
+    """Return the bytes of a slot."""
     body = _RECORD.pack(_MAGIC, number, head.version, head.chain, head.epoch.encode())
     return 2 * (body + zlib.crc32(body).to_bytes(4, "big")).ljust(_COPY, b"\0")
 
 
 class HeadFile:
     def __init__(self, path: Path, disk: Disk = REAL_DISK) -> None:
-        """Opens the file, creating it if it does not exist."""
+        """Open the file. It is created if it does not exist."""
         self._path = path
         self._disk = disk
         self._number = 0
         self._synced_at = time.monotonic()
-        self.flushed = True  # what was recorded last
+        self.flushed = True  # the last record is on disk
         try:
             self._file = disk.open(path)
             disk.make_private(path)
@@ -117,7 +119,7 @@ class HeadFile:
         self._number = max((slot.number for slot in slots if slot is not None), default=0)
 
     def write(self, head: Head) -> None:
-        """Record a commit; flushed to disk if the last flush is more than a second ago."""
+        """Record a commit. The file is flushed if the last flush is more than a second ago."""
         slot = _packed(self._number + 1, head)
         try:
             written = self._disk.pwrite(self._file, slot, _SLOT * ((self._number + 1) % 2))
@@ -139,7 +141,7 @@ class HeadFile:
         self.flushed = True
 
     def probe(self) -> None:
-        """Raises JournalError if free space is short; checked by writing `_PROBE_BYTES` to a temporary file."""
+        """Raise JournalError if free space is short; checked by writing `_PROBE_BYTES` to a temporary file."""
         scratch = self._path.with_name(self._path.name + "-probe")
         try:
             self._disk.unlink(scratch)

@@ -1,7 +1,7 @@
-"""The journal: a cluster's writes, on disk, and the store that they come to.
+"""The journal: a cluster's writes on disk, and the store restored from them.
 
-`JournalWriter` keeps them; here objects become bytes and bytes objects again, verified (`journal_reading`). A damaged
-journal is recovered in `journal_salvage`.
+`JournalWriter` persists the writes. This module converts objects to bytes, and verified bytes (`journal_reading`) to
+objects. `journal_salvage` recovers a damaged journal.
 """
 
 import time
@@ -31,16 +31,16 @@ _pack: Final = msgpack.Packer(autoreset=True).pack
 
 
 def packed(event: WatchEvent) -> PackedWrite:
-    """An event as the journal has it."""
+    """Return an event in the journal's format."""
     obj = event.new
     return event.version, CODES[event.type], obj.kind, obj.namespace, obj.name, _pack(obj.raw)
 
 
 class Journal(JournalWriter):
-    """One journal file, with what its bytes stand for. See JournalWriter."""
+    """One journal file, with conversion of its rows from and to objects. See JournalWriter."""
 
     def append(self, events: Sequence[WatchEvent]) -> None:
-        """Write a batch of events, which is on disk when this returns."""
+        """Write a batch of events; it is on disk when this returns."""
         self.write([packed(event) for event in events])
 
     def snapshot(self, store: Store) -> None:
@@ -71,12 +71,12 @@ class Journal(JournalWriter):
         leave_out: Collection[ObjectRef] = (),
         progress: Progress | None = None,
     ) -> Store | None:
-        """The restored store; None if nothing was written yet. Its watches can resume from the snapshot's version on,
-        or from `history` versions ago if that is later.
+        """Return the restored store; None if nothing was written yet.
 
-        Objects that cannot be read, or are in `leave_out`, are listed in `Store.set_aside`; watches can then resume
-        only from the last version. `progress` is told now and then how many rows of how many were read.
-        Raises JournalDamaged; `journal_salvage` recovers what is intact then.
+        Its watches can resume from the snapshot's version, or from `history` versions ago if that is later. Objects
+        that cannot be read, or are in `leave_out`, are listed in `Store.set_aside`; watches can then resume only from
+        the last version. `progress` is called from time to time with the number of rows read and their total. Raises
+        JournalDamaged; `journal_salvage` then recovers the intact part.
         """
         reading = self.reading(progress)
         reading.check()
@@ -91,7 +91,7 @@ class Journal(JournalWriter):
                 store.replay(events)
             except JournalError:
                 raise
-            except Exception as fault:  # caused by some object: found below by placing each one separately
+            except Exception as fault:  # some object caused it: found below by placing each one separately
                 log.warning("object_unreadable", why=str(fault))
             else:
                 return store
@@ -101,5 +101,5 @@ class Journal(JournalWriter):
         return store
 
     def reading(self, progress: Progress | None = None) -> Reading:
-        """What is in it, row by row, each held against its checksums."""
+        """Return a reader of the journal's rows, which verifies their checksums."""
         return Reading(self._db, self._file, self._state, progress, self._state.count + self._tail)

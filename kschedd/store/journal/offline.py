@@ -1,7 +1,7 @@
-"""Work on a journal that no daemon uses: verify, repair, compact and export it, and remove objects from it.
+"""Operations on a journal while no daemon uses it: verify, repair, compact, export, and remove objects.
 
-Each takes a state directory or a journal's file. While a daemon uses the state directory it is refused. `verified`
-works on a copy: opening a journal moves pages between its files, and a damaged one should stay as it was found.
+Each takes a state directory or a journal's file, and fails while a daemon uses the state directory. `verified` works on
+a copy: opening a journal moves pages between its files, and a damaged one should remain unchanged.
 """
 
 import shutil
@@ -29,12 +29,12 @@ JOURNAL: Final = "journal.db"
 _FILES: Final = ("", "-wal", "-head")
 _SLICE: Final = 1000  # events, pages
 
-Progress = Callable[[int, int], None]  # how many of how many
+Progress = Callable[[int, int], None]  # done, total
 
 
 @attrs.frozen
 class Verified:
-    """What a journal has. `damage` says what is wrong with it; `unreadable` are objects that cannot be understood."""
+    """The content of a journal. `damage` describes a damage; `unreadable` lists objects that cannot be parsed."""
 
     file: str
     bytes: int
@@ -66,7 +66,7 @@ class Verified:
 
 @contextmanager
 def found_journal(path: Path) -> Iterator[Path]:
-    """The journal's file, which nobody else uses meanwhile. Raises JournalError."""
+    """Yield the journal's file, locked against other processes. Raises JournalError."""
     file = path / JOURNAL if path.is_dir() else path
     with ExitStack() as opened:
         if (file.parent / "lock").exists():
@@ -84,7 +84,7 @@ def found_journal(path: Path) -> Iterator[Path]:
 
 
 def verified(path: Path, progress: Progress | None = None) -> Verified:
-    """Raises JournalError where it cannot be read at all, or is of another format."""
+    """Verify a journal. Raises JournalError if it cannot be read at all, or has another format."""
     with found_journal(path) as file, copied(file) as copy:
         size = sum(part.stat().st_size for suffix in _FILES if (part := beside(file, suffix)).exists())
         try:
@@ -110,8 +110,10 @@ def verified(path: Path, progress: Progress | None = None) -> Verified:
 
 
 def repaired(path: Path, tell: Callable[[str], None] = lambda what: None) -> tuple[str, ...]:
-    """Set a damaged journal aside and put what is whole in its place; what is lost, in words. Empty if it was whole.
-    `tell` is called with each of these words before any file is replaced."""
+    """Move a damaged journal aside and put the intact part in its place. Return messages about what was lost.
+
+    Returns nothing if the journal was intact. `tell` is called with each message before any file is replaced.
+    """
     with found_journal(path) as file:
         opened = open_journal(file, now=time.time, seed=0, admission=None, drop_damaged=True, tell=tell)
         opened.journal.close()
@@ -119,7 +121,7 @@ def repaired(path: Path, tell: Callable[[str], None] = lambda what: None) -> tup
 
 
 def compacted(path: Path, progress: Progress | None = None) -> tuple[int, int]:
-    """Make the last state the snapshot, and the file as small as can be: its size before and after, in bytes."""
+    """Merge all events into the snapshot and shrink the file. Return its size before and after, in bytes."""
     with found_journal(path) as file:
         before = sum(part.stat().st_size for suffix in ("", "-wal") if (part := beside(file, suffix)).exists())
         journal = Journal(file)
@@ -136,9 +138,9 @@ def compacted(path: Path, progress: Progress | None = None) -> tuple[int, int]:
 
 
 def removed(path: Path, refs: Sequence[ObjectRef]) -> tuple[Path, ...]:
-    """Remove these objects from a journal and compact it; returns a copy of each, made beside the journal.
+    """Remove these objects from a journal and compact it. Return the files of their copies, made beside the journal.
 
-    Compaction drops the writes of these objects that came before. Raises JournalError where one is not there.
+    Compaction also drops the earlier writes of these objects. Raises JournalError if one does not exist.
     """
     with found_journal(path) as file:
         journal = Journal(file)
@@ -172,7 +174,7 @@ def _tombstone(ref: ObjectRef, version: int) -> bytes:
 def exported_objects(path: Path, tell: Callable[[str], None] = lambda what: None) -> Iterator[dict[str, Any]]:
     """Yield the last state of every object, by kind, namespace and name.
 
-    `tell` is called with the name and the fault of each object that is not JSON, which is left out.
+    An object that is not JSON is left out; `tell` is called with its name and the error.
     """
     with _read(path) as journal:
         for row in sorted(journal.reading().latest(), key=lambda row: (row.ref.kind, row.ref.namespace, row.ref.name)):
@@ -184,7 +186,7 @@ def exported_objects(path: Path, tell: Callable[[str], None] = lambda what: None
 
 
 def exported_events(path: Path) -> Iterator[dict[str, Any]]:
-    """The writes since the snapshot, in order: version, type, object."""
+    """Yield the writes since the snapshot, in order: version, type, object."""
     with _read(path) as journal:
         for event in journal.reading().rows():
             obj = msgpack.unpackb(event.raw, strict_map_key=False)
@@ -204,9 +206,9 @@ def _read(path: Path) -> Iterator[Journal]:
 
 @contextmanager
 def copied(file: Path) -> Iterator[Path]:
-    """A copy that lives as long as the context, beside the journal or, if there is no room, where temporary files are.
+    """Yield a copy that exists as long as the context.
 
-    Raises JournalError.
+    It is made beside the journal, or in the directory for temporary files if there is no space. Raises JournalError.
     """
     with ExitStack() as opened:
         try:

@@ -1,21 +1,21 @@
-"""The process that writes a daemon's journal, for as long as its parent lives. `main` is where it begins.
+"""The process that writes a daemon's journal while its parent process lives. `main` is its entry point.
 
-In the daemon itself a thread would have to: it waits for the interpreter lock again and again while the event loop is
-at work, and each write takes two to three times as long.
+A thread of the daemon would be slower: it would wait for the interpreter lock again and again while the event loop
+works, and each write would take two to three times as long.
 
-Over one pipe it gets an order and answers it, one after the other; the other end is
-`kschedd.actors.objects.durable_log`. Each is its length, in eight bytes, and a message of MessagePack:
+The process receives commands over a pipe and answers them in order. The other end is
+`kschedd.actors.objects.durable_log`. Each message is its length, in eight bytes, and a MessagePack array:
 
-    ["open", path, epoch]        the first; the journal must be there, and be of this epoch
-    ["write", [PackedWrite, …], whether more of this batch follows]
+    ["open", path, epoch]        the first; the journal must exist and have this epoch
+    ["write", [PackedWrite, …], true if more of this batch follows]
     ["repair", version]   ["flush_head"]   ["compact_some", events]   ["shrink_some", pages]
 
-    ["done", version, tail, head_flushed, what the call returned]
+    ["done", version, tail, head_flushed, return value of the call]
     ["failed", file, why]   ["damaged", file, why, good version or nil]
 
-A part of a batch that more follows is not answered. Signals that end a daemon do not end it: it ends when the pipe is
-closed, after the order that it has. Until then it holds the lock of the state directory, which it has inherited, so
-that whoever starts after a daemon that was killed finds all that this one still writes.
+A partial batch gets no answer. Signals that end a daemon do not end this process. It ends when the pipe is closed,
+after its current command. Until then it holds the inherited lock of the state directory. A daemon that starts after its
+predecessor was killed therefore finds everything that this process still writes.
 """
 
 import os
@@ -30,12 +30,12 @@ import msgpack
 from kschedd.store.journal.format import JournalDamaged, JournalError
 from kschedd.store.journal.writer import JournalWriter, PackedWrite
 
-LENGTH: Final = 8  # bytes, the least significant first
+LENGTH: Final = 8  # bytes, little-endian
 _OURS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def framed(message: Any) -> bytes:
-    """A message as it goes over the pipe."""
+    """Return a message in the pipe's format."""
     body: bytes = msgpack.packb(message)
     return len(body).to_bytes(LENGTH, "little") + body
 
@@ -48,7 +48,7 @@ def main(descriptor: int) -> None:
         socket.socket(fileno=descriptor) as pipe,
         pipe.makefile("rb") as orders,
         closing(_Writing()) as writing,
-        suppress(BrokenPipeError, ConnectionResetError),  # the daemon has gone: nobody is left to answer
+        suppress(BrokenPipeError, ConnectionResetError),  # the daemon has exited: no answer is needed
     ):
         while (order := _read(orders)) is not None:
             answer = writing.answer(order)
@@ -57,7 +57,7 @@ def main(descriptor: int) -> None:
 
 
 def _read(orders: BufferedReader) -> list[Any] | None:
-    """The next order; None if the pipe was closed, in the middle of one or not."""
+    """Read the next command; return None if the pipe was closed, even in the middle of a command."""
     head = orders.read(LENGTH)
     size = int.from_bytes(head, "little")
     body = orders.read(size) if len(head) == LENGTH else b""
@@ -68,7 +68,7 @@ def _read(orders: BufferedReader) -> list[Any] | None:
 
 
 def _opened(path: str, epoch: str) -> JournalWriter:
-    """The journal that the daemon had. Raises JournalError where it is not: nothing is begun in its place."""
+    """Open the daemon's journal. Raises JournalError if it is another one or missing; no new one is created."""
     if not os.path.lexists(path):
         raise JournalError(path, "was deleted while the daemon was using it")
     journal = JournalWriter(path)
@@ -79,14 +79,14 @@ def _opened(path: str, epoch: str) -> JournalWriter:
 
 
 class _Writing:
-    """The journal, once it is open, and what there is of the next batch."""
+    """The open journal, and the part of the next batch received so far."""
 
     def __init__(self) -> None:
         self._journal: JournalWriter | None = None
         self._batch: list[PackedWrite] = []
 
     def answer(self, order: list[Any]) -> list[Any] | None:
-        """Do it; what is to be said of it, if anything."""
+        """Run a command and return the answer to send, if any."""
         try:
             done, result = self._do(*order)
         except JournalDamaged as damage:
@@ -99,7 +99,7 @@ class _Writing:
         return ["done", journal.version, journal.tail, journal.head_flushed, result]
 
     def _do(self, name: str, *about: Any) -> tuple[bool, Any]:
-        """Whether all of it is done, and what came back."""
+        """Run a command; return whether it is complete, and its result."""
         if name == "open":
             self._journal = _opened(*about)
             return True, None
@@ -112,7 +112,7 @@ class _Writing:
             batch, self._batch = self._batch, []
             self._journal.write(batch)
             return True, None
-        self._batch = []  # of one that was not sent to its end
+        self._batch = []  # discards an incomplete batch
         return True, getattr(self._journal, name)(*about)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Reading a journal with verification: every row is checked against its checksums.
+"""Reading of a journal with verification: every row is checked against its checksums.
 
 Raises JournalDamaged at the first mismatch.
 """
@@ -26,7 +26,7 @@ from kschedd.store.set_aside import Row
 
 Progress = Callable[[int, int], None]
 _Key = tuple[str, str, str]  # kind, namespace, name
-_STEP: Final = 10_000  # rows between two reports of progress
+_STEP: Final = 10_000  # rows between two progress reports
 _unpacked: Final[Callable[[bytes], Any]] = msgspec.msgpack.Decoder().decode
 
 
@@ -48,8 +48,10 @@ class Reading:
             raise JournalDamaged(self._file, f"the database is damaged: {what}")
 
     def since(self, version: int) -> tuple[Iterator[Object], Iterator[tuple[EventType, Object]]]:
-        """The objects as they were at this version, or at the snapshot's if that is later, and the writes after it. The
-        writes up to it are verified, and only the last one of each object is parsed. In this order: first all objects.
+        """Return the objects at this version and the writes after it.
+
+        If the snapshot is later than the version, it is used instead. The writes up to the version are verified, and
+        only the last one of each object is parsed. The caller must consume all objects before the writes.
 
         Both raise UnreadableObject for a row that is intact but cannot be parsed.
         """
@@ -61,7 +63,7 @@ class Reading:
         return objects, ((event.type, read_object(event.kind, event.raw)) for event in rows)
 
     def latest(self) -> Iterator[Row]:
-        """The last state of every object, as unparsed rows."""
+        """Yield the last state of every object, as unparsed rows."""
         found = {(kind, namespace, name): raw for kind, namespace, name, raw in self._snapshot()}
         for event in self.rows():
             key = event.kind, event.namespace, event.name
@@ -85,7 +87,7 @@ class Reading:
             raise JournalDamaged(self._file, f"the snapshot is damaged: {what}")
 
     def rows(self) -> Iterator[Event]:
-        """The writes after the snapshot, with unparsed objects."""
+        """Yield the writes after the snapshot, with unparsed objects."""
         version, chain = self._state.base, self._state.chain
         with ours(self._file, "the events cannot be read", version):
             for row in self._db.execute("SELECT * FROM events ORDER BY version"):
@@ -107,10 +109,10 @@ class Reading:
 
 @attrs.define(eq=False)
 class _Merged:
-    """Writes that are merged into the snapshot: of each object the last one, as an unparsed row."""
+    """Writes to be merged into the snapshot: the last one of each object, as an unparsed row."""
 
     _changed: dict[_Key, bytes] = attrs.field(factory=dict)  # in the order in which they were added
-    _deleted: set[_Key] = attrs.field(factory=set)  # at any time
+    _deleted: set[_Key] = attrs.field(factory=set)  # deleted by any of the writes
 
     def add(self, event: Event) -> None:
         if event.type == DELETED:
@@ -120,7 +122,7 @@ class _Merged:
             self._changed[event.key] = event.raw
 
     def over(self, snapshot: Iterable[tuple[str, str, str, bytes]]) -> Iterator[tuple[_Key, bytes]]:
-        """The snapshot with them, in the order in which the objects came to be there."""
+        """Yield the snapshot with these writes applied, in the order in which the objects were created."""
         for kind, namespace, name, raw in snapshot:
             key = kind, namespace, name
             if key not in self._deleted:
@@ -137,9 +139,9 @@ _NOT_JSON: Final = re.compile(rb"[\xc4-\xcb\xd4-\xd8]")
 
 
 def json_fault(packed: bytes, raw: Any) -> str:
-    """Return why a value that was unpacked from these bytes is not JSON, "" if it is.
+    """Return why the value unpacked from these bytes is not JSON, "" if it is.
 
-    Development versions stored such values, and every client that lists the kind would get an error.
+    Development versions stored such values. Every client that lists the kind would get an error.
     """
     if _NOT_JSON.search(packed) is None:
         return ""
@@ -158,7 +160,7 @@ def json_fault(packed: bytes, raw: Any) -> str:
 
 
 def read_object(kind: str, packed: bytes) -> Object:
-    """The object of a row. Raises UnreadableObject."""
+    """Return the object of a row. Raises UnreadableObject."""
     try:
         raw = _unpacked(packed)
         if why := json_fault(packed, raw):

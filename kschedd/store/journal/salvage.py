@@ -1,10 +1,10 @@
 """Recovery of a damaged journal (`--drop-damaged`), with a report of what is lost.
 
-Of the snapshot every intact row is kept; of the events all up to the first damaged one, since later events may depend
-on it. The damaged files are kept next to the new ones as `journal.db.damaged-N`.
+Every intact row of the snapshot is kept, and all events up to the first damaged one, since later events may depend on
+it. The damaged files are kept next to the new ones as `journal.db.damaged-N`.
 
 The recovered history has a new epoch, and its versions begin at a round number above every version that clients may
-have seen: a client that resumes a watch from an old version gets 410 Gone, never wrong events.
+have seen. A client that resumes a watch from an old version therefore gets 410 Gone, never wrong events.
 """
 
 import sqlite3
@@ -37,7 +37,7 @@ from kschedd.store.objects.log import DELETED
 from kschedd.store.store import Store
 
 EPOCH_STEP: Final = 1_000_000  # versions of a new epoch begin at a multiple of this
-_NAMED: Final = 20  # at most so many lost objects are listed by name
+_NAMED: Final = 20  # limit of lost objects listed by name
 
 Key = tuple[str, str, str]
 
@@ -53,7 +53,7 @@ class Salvaged:
 
 @attrs.frozen
 class Opened:
-    """A journal and its store. `lost` has messages about what was dropped; empty if nothing was."""
+    """A journal and its store. `lost` has messages about dropped content; empty if nothing was dropped."""
 
     journal: Journal
     store: Store | None
@@ -72,8 +72,10 @@ def open_journal(
     progress: Progress | None = None,
     tell: Callable[[str], None] = lambda what: None,
 ) -> Opened:
-    """The opened journal and its restored store. `tell` is called with each message about what is dropped before any
-    file is replaced, since whoever comes after a kill in between finds nothing lost any more.
+    """Open a journal and restore its store.
+
+    With `drop_damaged` a damaged journal is recovered. `tell` is called with each message about lost content before any
+    file is replaced: if the process is killed after that, the next start finds no damage to report.
 
     Raises JournalError; with `drop_damaged`, for a damaged journal only if nothing can be recovered.
     """
@@ -157,7 +159,7 @@ def _snapshot(db: Database, state: State | None, found: Salvaged) -> None:
 
 
 def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead | None) -> int:
-    """Apply the events up to the first damaged one; returns the highest version seen."""
+    """Apply the events up to the first damaged one. Return the highest version seen."""
     version, chain = (None, None) if state is None else (state.base, state.chain)
     highest = 0
     try:
@@ -186,7 +188,7 @@ def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead 
         return end
     if end > version:
         found.lost.append(f"lost: the writes from version {version + 1} to version {end}")
-    # With one slot of the head the batch after its version may have been recorded in the other: it is the last one.
+    # If only one slot of the head is intact, the other one may have recorded one more batch: the last one.
     if head is None or (not head.is_last and highest <= known_end):
         found.lost.append(f"whether there were writes after version {max(end, version)} is not known")
     return end
@@ -198,10 +200,10 @@ def _highest(db: Database) -> int:
 
 
 def _put_in_place(path: Path, store: Store, disk: Disk) -> Path:
-    """Replace the damaged journal by a new one with the state of this store; returns the damaged one's new path.
+    """Replace the damaged journal by a new one with the state of this store. Return the damaged one's new path.
 
-    There is a journal at every moment: if the process dies in between, the damaged one is still in place, or the new
-    one with a head of another epoch, and running the same command again recovers from either.
+    A journal exists at every moment. If the process dies in between, either the damaged journal is still in place, or
+    the new one with a head of another epoch. Running the same command again recovers from both.
     """
     number = 1
     while disk.status(aside := beside(path, f".damaged-{number}")) is not None:

@@ -1,12 +1,11 @@
-"""A snapshot of a cluster in one file: every object as it was at one version, with its uid and resourceVersion.
+"""A snapshot of a cluster in one file: every object at one version, with its uid and resourceVersion.
 
-The file is gzip; in it a MessagePack map (format, version, number of objects), each object packed, and the CRC-32 of
-all of these. What is cut short, changed or of a newer format is refused. It is written beside its place and then
-renamed, so that there is never half of one.
+The file is gzip. It contains a MessagePack map (format, version, number of objects), each object packed, and the CRC-32
+of all of these. A truncated or changed file, or one of a newer format, is rejected. The file is written under a
+temporary name and then renamed, so that it is never incomplete.
 
-A restored cluster has a new epoch, and its versions begin at a round number above those of the snapshot: a client that
-goes on from what it saw after the snapshot was taken is told that this is gone, and never gets another cluster's
-changes.
+A restored cluster has a new epoch, and its versions begin at a round number above those of the snapshot. A client that
+resumes from a version seen after the snapshot was taken gets 410 Gone, and never another cluster's changes.
 """
 
 import gzip
@@ -55,7 +54,7 @@ class Snapshot:
 
 
 def write_snapshot(file: Path, version: int, raws: Iterable[Raw]) -> int:
-    """The number of objects written. Raises SnapshotError."""
+    """Write a snapshot and return the number of objects. Raises SnapshotError."""
     packed = [msgpack.packb(raw) for raw in raws]
     head = msgpack.packb({_MAGIC: SNAPSHOT_FORMAT, "version": version, "objects": len(packed)})
     part = file.with_name(f".{file.name}.part")
@@ -80,7 +79,7 @@ def write_snapshot(file: Path, version: int, raws: Iterable[Raw]) -> int:
 
 
 def read_snapshot(file: Path) -> Snapshot:
-    """Raises SnapshotError."""
+    """Read a snapshot. Raises SnapshotError."""
     try:
         with gzip.open(file, "rb") as zipped:
             data = zipped.read()
@@ -107,7 +106,7 @@ def read_snapshot(file: Path) -> Snapshot:
 
 
 def snapshot_of_journal(path: Path, now: Callable[[], float] = time.time) -> tuple[int, list[Raw]]:
-    """The version and objects of a journal that no daemon uses. Raises JournalError."""
+    """Return the version and objects of a journal that no daemon uses. Raises JournalError."""
     with found_journal(path) as file, copied(file) as copy:
         journal = Journal(copy)
         try:
@@ -122,9 +121,9 @@ def snapshot_of_journal(path: Path, now: Callable[[], float] = time.time) -> tup
 
 
 def restore_snapshot(file: Path, state_dir: Path) -> Store:
-    """Make a new state directory from a snapshot; the store as a daemon will find it.
+    """Create a state directory from a snapshot. Return the store that a daemon will find in it.
 
-    Raises SnapshotError, StateDirError, JournalError: also where there is a journal already, which stays as it is.
+    Raises SnapshotError, StateDirError, JournalError. An existing journal is left unchanged and raises an error.
     """
     snapshot = read_snapshot(file)
     version = (snapshot.version // EPOCH_STEP + 1) * EPOCH_STEP

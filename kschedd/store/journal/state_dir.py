@@ -1,7 +1,8 @@
-"""The state directory of a daemon: who has its lock may use the journal in it.
+"""The state directory of a daemon, and its lock: only the process with the lock may use the journal in it.
 
-The lock is the file `lock`, which stays; it is released with the processes that hold it, however they end: the daemon
-and the one that writes its journal, which may outlive a daemon that was killed by what it takes to end a write.
+The lock is the file `lock`, which is never removed. It is released when the processes that hold it end, in whatever
+way. These are the daemon and the process that writes its journal. The latter may outlive a killed daemon until its
+current write is complete.
 """
 
 import errno
@@ -17,7 +18,7 @@ import attrs
 
 from kschedd.errors import KscheddError
 
-_PATIENCE_S: Final = 2.0  # with a process that writes its last
+_PATIENCE_S: Final = 2.0  # wait for a journal process that is completing its last write
 _AGAIN_S: Final = 0.02
 
 
@@ -33,13 +34,13 @@ class StateDirError(KscheddError, rpc_code="conflict"):
 
 
 class StateDirInUse(StateDirError):
-    """Somebody else has its lock."""
+    """A state directory that another process has locked."""
 
 
 @attrs.frozen
 class LockedStateDir:
     path: Path
-    lock: int  # the descriptor: a process that inherits it holds the lock as well
+    lock: int  # file descriptor; a process that inherits it holds the lock as well
 
 
 @contextmanager
@@ -77,7 +78,7 @@ def _take(lock: int, where: Path) -> None:
 
 
 def _open_lock(path: Path) -> int:
-    """A lock is held on what is open for reading as well: on a read-only file system a journal can still be read."""
+    """Open the lock file. It may be opened read-only, so that a journal can be read on a read-only file system."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

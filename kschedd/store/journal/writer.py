@@ -1,17 +1,16 @@
-"""Writing the journal: makes acknowledged writes durable, on SQLite.
+"""Writer of the journal: makes acknowledged writes durable, on SQLite.
 
-A batch is one transaction, on disk when `write` returns (WAL with synchronous=FULL), so that one fsync serves all the
-writes of the batch. `compact_some` moves some of the oldest events into the snapshot, each time in one transaction as
-well: if the process dies, the file holds the state before or after, never one in between. The tables and their
-checksums are in `journal_format`, the record of the last commit in `journal_head`.
+A batch is one transaction, which is on disk when `write` returns (WAL with synchronous=FULL). All writes of the batch
+share one fsync. `compact_some` moves some of the oldest events into the snapshot, also in one transaction: if the
+process dies, the file holds the state before or after it, never one in between. `journal_format` defines the tables and
+their checksums, `journal_head` the record of the last commit.
 
-A failed `write` counts as not written, and further ones are refused until `repair` has checked that the disk works and
-removed what the file may contain of the failed batch; then the journal is as of its `version` again. A write also fails
-if the journal's files were deleted, replaced or cut short while open.
+A failed `write` counts as not written. Further writes are rejected until `repair` has checked that the disk works and
+removed the remains of the failed batch from the file. The journal is then at its `version` again. A write also fails if
+the journal's files were deleted, replaced or truncated while open.
 
-Knows bytes only, and nothing of what they are: the process that writes a daemon's journal (`journal_process`) has no
-more than this. Not thread-safe: one owner, which may call it from a worker thread, one call at a time. Closed by
-`close`.
+The writer handles bytes only, not objects: the process that writes a daemon's journal (`journal_process`) has nothing
+else. It is not thread-safe. Its one owner may call it from a worker thread, one call at a time, and must close it.
 Raises: JournalError, never sqlite3's exceptions.
 """
 
@@ -38,11 +37,11 @@ from kschedd.store.journal.format import (
 )
 from kschedd.store.journal.head import Head, HeadFile, head_path, read_head
 
-_FEW_ROWS: Final = 100  # events in one statement: of each number SQLite keeps one prepared
-_LOG: Final = 1000  # WAL pages after which SQLite checkpoints; its default
-_SHORT_LOG: Final = 200  # the same while compacting
-PackedWrite = tuple[int, int, str, str, str, bytes]  # version, code of its type, kind, namespace, name, object
-_Row = tuple[int, int, str, str, str, bytes, int, int]  # and its checksum, and the chain up to it
+_FEW_ROWS: Final = 100  # events per statement; SQLite caches one prepared statement for each number
+_LOG: Final = 1000  # WAL pages after which SQLite checkpoints; SQLite's default
+_SHORT_LOG: Final = 200  # the same limit while compacting
+PackedWrite = tuple[int, int, str, str, str, bytes]  # version, type code, kind, namespace, name, object
+_Row = tuple[int, int, str, str, str, bytes, int, int]  # a PackedWrite with its checksum and chain
 
 
 class JournalWriter:
@@ -57,17 +56,17 @@ class JournalWriter:
         try:
             new = self._open()
             self._head = HeadFile(head_path(self._path), disk)
-            if new:  # before the first commit: a journal that has any write has a head
+            if new:  # before the first commit: every journal with a write has a head
                 self._head.write(Head(self._version, self._chain, self._state.epoch))
                 self._head.sync()
         except BaseException:
             self._db.close()
             raise
         self._files = OpenFiles(self._path, disk)
-        self._failure: JournalError | None = None  # of the last append, until it is repaired
+        self._failure: JournalError | None = None  # error of the last write, until repaired
 
     def _open(self) -> bool:
-        """Open or create the tables. Returns whether the head is yet to be written: nothing ever was."""
+        """Open or create the tables. Return whether the head must still be written because nothing was ever written."""
         written = self._disk.status(head_path(self._path)) is not None
         with ours(self._file, "cannot be opened"):
             if not written:
@@ -94,14 +93,15 @@ class JournalWriter:
         return self._check_head(written)
 
     def _check_head(self, written: bool) -> bool:
-        """Whether the head is yet to be written.
+        """Return whether the head must still be written.
 
-        Raises JournalDamaged if the journal ends before the version in its head, or has another chain there, or if it
-        may have ended after that version, since a later record may have been in the slot that is damaged.
+        Raises JournalDamaged in three cases: the journal ends before the version in its head; it has another chain at
+        that version; or it may have ended after that version, because the damaged slot of the head may have had a later
+        record.
         """
         found = read_head(head_path(self._path), self._disk)
         if found is None:
-            # The process may have been killed between the creation of the files and the first record of the head.
+            # The process may have been killed after it created the files and before it first wrote the head.
             there = self._disk.status(head_path(self._path))
             begun = there is not None and there.size == 0
             if self._version or (written and not begun):
@@ -125,7 +125,7 @@ class JournalWriter:
 
     @property
     def file(self) -> str:
-        """Its path."""
+        """Path of the journal's file."""
         return self._file
 
     @property
@@ -140,16 +140,16 @@ class JournalWriter:
 
     @property
     def state(self) -> State:
-        """What the snapshot in it is."""
+        """The snapshot's State record."""
         return self._state
 
     @property
     def epoch(self) -> str:
-        """The id of this history; the same version in another epoch may be a different write."""
+        """Id of this history; the same version in another epoch may be a different write."""
         return self._state.epoch
 
     def write(self, writes: Sequence[PackedWrite]) -> None:
-        """Write a batch, which is on disk when this returns. Its versions must follow `version` without a gap."""
+        """Write a batch; it is on disk when this returns. Its versions must follow `version` without a gap."""
         rows: list[_Row] = []
         version, linked = self._version, self._chain
         for follows, code, kind, namespace, name, raw in writes:
@@ -172,7 +172,7 @@ class JournalWriter:
 
     @property
     def head_flushed(self) -> bool:
-        """Whether a loss of power would leave the record of the last write."""
+        """True if the record of the last write would survive a power failure."""
         return self._head.flushed
 
     def flush_head(self) -> None:
@@ -180,15 +180,17 @@ class JournalWriter:
             self._head.sync()
 
     def repair(self, version: int | None = None) -> None:
-        """After a failed write: check that the files exist and are writable, and remove events after `version`.
+        """Repair the journal after a failed write: check that its files exist and are writable; remove later events.
 
-        By default that is the one it has; an earlier one where the process that wrote the last ones has not said so.
+        Events after `version` are removed; by default that is the writer's own last version. It is an earlier one if
+        the process that wrote the last events did not acknowledge them.
         """
         if version is not None and version != self._version:
             self._go_back(version)
         with self._checked():
             self._head.probe()
-            # First, so that the head is never ahead of the journal: the failed append may have written it.
+            # Written first, because the failed write may have written the head, which must never be ahead of the
+            # journal.
             self._head.write(Head(self._version, self._chain, self._state.epoch))
             self._head.sync()
             with self._transaction():
@@ -204,7 +206,7 @@ class JournalWriter:
         self._version, self._chain = version, chain
 
     def compact_some(self, events: int) -> bool:
-        """Move at most so many of the oldest events into the snapshot, without an fsync; whether any are left."""
+        """Move up to `events` of the oldest events into the snapshot, without an fsync. Return whether any are left."""
         with self._checked(), self._unsynced(), self._transaction():
             state, moved = move_events(self._db, self._state, min(self._state.base + events, self._version))
             self._set_meta(state=state.packed())
@@ -212,7 +214,7 @@ class JournalWriter:
         return self._tail > 0
 
     def shrink_some(self, pages: int) -> bool:
-        """Return at most so many free pages to the file system; whether any are left."""
+        """Release up to `pages` free pages to the file system. Return whether any are left."""
         with self._checked(), self._unsynced(), ours(self._file, "cannot be written"):
             return vacuum(self._db, pages)
 
@@ -229,10 +231,10 @@ class JournalWriter:
         self._head.close()
         self._db.close()
 
-    # --- internals -----------------------------------------------------------------------------------------------
+    # --- internals ----------------------------------------------------------------------------------------------------
 
     def _end(self) -> tuple[int, int, int]:
-        """(last version, its chain, number of events) as stored; `load` verifies them."""
+        """Return the last version, its chain and the number of events as stored; `load` verifies them."""
         with ours(self._file, "cannot be read"):
             count, last = self._db.execute("SELECT count(*), max(version) FROM events").fetchone()
         if last is None:
@@ -250,9 +252,11 @@ class JournalWriter:
         return None if row is None else row[0]
 
     def _insert(self, rows: Sequence[_Row]) -> None:
-        """Insert events in one transaction, which is one statement where they are few: each statement lets go of the
-        interpreter lock, and a thread that has to get it back waits for the event loop, up to the switch interval each
-        time."""
+        """Insert events in one transaction, or in a single statement if they are few.
+
+        Each statement releases the interpreter lock. A thread that must reacquire it waits for the event loop, up to
+        the switch interval each time.
+        """
         whole = ours(self._file, "cannot be written") if len(rows) <= _FEW_ROWS else self._transaction()
         with whole:
             for first in range(0, len(rows), _FEW_ROWS):
@@ -270,7 +274,7 @@ class JournalWriter:
 
     @contextmanager
     def _checked(self) -> Iterator[None]:
-        """For every operation that writes: the files are there and whole before it, and there after it."""
+        """Check around a write that the files are complete before it, and still the same files after it."""
         if (fault := self._files.fault()) is not None:
             raise fault
         try:
@@ -283,7 +287,7 @@ class JournalWriter:
 
     @contextmanager
     def _unsynced(self) -> Iterator[None]:
-        """For transactions that change only the representation (compaction), so that losing one does no harm.
+        """Relax durability for transactions that only change the representation (compaction): losing one is harmless.
 
         They write many scattered pages, so checkpoints are more frequent and smaller.
         """

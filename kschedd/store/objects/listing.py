@@ -1,8 +1,8 @@
-"""A list of objects in order, worked out in slices from what was there at one moment.
+"""Sorted lists of objects, built in slices from the objects of one moment.
 
-The store gives what it has (`Store.present`, a copy of references); to sort and to select is done afterwards, while
-others use the store: objects never change. Up to `_RUN` names are sorted at once; longer lists are merged from such
-runs.
+`Store.present` returns a copy of the references. Objects never change, so sorting and selecting can be done afterwards,
+while the store serves others. Up to `_RUN` names are sorted at once; longer lists are merged from sorted runs of that
+length.
 """
 
 import heapq
@@ -17,12 +17,12 @@ from kschedd.api.selecting.selectors import LabelSelector
 
 _NAME: Final = attrgetter("name")
 _RUN: Final = 5_000
-_LOOKED_AT: Final = 250  # objects matched, or merged, before others may have their turn
-_TESTS: Final = 8_000  # labels and fields tested of the objects of one such slice, at most
+_LOOKED_AT: Final = 250  # objects matched or merged before yielding to other tasks
+_TESTS: Final = 8_000  # limit of label and field tests per slice
 
 
 def by_namespace(spaces: Iterable[Sequence[Object]]) -> list[Sequence[Object]]:
-    """Return the objects, one sequence for each namespace, in the order of their names."""
+    """Return the objects grouped by namespace; the groups are in the order of the namespaces' names."""
     found: dict[str, list[Object]] = {}
     for space in spaces:
         for obj in space:
@@ -35,7 +35,10 @@ def in_order(
     label_selector: LabelSelector | None = None,
     field_selector: FieldSelector | None = None,
 ) -> Generator[None, None, list[Object]]:
-    """The objects of each space that match, by name; spaces come in order. Yields wherever it may be left."""
+    """Return the matching objects, sorted by name within each space; the spaces keep their order.
+
+    Yields between slices.
+    """
     found: list[Object] = []
     for space in spaces:
         matching = yield from _matching(space, label_selector, field_selector)

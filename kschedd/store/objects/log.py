@@ -3,9 +3,9 @@
 Each write has the next version, so an event's index in the log is its version minus that of the oldest event kept. A
 watcher is a position in this list: an event costs nothing per watcher until the watcher takes it.
 
-At least the last `history` events are kept, and further ones while an open cursor has not taken them, up to `patience`
-events behind. A cursor further behind, or a watch from an older version, gets 410 Gone. If a journal makes the events
-durable, cursors see only the events that are durable, up to the version `shown`.
+At least the last `history` events are kept. More are kept while an open cursor has not taken them, up to `patience`
+events. A cursor further behind, or a watch from an older version, gets 410 Gone. If a journal makes the events durable,
+cursors see only the durable events, up to the version `shown`.
 Owned by the Store; a cursor ends when it is closed or garbage-collected.
 """
 
@@ -28,7 +28,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 class WatchEvent:
     """One change. `old` is None for ADDED; for DELETED `new` is the last state, at the version of its deletion.
 
-    `loaded`: nobody wrote the object here just now. It comes from a dump, or was there when the watch began.
+    `loaded` marks an object that was not just written here: it comes from a dump, or existed when the watch began.
     """
 
     type: EventType
@@ -51,21 +51,24 @@ class Cursor:
 
     @property
     def version(self) -> int:
-        """Every event up to this version was taken, or is of a kind that is not watched."""
+        """Version up to which every event was taken, or is of a kind that is not watched."""
         return self._next - 1
 
     @property
     def behind(self) -> bool:
-        """Whether the log has new events since the last take (perhaps of kinds that are not watched)."""
+        """True if the log has events since the last take (perhaps of kinds that are not watched)."""
         return self._next <= self._log.shown
 
     @property
     def lag(self) -> int:
-        """How many events the log has gone on by."""
+        """Number of events in the log after this cursor."""
         return self._log.version - self.version
 
     def take(self, limit: int | None = None) -> list[WatchEvent]:
-        """The events since the last call; visits at most `limit` log entries. Raises Gone when too far behind."""
+        """Return the events since the last call; visits at most `limit` log entries.
+
+        Raises Gone when too far behind.
+        """
         assert not self._closed, "this watch was closed"
         events = self._log.after(self._next - 1, limit)
         self._next += len(events)
@@ -81,27 +84,27 @@ class EventLog:
     def __init__(
         self, version: int = 0, *, history: int = 100_000, patience: int = 4_000_000, events: Iterable[WatchEvent] = ()
     ) -> None:
-        """A log of these events, the first of which has version `version` + 1."""
+        """Create a log of these events, the first of which has version `version` + 1."""
         self._events: list[WatchEvent] = list(events)
         self._first = version + 1  # version of _events[0], or of the next event
-        self.version = version + len(self._events)  # of the latest event; counted, since every write asks for it
+        self.version = version + len(self._events)  # of the latest event; a field, since every write reads it
         self._history = history
         self._patience = max(patience, history)
         self._step = max(1, min(history, _TRIM_STEP))
         self._trim_at = history + self._step
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
         self._shown: int | None = None
-        self._most = 0  # events there were when some were dropped
+        self._most = 0  # largest number of events when some were dropped
 
     def keep(self, history: int) -> None:
-        """Keep at least so many events from now on."""
+        """Keep at least `history` events from now on."""
         self._history, self._patience = history, max(self._patience, history)
         self._step = max(1, min(history, _TRIM_STEP))
         self._trim_at = history + self._step
 
     @property
     def used(self) -> tuple[int, int]:
-        """How many events are kept, and how many there were at most."""
+        """Number of events in the log, and the largest number so far."""
         return len(self._events), max(self._most, len(self._events))
 
     @property
@@ -110,17 +113,17 @@ class EventLog:
         return self.version if self._shown is None else self._shown
 
     def show(self, version: int) -> None:
-        """From now on cursors see events up to this version only, until the next call."""
+        """Let cursors see events up to this version only, until the next call."""
         assert version <= self.version, "what is shown has happened"
         self._shown = version
 
     def show_all(self) -> None:
-        """From now on cursors see every event as soon as it is there."""
+        """Let cursors see every event as soon as it is appended, from now on."""
         self._shown = None
 
     @property
     def oldest(self) -> int:
-        """The oldest version a watch can start from."""
+        """Oldest version from which a watch can start."""
         return self._first - 1
 
     def append(self, event: WatchEvent) -> None:
@@ -147,13 +150,16 @@ class EventLog:
         return self._events[start : end if limit is None else min(end, start + limit)]
 
     def written_after(self, version: int) -> list[WatchEvent]:
-        """All events after this version, whether or not cursors may see them yet. Raises Gone if they are not kept."""
+        """Return all events after this version, even if cursors may not see them yet.
+
+        Raises Gone if they were dropped.
+        """
         if version < self.oldest:
             raise Gone(version, self.oldest)
         return self._events[version + 1 - self._first :]
 
     def written_between(self, after: int, up_to: int) -> list[WatchEvent]:
-        """The same, up to a version."""
+        """Return the events after one version and up to another."""
         return self.written_after(after)[: up_to - after]
 
     def truncate(self, version: int) -> None:

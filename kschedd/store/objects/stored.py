@@ -1,12 +1,12 @@
-"""StoredObjects: all objects by kind, namespace and name, with their indexes and the log of what was written.
+"""StoredObjects: all objects by kind, namespace and name, with their indexes and the event log.
 
-What etcd and the watch cache are to an API server. `commit` and its three short cuts for pods are the only ways to
-write: each puts an object in its place, updates the indexes (pods by node, dependents by owner, uids) and appends an
-event to the log for each write. No rule is applied here: whoever commits has seen to them, and to the resourceVersion,
-which is the log's next.
+It is to the store what etcd and the watch cache are to an API server. `commit` and its three fast paths for pods are
+the only ways to write. Each of them places an object, updates the indexes (pods by node, dependents by owner, uids) and
+appends an event to the log. No rules are checked here: the caller has checked them, and has set the next
+resourceVersion of the log.
 
-Owns the objects, the indexes and the log. Objects are values; a space (the objects of a kind in a namespace, by name)
-may be read and is never to be kept.
+Owns the objects, the indexes and the log. Objects are immutable values. A space (the objects of a kind in a namespace,
+by name) may be read but must not be retained.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -26,89 +26,93 @@ _EMPTY: Final[Mapping[str, Object]] = {}
 
 
 class StoredObjects:
-    """See the module. `changed` is told the kind of each object that comes, goes or changes, unless it is a Pod."""
+    """The stored objects.
+
+    `changed` is called with the kind of each object that is created, changed or deleted, except Pods.
+    """
 
     def __init__(self, log: EventLog, changed: Callable[[str], None]) -> None:
         self.log = log
         self._changed = changed
         self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
         self._indexes = Indexes()
-        self._uids: set[str] | None = None  # of all objects, once anybody has brought one along
-        self.refusal: ApiError | None = None  # of whatever is written, where that is not for those who ask here
+        self._uids: set[str] | None = None  # of all objects; built when the first object brings its own uid
+        self.refusal: ApiError | None = None  # error for all writes, if this store is read-only
 
     def copying(self, other: "StoredObjects") -> Generator[None, None, None]:
-        """Hold the same objects as another, in steps; this one is new, and the log stays its own."""
+        """Copy the objects of another instance into this new one, step by step. The log is not copied."""
         for kind, spaces in other._by_kind.items():
             self._by_kind[kind] = {namespace: space.copy() for namespace, space in spaces.items()}
             yield
         self._indexes = yield from other._indexes.copying()
 
-    # --- reading -----------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
-        """The object as it was written last: what a write starts from."""
+        """Return the object as last written, the base of a write; None if there is none."""
         try:
             return self._by_kind[kind][namespace][name]
         except KeyError:
             return None
 
     def get(self, kind: str, namespace: str, name: str) -> Object:
-        """The same; raises NotFound."""
+        """Return the object as last written. Raises NotFound."""
         found = self.find(kind, namespace, name)
         if found is None:
             raise NotFound(kind, name)
         return found
 
     def space(self, kind: str, namespace: str) -> Mapping[str, Object]:
-        """The objects of a kind in a namespace, by name."""
+        """Return the objects of a kind in a namespace, by name."""
         try:
             return self._by_kind[kind][namespace]
         except KeyError:
             return _EMPTY
 
     def spaces(self, kind: str, namespace: str | None) -> Sequence[Mapping[str, Object]]:
-        """The spaces of a kind, sorted by namespace; `namespace` None means all of them."""
+        """Return the spaces of a kind, sorted by namespace; `namespace` None means all of them."""
         spaces = self._by_kind.get(kind) or {}
         chosen = sorted(spaces) if namespace is None else [namespace]
         return [spaces[space] for space in chosen if space in spaces]
 
     def present_in(self, kind: str, namespace: str) -> bool:
-        """Whether there are, or were, objects of a kind in a namespace."""
+        """Return whether objects of a kind exist, or have existed, in a namespace."""
         return kind in self._by_kind and namespace in self._by_kind[kind]
 
     def kinds(self) -> Sequence[str]:
-        """The kinds of which there is at least one object."""
+        """Return the kinds that have at least one object."""
         return sorted(kind for kind, spaces in self._by_kind.items() if any(spaces.values()))
 
     def count(self, kind: str) -> int:
         return sum(len(space) for space in (self._by_kind.get(kind) or {}).values())
 
     def owned_by(self, uid: str) -> Sequence[Object]:
-        """The objects that name this uid in their ownerReferences, in order of creation."""
+        """Return the objects with this uid in their ownerReferences, in order of creation."""
         return [self._by_kind[k][ns][n] for k, ns, n in self._indexes.dependents(uid)]
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
-        """The pods that have this node, in the order in which they got it."""
+        """Return the pods bound to this node, in the order of their binding."""
         found = (self._by_kind["Pod"][ns][n] for ns, n in self._indexes.on_node(node_name))
         return [pod for pod in found if isinstance(pod, Pod)]
 
     def in_namespace(self, namespace: str) -> Sequence[Object]:
-        """All that lives in a namespace."""
+        """Return all objects in a namespace."""
         return [obj for kind in sorted(self._by_kind) for obj in self._by_kind[kind].get(namespace, {}).values()]
 
     def has_uid(self, uid: str) -> bool:
-        """Whether an object has this uid."""
+        """Return whether an object has this uid."""
         if self._uids is None:
             self._uids = {
                 obj.uid for spaces in self._by_kind.values() for space in spaces.values() for obj in space.values()
             }
         return uid in self._uids
 
-    # --- writing -----------------------------------------------------------------------------------------------
+    # --- writing ------------------------------------------------------------------------------------------------------
 
     def commit(self, event_type: EventType, old: Object | None, new: Object, *, loaded: bool = False) -> None:
-        """One write: `new` where `old` was, or, deleted, its last state. Raises `refusal`, if there is one.
+        """Commit one write: `new` replaces `old`, or is the last state of a deleted object.
 
+        Raises `refusal` if it is set.
         `loaded`: `new` comes from a dump (`WatchEvent`).
         """
         if self.refusal is not None:
@@ -117,7 +121,7 @@ class StoredObjects:
         self.log.append(WatchEvent(event_type, old, new, new.resource_version, loaded))
 
     def commit_copy(self, pod: Pod, indexed: bool) -> None:
-        """As `commit` of a new pod, in a space in which there are others; `indexed`: it has a node, or owners."""
+        """Commit a new pod in a space that already has pods; `indexed`: it has a node or owners."""
         if self.refusal is not None:
             raise self.refusal
         self._by_kind["Pod"][pod.namespace][pod.name] = pod
@@ -128,7 +132,7 @@ class StoredObjects:
         self.log.append(WatchEvent(ADDED, None, pod, pod.resource_version))
 
     def commit_binding(self, old: Pod, bound: Pod) -> None:
-        """As `commit` of a pod that has got its node: of all that is indexed only that has changed."""
+        """Commit the binding of a pod; only the index by node is updated."""
         if self.refusal is not None:
             raise self.refusal
         self._by_kind["Pod"][bound.namespace][bound.name] = bound
@@ -136,7 +140,10 @@ class StoredObjects:
         self.log.append(WatchEvent(MODIFIED, old, bound, bound.resource_version))
 
     def commit_end(self, old: Pod, going: Pod, gone: Pod) -> None:
-        """As two commits: of a pod that is being deleted, in which nothing differs that is indexed, and of its end."""
+        """Commit the deletion of a pod as two writes: it is marked as deleting, then removed.
+
+        The marked pod must not differ from the old one in any indexed field.
+        """
         if self.refusal is not None:
             raise self.refusal
         self.place(old, None)
@@ -144,7 +151,7 @@ class StoredObjects:
         self.log.append(WatchEvent(DELETED, going, gone, gone.resource_version))
 
     def place(self, old: Object | None, new: Object | None) -> None:
-        """Put `new` where `old` was, with no event: for whoever starts a store with what there was."""
+        """Put `new` in the place of `old` without an event; used when a store is filled at startup."""
         obj = new if new is not None else old
         assert obj is not None, "there is nothing to place"
         try:
@@ -165,7 +172,7 @@ class StoredObjects:
             self._changed(obj.kind)
 
     def place_whole(self, obj: Object) -> None:
-        """Place a new object in all indexes, or, where it is at fault, in none."""
+        """Add a new object to all indexes, or to none if it is invalid."""
         try:
             self.place(None, obj)
         except Exception:
@@ -173,24 +180,24 @@ class StoredObjects:
             raise
 
     def roll_back(self, version: int) -> None:
-        """Take back what was written after this version, none of which was shown."""
+        """Undo the writes after this version; none of them may have been delivered to watches."""
         for event in reversed(self.log.written_after(version)):
             self.place(None if event.type == DELETED else event.new, event.old)
         self.log.truncate(version)
 
     def forget_uids(self) -> None:
-        """Nobody brings along uids any more for now."""
+        """Drop the set of uids until an object brings its own uid again."""
         self._uids = None
 
 
 def typed(kind: str, raw: Raw) -> Object:
-    """The typed object of what is stored; `kind` is the kind's name in the store."""
+    """Return the typed object for a stored manifest; `kind` is the kind's name in the store."""
     if kind in BY_NAME:
         return parse(raw)
-    # A kind of another group may bear the name of one of ours: it is known by kind and group.
+    # A custom resource may have the name of a built-in kind; it is identified by kind and group.
     return attrs.evolve(Object.from_raw(raw), kind=kind)
 
 
 def retyped(old: Object, raw: dict[str, Any]) -> Object:
-    """The same for one that has changed."""
+    """Return the typed object for a changed manifest."""
     return rebuild_pod(raw, old) if isinstance(old, Pod) else typed(old.kind, raw)

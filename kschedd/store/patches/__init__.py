@@ -1,1 +1,1 @@
-"""Patches: JSON patches, merge patches and strategic merges, as pure functions."""
+"""Patches: JSON patches, merge patches and strategic merge patches, as pure functions."""

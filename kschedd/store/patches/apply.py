@@ -10,14 +10,14 @@ from kschedd.api.schemas.schema import ANY
 from kschedd.api.text.json_text import json_value
 from kschedd.store.patches.merging import LAST_APPLIED, three_way
 
-# Server-set metadata that a manifest may contain if it was printed from a live object; never applied.
+# Metadata set by the server. A manifest printed from a live object contains it; it is never applied.
 _NOT_APPLIED = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink")
 
 
 def _noted(raw: Raw) -> dict[str, Any]:
-    """The manifest with its own text in kubectl's last-applied annotation.
+    """Return the manifest with its own text in kubectl's last-applied annotation.
 
-    A manifest that cannot be annotated is returned unchanged; validation refuses it later.
+    A manifest that cannot be annotated is returned unchanged; validation rejects it later.
     """
     meta = raw.get("metadata") or {}
     annotations = meta.get("annotations") or {}

@@ -1,15 +1,14 @@
 """JSON patches (RFC 6902): add, remove, replace, move, copy and test, with the API server's leniencies.
 
 Beyond the RFC, the API server's library accepts negative indices and indices such as `01`, lets `replace` set a map
-member that does not exist, and considers a missing member equal to null; so do we. For a failed operation the API
-server only reports a bad request; we add which operation failed, and why.
+member that does not exist, and considers a missing member equal to null. So does this module. For a failed operation
+the API server only reports a bad request; our message adds which operation failed, and why.
 
-The input is not modified. What an operation sets may nest no deeper than manifests do, so that whatever is stored can
-be read, shown and stored again. All copies of a patch together are bounded in bytes, as upstream, and in values: each
-is measured before it is made. `move` copies nothing.
+The input is not modified. A value may not be nested more deeply than manifests may be, so that every stored object can
+be read, printed and stored again. The total size of all copies in a patch is limited in bytes, as upstream, and in
+number of values. Each copy is measured before it is made. `move` copies nothing.
 
-Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go;
-github.com/evanphx/json-patch v4. Raises: BadPatch.
+Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go; github.com/evanphx/json-patch v4. Raises: BadPatch.
 """
 
 import json
@@ -24,9 +23,9 @@ from kschedd.api.text.json_text import DEEPEST
 from kschedd.store.errors import BadPatch
 
 MOST_OPERATIONS: Final = 10_000
-MOST_COPIED: Final = 3 << 20  # bytes of JSON, of all copies of a patch together
-MOST_COPIED_VALUES: Final = 100_000  # the same in values: empty lists take two bytes of JSON and far more memory
-_SHIFTED: Final = 6  # 2 ** 6 items that a list moves for an insertion cost as much as one value copied
+MOST_COPIED: Final = 3 << 20  # bytes of JSON, total of all copies in a patch
+MOST_COPIED_VALUES: Final = 100_000  # number of values; an empty list is two bytes of JSON but far more memory
+_SHIFTED: Final = 6  # shifting 2 ** 6 list items for an insertion costs as much as copying one value
 REJECTED: Final = "the server rejected our request due to an error in our request"
 _MEMBERS: Final = ("op", "path", "from", "value")
 _CONTAINERS: Final = (dict, list, tuple)
@@ -41,8 +40,8 @@ class _Failed(Exception):
 class _Budget:
     """The work that the operations of one patch may still cause beyond reading the patch itself.
 
-    `deepest` is an upper bound of the document's nesting. As long as it shows that a moved value stays within DEEPEST
-    levels, the value need not be looked at.
+    `deepest` is an upper bound of the document's nesting. While it proves that a moved value stays within DEEPEST
+    levels, the value need not be measured.
     """
 
     deepest: int
@@ -91,9 +90,9 @@ _LIMITS: Final = f"at most {MOST_COPIED} bytes and {MOST_COPIED_VALUES} values a
 
 
 def json_patch(live: Any, operations: Sequence[Any], touched: list[dict[str, Any]] | None = None) -> Any:
-    """`live` with the operations applied in order. Raises BadPatch.
+    """Return `live` with the operations applied in order. Raises BadPatch.
 
-    `touched` takes the maps of the result that the operations went through.
+    The maps of the result that the operations visited are appended to `touched`.
     """
     if len(operations) > MOST_OPERATIONS:
         most = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
@@ -116,7 +115,7 @@ def json_patch(live: Any, operations: Sequence[Any], touched: list[dict[str, Any
 
 
 def unknown_members(operations: Sequence[Any]) -> list[str]:
-    """Unknown members of the operations, as the API server's warnings name them."""
+    """Return warnings for unknown members of the operations, with the API server's messages."""
     return [
         f'json patch unknown field "[{number}].{name}"'
         for number, operation in enumerate(operations)
@@ -167,7 +166,7 @@ def _text(operation: Mapping[str, Any], member: str) -> str:
 
 
 def _place(whole: list[Any], seen: list[dict[str, Any]], path: str) -> tuple[Any, str]:
-    """The map or list that contains the path's last step, and that step."""
+    """Return the map or list that contains the path's last step, and that step."""
     steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
     if len(steps) < 2:
         raise _Failed("the path names no member")
@@ -249,7 +248,7 @@ def _equal(found: Any, wanted: Any) -> bool:
 
 
 def _maps_of(value: Any) -> Iterator[dict[str, Any]]:
-    """The value, if it is a map, and those within it."""
+    """Yield the value, if it is a map, and all maps within it."""
     if isinstance(value, dict):
         yield value
     for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

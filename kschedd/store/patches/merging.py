@@ -1,11 +1,11 @@
 """Merging of manifests: RFC 7386 merge patches, and the three-way merge of `kubectl apply`.
 
-The inputs are not modified; parts that do not change are shared with the original.
+The inputs are not modified; unchanged parts are shared with the original.
 
 `apply` merges three manifests: the last applied one (kept in an annotation, as kubectl does), the one to apply, and the
-live object. Fields of the last applied manifest that the new one lacks are removed; fields of the new one are set;
-fields that only the live object has (defaults, other writers') stay. Maps merge key by key. Lists merge item by item
-if the schema gives them a merge key, or as sets if it says that scalars merge; all others are replaced.
+live object. Fields of the last applied manifest that the new one lacks are removed. Fields of the new one are set.
+Fields that only the live object has (defaults, other writers') stay. Maps merge key by key. Lists merge item by item if
+the schema gives them a merge key, or as sets if the schema marks them as merging scalars. All other lists are replaced.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,14 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """`target` with an RFC 7386 patch applied: null removes a field, maps merge, anything else replaces."""
+    """Return `target` with an RFC 7386 patch applied: null removes a field, maps merge, anything else replaces."""
     if not isinstance(patch, Mapping):
         return patch
     merged: dict[str, Any] = dict(target) if isinstance(target, Mapping) else {}
     for name, wanted in patch.items():
         if wanted is None:
             merged.pop(name, None)
-        elif type(wanted) in _NO_MAPS:  # most are, and `isinstance` of an abstract class takes long
+        elif type(wanted) in _NO_MAPS:  # fast path: `isinstance` of an abstract class is slow
             merged[name] = wanted
         else:
             merged[name] = merge_patch(merged.get(name), wanted)
@@ -35,7 +35,10 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def three_way(last: Any, wanted: Any, live: Any, schema: Schema = ANY, strategy: PatchStrategy = NO_STRATEGY) -> Any:
-    """`live` with `wanted` applied, `last` being the last applied value; `schema` and `strategy` are this field's."""
+    """Return `live` with `wanted` applied.
+
+    `last` is the last applied value; `schema` and `strategy` are those of this field.
+    """
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         before = last if isinstance(last, Mapping) else {}
         merged = {
@@ -60,7 +63,7 @@ def three_way(last: Any, wanted: Any, live: Any, schema: Schema = ANY, strategy:
 
 
 def _named(key: str, *lists: Sequence[Any]) -> bool:
-    """Whether every item of the lists has the key, with unique values within each list."""
+    """Return whether every item of the lists has the key, with unique values within each list."""
     if not all(isinstance(item, Mapping) and key in item for items in lists for item in items):
         return False
     return all(len({repr(item[key]) for item in items}) == len(items) for items in lists)
@@ -69,7 +72,7 @@ def _named(key: str, *lists: Sequence[Any]) -> bool:
 def _merge_items(
     last: Sequence[Any], wanted: Sequence[Raw], live: Sequence[Raw], key: str, schema: Schema
 ) -> list[Any]:
-    """The wanted items in their order, then live items that are neither wanted nor in the last applied list."""
+    """Return the wanted items in their order, then live items that are neither wanted nor in the last applied list."""
     before = {repr(item[key]): item for item in last if isinstance(item, Mapping) and key in item}
     present = {repr(item[key]): item for item in live}
     merged = []

@@ -1,7 +1,7 @@
-"""Applying a patch of any type to an object, and reading what a server-side apply sends.
+"""Application of a patch of any type to an object, and parsing of server-side apply requests.
 
-A patch of type `strategic` merges lists by their merge keys, `merge` is RFC 7386 (lists are replaced), `json` is a list
-of RFC 6902 operations. Custom resources have no merge keys, so strategic patches of them are refused, as upstream.
+A `strategic` patch merges lists by their merge keys, `merge` is RFC 7386 (lists are replaced), `json` is a list of RFC
+6902 operations. Custom resources have no merge keys, so strategic patches of them are rejected, as upstream.
 Raises: BadPatch.
 """
 
@@ -37,8 +37,8 @@ def patched(
 ) -> dict[str, Any]:
     """Return `live` with the patch applied; the types of the result's fields are not validated.
 
-    `schema` is that of a kind which the version has by a rule. Raises BadPatch. With `validation` Ignore a patch of a
-    wrong type is found later, as upstream.
+    `schema` is that of a kind which only some versions serve. Raises BadPatch. With `validation` Ignore a patch of the
+    wrong JSON type is detected later, as upstream.
     """
     if patch_type == "json":
         if not isinstance(patch, list):
@@ -100,7 +100,7 @@ def read_configuration(text: str, validation: FieldValidation = "Warn") -> tuple
 
 
 def yaml_error(text: str) -> str:
-    """A syntax error of YAML in the words of Go's decoder; "" where there is none."""
+    """Return Go's error message for a YAML syntax error; "" if there is none."""
     try:
         composed(text)
     except yaml.MarkedYAMLError as error:
@@ -121,7 +121,7 @@ _LONGEST_MANAGER: Final = 128  # bytes
 
 
 def check_patch_options(manager: str, force: bool | None, *, applied: bool) -> None:
-    """Raise InvalidOptions where an apply names no manager, or anything else may not be said of a patch."""
+    """Raise InvalidOptions if an apply has no manager or a patch has an option that is not allowed."""
     if faults := patch_faults(manager, force, applied=applied):
         raise InvalidOptions("PatchOptions", "", tuple(faults))
 
@@ -136,7 +136,7 @@ def patch_faults(manager: str, force: bool | None, *, applied: bool) -> list[Fie
 
 
 def manager_faults(manager: str) -> list[FieldError]:
-    """The faults of a field manager's name."""
+    """Return the errors in a field manager's name."""
     faults = []
     if len(manager.encode()) > _LONGEST_MANAGER:
         faults.append(FieldError("fieldManager", None, f"Too long: may not be more than {_LONGEST_MANAGER} bytes"))

@@ -1,14 +1,13 @@
 """Strategic merge patches: lists merge item by item by a merge key, and directives express what merging cannot.
 
-The schema (`kschedd.api.schemas.schema`) states which lists merge, and by which key; every other list is replaced as a
-whole.
-In a map, `$patch: replace` replaces the live map by the patch's, and `$patch: delete` empties it. In a merged list, an
-item with `$patch: delete` removes the item with its key, and one with `$patch: replace` replaces the list by the
-patch's other items. `$deleteFromPrimitiveList/FIELD` removes values from a merged list of scalars,
+The schema (`kschedd.api.schemas.schema`) defines which lists merge, and by which key; every other list is replaced as a
+whole. In a map, `$patch: replace` replaces the live map by the patch's, and `$patch: delete` empties it. In a merged
+list, an item with `$patch: delete` removes the item with its key, and one with `$patch: replace` replaces the list by
+the patch's other items. `$deleteFromPrimitiveList/FIELD` removes values from a merged list of scalars,
 `$setElementOrder/FIELD` gives the order of a merged list, `$retainKeys` lists the fields of a map that are kept.
 
-Patched items have the order of the patch (or of `$setElementOrder`), items that only the live list has keep theirs,
-and a live item stays before a patched one if it preceded it in the live list.
+Patched items have the order of the patch (or of `$setElementOrder`). Items that only the live list has keep their
+order. A live item stays before a patched one if it preceded it in the live list.
 
 The inputs are not modified. Source: Kubernetes v1.34, apimachinery/pkg/util/strategicpatch/patch.go.
 Raises: BadPatch and PatchFailed, with upstream's messages.
@@ -31,7 +30,7 @@ ELEMENT_ORDER: Final = "$setElementOrder"
 
 
 def strategic_merge(live: Raw, patch: Raw, schema: Schema) -> dict[str, Any]:
-    """`live`, an object of this schema, with the patch applied."""
+    """Return `live`, an object of this schema, with the patch applied."""
     return _merge_map(live, patch, schema)
 
 
@@ -130,7 +129,7 @@ def _merge_ordered(merged: dict[str, Any], rest: dict[str, Any], key: str, schem
 
 
 def _check_order(patched: Sequence[Any], order: Sequence[Any], merge_key: str) -> None:
-    """Raise PatchFailed unless the patch's items, those with directives ignored, follow the order list."""
+    """Raise PatchFailed unless the patch's items follow the order list; items with directives are ignored."""
     if not patched or not order:
         return
     waiting = [item for item in patched if not (isinstance(item, Mapping) and DIRECTIVE in item)]
@@ -175,7 +174,7 @@ def _merge_list(
 
 
 def _directed(live: list[Any], patch: Sequence[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """The live list and the patch's plain items, after the patch's directive items were applied."""
+    """Return the live list and the patch's plain items, after applying the patch's directive items."""
     plain = []
     gone: set[Hashable] = set()
     replace = False
@@ -197,8 +196,11 @@ def _directed(live: list[Any], patch: Sequence[Any], merge_key: str) -> tuple[li
 
 
 def _without_repeats(items: list[Any]) -> list[Any]:
-    """Each value once; as upstream, a duplicate is overwritten by the list's last value, which changes the order."""
-    places: dict[Any, list[int]] = {}  # of each value, those where it is, as a heap; and some beyond `last`
+    """Return each value once.
+
+    Like upstream, overwrite a duplicate by the list's last value, which changes the order.
+    """
+    places: dict[Any, list[int]] = {}  # value -> heap of its positions; may contain stale ones after `last`
     for at, item in enumerate(items):
         places.setdefault(item, []).append(at)
     last = len(items) - 1
@@ -216,7 +218,7 @@ def _without_repeats(items: list[Any]) -> list[Any]:
 
 
 def _arranged(items: Sequence[Any], order: Sequence[Any], live: Sequence[Any], merge_key: str) -> list[Any]:
-    """The items named in `order`, in that order, merged with the other items in the order of the live list."""
+    """Return the items named in `order`, in that order, merged with the other items in the order of the live list."""
     wanted = _first_places(_key(item, merge_key) for item in order if not (merge_key and merge_key not in item))
     before = _first_places(_key(item, merge_key) for item in live)
     keyed = [(_hashable(item.get(merge_key) if merge_key else item), item) for item in items]
@@ -235,7 +237,7 @@ def _arranged(items: Sequence[Any], order: Sequence[Any], live: Sequence[Any], m
 
 
 def _first_places(keys: Iterable[Any]) -> dict[Hashable, int]:
-    """At which place each of the keys is first."""
+    """Return the first position of each key."""
     places: dict[Hashable, int] = {}
     for at, key in enumerate(keys):
         places.setdefault(_hashable(key), at)
@@ -243,7 +245,7 @@ def _first_places(keys: Iterable[Any]) -> dict[Hashable, int]:
 
 
 def _hashable(value: Any) -> Hashable:
-    """Equal for equal JSON values."""
+    """Return a hashable that is equal for equal JSON values."""
     if isinstance(value, Mapping):
         return ("map", frozenset((name, _hashable(item)) for name, item in value.items()))
     if isinstance(value, list | tuple):
@@ -290,7 +292,7 @@ _GO_TYPES: Final = {
 
 
 def _sort(value: Any) -> str:
-    """The Go kind of a JSON value; values of different kinds never merge."""
+    """Return the Go kind of a JSON value; values of different kinds never merge."""
     match value:
         case Mapping():
             return "map"
@@ -305,13 +307,13 @@ def _sort(value: Any) -> str:
 
 
 def go_type(value: Any) -> str:
-    """The type of a JSON value as Go's %T prints it."""
+    """Return the type of a JSON value as Go's %T prints it."""
     sort = _sort(value)
     return _GO_TYPES.get(sort, sort)
 
 
 def go_text(value: Any) -> str:
-    """A JSON value as Go's %v prints it."""
+    """Return a JSON value as Go's %v prints it."""
     match value:
         case Mapping():
             return "map[" + " ".join(f"{name}:{go_text(value[name])}" for name in sorted(value)) + "]"

@@ -1,12 +1,12 @@
-"""A status as a typed decoder holds it and as it is printed, its lists looked at when they are first seen.
+"""Decoding and encoding of a status, with its lists cached.
 
-Kubelets give many pods the very same lists of conditions and of containers. Each field of a status is checked, decoded
-and encoded by itself, so a list comes to the same in every status of a kind: what that is is kept, by the identity of
-the list, and the pods share it as they shared what they were given. Pods that fare alike are told the same conditions,
-such as those of one preemption's victims: these are known by their msgpack bytes, which only values of the same types,
-in the same order, have in common.
+Kubelets send the very same lists of conditions and of containers for many pods. Each field of a status is checked,
+decoded and encoded separately, so the result for a list is the same in every status of a kind. It is cached by the
+identity of the list, and the pods share it as they shared the input. Some lists are equal without being identical, such
+as the conditions of one preemption's victims. Conditions are therefore cached by their msgpack bytes, which are equal
+only for values of the same types in the same order.
 
-Owns the lists that were found right lately, so that no other has their identity meanwhile. Cleared when full.
+Owns the valid lists in the cache, so that no other list gets their identity meanwhile. Cleared when full.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _MOST: Final = 256
 _BY_BYTES: Final = "conditions"
 _pack: Final = msgpack.Packer(autoreset=True).pack
 _Key = tuple[str, str, int | bytes]
-#: by kind, field and identity or bytes: a list, and what it is decoded and encoded
+# by kind, field and identity or bytes: a list, and its decoded and encoded form
 _lists: Final[dict[_Key, tuple[list[Any], list[Any], list[Any]]]] = {}
 Status = dict[str, Any]
 
@@ -31,9 +31,9 @@ Status = dict[str, Any]
 def typed_status(
     kind: str, status: Any, fields: Fields, default: Callable[[Status], Status] = lambda status: status
 ) -> tuple[Status, Status, list[FieldError]]:
-    """The status decoded and with its defaults, and encoded; and the faults of its fields' types, where it has any.
+    """Return the status decoded and defaulted, the same encoded, and the type errors of its fields.
 
-    `default` adds or replaces fields, and changes nothing in place.
+    `default` adds or replaces fields, and modifies nothing in place.
     """
     if not isinstance(status, dict):
         return {}, {}, check_status_schema(kind, status)
@@ -58,13 +58,13 @@ def _key(kind: str, name: str, part: list[Any]) -> _Key:
     if name == _BY_BYTES:
         try:
             return kind, name, _pack(part)
-        except (OverflowError, ValueError, TypeError):  # what cannot be stored either
+        except (OverflowError, ValueError, TypeError):  # values that cannot be stored either
             return kind, name, id(part)
     return kind, name, id(part)
 
 
 def _in_order(order: Status, some: Status, others: Status) -> Status:
-    """Both together: the fields that `order` has as it has them, then the rest of `some`."""
+    """Return both parts in one status: the fields of `order` in its order, then the rest of `some`."""
     if not others:
         return some
     whole = {}

@@ -1,1 +1,1 @@
-"""Pods and nodes that many objects of one request are copies of."""
+"""Prototypes: pods and nodes from which one request creates many copies."""

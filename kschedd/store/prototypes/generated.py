@@ -1,7 +1,7 @@
-"""Generated: the uids that objects get, and the names of those that have only a generateName.
+"""Generated: uids of new objects, and names of objects that have only a generateName.
 
-Random, but the same for the same seed, version of the store and calls, so that a run can be repeated. What is written
-about others (Events, Leases) draws from a sequence of its own: whether anybody writes that changes no other names.
+They are random, but the same for the same seed, store version and sequence of calls, so that a run can be repeated.
+Events and Leases draw from a sequence of their own, so that they do not change the names of other objects.
 
 Owns the two sequences. Source: Kubernetes v1.34, apiserver/pkg/storage/names/generate.go.
 """
@@ -21,22 +21,23 @@ class Generated:
         self.begin_at(version)
 
     def begin_at(self, version: int) -> None:
-        """Go on as one of a store that begins with this version."""
+        """Restart the sequences as in a store that begins with this version."""
         self._random = random.Random(f"{self.seed}/{version}")
         self._aside = random.Random(f"{self.seed}/{version}/aside")
 
     def go_on_as(self, other: "Generated") -> None:
-        """Make what the other one is about to make."""
+        """Continue with the same values as another instance."""
         self._random.setstate(other._random.getstate())
         self._aside.setstate(other._aside.getstate())
 
     def uid(self, kind: str) -> str:
-        """For an object of this kind."""
-        bits = self._random_of(kind).getrandbits(128).to_bytes(16, "big").hex()  # half the time of formatting it
+        """Return a new uid for an object of this kind."""
+        # Takes half as long as formatting an integer.
+        bits = self._random_of(kind).getrandbits(128).to_bytes(16, "big").hex()
         return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-a{bits[17:20]}-{bits[20:]}"
 
     def name(self, kind: str, base: str, taken: Container[str]) -> str:
-        """A name that begins with `base`, an object's generateName, and is not taken."""
+        """Return a name that begins with `base`, an object's generateName, and is not taken."""
         while True:
             name = base[:_LONGEST_BASE] + "".join(self._random_of(kind).choices(_SUFFIX_LETTERS, k=5))
             if name not in taken:

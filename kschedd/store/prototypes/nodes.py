@@ -1,12 +1,11 @@
-"""NodePrototype: a node that a request has created, of which others that the request creates after it are copies.
+"""NodePrototype: a node created by a request, from which later nodes of the same request are copied.
 
-The nodes of a trace, or of a generated cluster, are of a few shapes, and the manifests of one shape share its spec and
-status. What the API server's rules make of a node depends on its name and on the values of its labels in one way: they
-must be valid. So a manifest that differs from that node's in these alone becomes the same node with a name, labels,
-uid, creation time and resourceVersion of its own: what holds for the first node after defaulting, admission and
-validation holds for this one.
+The nodes of a trace, or of a generated cluster, have few distinct shapes, and the manifests of one shape share one spec
+and one status. The API server's rules depend on a node's name and label values in one way: they must be valid. A
+manifest that differs from an earlier one only in these therefore becomes a copy of that node, with its own name,
+labels, uid, creation time and resourceVersion. Defaulting, admission and validation need not run again.
 
-Owns nothing but this; ends with the request. See `pod_prototype` for pods.
+Owns only the prototypes; lives as long as the request. See `pod_prototype` for pods.
 """
 
 from typing import Any, Final
@@ -19,22 +18,22 @@ from kschedd.api.selecting.names import is_dns_subdomain, label_value
 from kschedd.store.prototypes.pod_strategy import packed
 
 _LONGEST_NAME: Final = 253
-_LONGEST_VALUE: Final = 63  # of a label
-_MOST: Final = 1024  # of a request
+_LONGEST_VALUE: Final = 63  # of a label value
+_MOST: Final = 1024  # prototypes per request
 
 
 @attrs.frozen(eq=False)
 class NodePrototype:
     node: Node
-    _raw: Raw  # the manifest that it was made of
+    _raw: Raw  # the manifest it was created from
 
     def may_be_larger(self, max_bytes: int) -> bool:
-        """Whether an object of at most so many bytes may be a copy with any valid name and labels."""
+        """Return whether a copy with any valid name and labels fits into the size limit."""
         own = _LONGEST_NAME + _LONGEST_VALUE * len(self.node.labels)
         return len(packed("Node", self.node.name, self.node.raw)) + own <= max_bytes
 
     def has_copy(self, raw: Raw) -> bool:
-        """Whether this manifest's node is a copy, if the name is free."""
+        """Return whether this manifest creates a copy of this node, if the name is free."""
         known = self._raw
         if list(raw) != list(known) or any(raw[part] is not known[part] for part in raw if part != "metadata"):
             return False
@@ -49,7 +48,7 @@ class NodePrototype:
         return all(type(value) is str and not label_value(value) for value in labels.values())
 
     def copy(self, raw: Raw, uid: str, version: int, at: str) -> Node:
-        """The node of that manifest, created `at` that time."""
+        """Return the node of that manifest, created at the time `at`."""
         node, given = self.node, raw["metadata"]
         own = {"uid": uid, "creationTimestamp": at, "resourceVersion": str(version)}
         stored = {**node.raw, "metadata": {**node.raw["metadata"], **given, **own}}
@@ -70,22 +69,22 @@ class NodePrototype:
 
 @attrs.define(eq=False)
 class NodePrototypes:
-    """Those of one request, whose manifests stay as they are as long as it goes on."""
+    """The node prototypes of one request. Its manifests must not change while it runs."""
 
     _by_status: dict[int, NodePrototype] = attrs.field(factory=dict)  # by the identity of the manifest's status
 
     def of(self, raw: Raw) -> NodePrototype | None:
-        """The one of which that manifest's node is a copy."""
+        """Return the prototype of which that manifest's node is a copy, if any."""
         found = self._by_status.get(id(raw.get("status")))
         return found if found is not None and found.has_copy(raw) else None
 
     def add(self, prototype: NodePrototype, raw: Raw, max_bytes: int) -> None:
-        """A node was created of that manifest, where an object has at most so many bytes."""
+        """Add the node that was created from that manifest; an object may have at most `max_bytes`."""
         if len(self._by_status) >= _MOST:
             self._by_status.clear()
         if prototype.may_be_larger(max_bytes):
             self._by_status[id(raw.get("status"))] = prototype
 
     def clear(self) -> None:
-        """The rules are others now."""
+        """Drop all prototypes because the rules have changed."""
         self._by_status.clear()

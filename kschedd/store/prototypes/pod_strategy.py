@@ -1,17 +1,17 @@
 """Pod creation and update: defaulting, validation, admission and interning, cached per spec.
 
-A cluster gets many pods with few distinct specs, and the result for a spec depends only on the spec, the pod's labels,
-the keys of its annotations, its ownerReferences and finalizers, and the cluster's classes. It is cached under the
-packed bytes of the pod's part of these, and the cache is cleared when a PriorityClass or RuntimeClass changes. The
-pod's name is checked each time. An outcome takes some 10 KB, with all that is worked out of its spec later; where each
-pod has labels or a spec of its own, there are as many as are kept.
+A cluster has many pods with few distinct specs. The result for a spec depends only on the spec, the pod's labels, the
+keys of its annotations, its ownerReferences and finalizers, and the cluster's classes. It is cached under the packed
+bytes of the pod's part of these. The cache is cleared when a PriorityClass or RuntimeClass changes. The pod's name is
+checked each time. A cached result takes about 10 KB, including data derived later from its spec. If each pod has its
+own labels or spec, the cache fills up to its limit.
 
-Where specs differ in amounts and weights only they have one spec without amounts (`spec_without_amounts`): what is not
-known by its spec is admitted by that, which is cached likewise.
+Specs that differ only in amounts and weights have the same spec without amounts (`spec_without_amounts`). A spec that
+is not in the cache is looked up by its spec without amounts, in a cache of its own.
 
 Two fields of a spec are validated separately and do not influence the rest in defaulting, validation or admission:
-nodeName and node affinity. They are what distinguishes the pods of a DaemonSet, or of a loaded cluster, from each
-other, so the cache key leaves them out.
+nodeName and node affinity. The pods of a DaemonSet, or of a loaded cluster, differ only in these, so the cache key
+leaves them out.
 
 Source of the rules on pods: Kubernetes v1.34, pkg/registry/core/pod/strategy.go.
 Raises: Invalid, Forbidden.
@@ -68,10 +68,10 @@ _POD_STATUS: Final = type_named("PodStatus")
 _META: Final = type_named("meta.ObjectMeta")
 _NODE_AFFINITY: Final = type_named("NodeAffinity")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_IN_ORDER: Final = ["key", "operator", "values"]  # whose order is kept
+_IN_ORDER: Final = ["key", "operator", "values"]  # fields whose order is kept
 _NOTHING: Mapping[str, Any] = {}
 MOST_ADMITTED: Final = 8192
-MOST_NODE_AFFINITIES: Final = 8192  # of all specs: each DaemonSet has as many as there are nodes
+MOST_NODE_AFFINITIES: Final = 8192  # over all specs; each DaemonSet has one per node
 _REMEMBERED_NODE_AFFINITIES: Final = 1 << 10
 _REMEMBERED_STATUSES: Final = 1 << 8
 SHARED_META: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
@@ -95,18 +95,18 @@ class InternedPod:
 
     spec: PodSpec
     labels: Mapping[str, str]
-    meta: Mapping[str, Any]  # labels, owners and finalizers as stored, where there are any
-    _status: Mapping[str, Any]  # the status such a pod is born with, but for the time of its condition
+    meta: Mapping[str, Any]  # labels, owners and finalizers as stored, if any
+    _status: Mapping[str, Any]  # initial status of such a pod, without the time of its condition
     size: int  # bytes of the spec
-    annotations: Mapping[str, str] = _NOTHING  # that admission adds
-    warnings: Sequence[str] = ()  # of admission
-    stated_spec: Raw | None = None  # before admission, where it says in an annotation that it changed the spec
-    unpinned: "InternedPod | None" = None  # the same without node affinity
-    without_amounts: "InternedPod | None" = None  # what its spec without amounts came to, if that was asked for
+    annotations: Mapping[str, str] = _NOTHING  # added by admission
+    warnings: Sequence[str] = ()  # from admission
+    stated_spec: Raw | None = None  # before admission, if an annotation states that admission changed the spec
+    unpinned: "InternedPod | None" = None  # the same pod without node affinity
+    without_amounts: "InternedPod | None" = None  # result for its spec without amounts, if it was looked up
     _signatures: dict[str, PodSignature] = attrs.field(factory=dict, init=False)  # by namespace
 
     def status_at(self, at: str) -> Mapping[str, Any]:
-        """The status that such a pod is born with at this time."""
+        """Return the initial status of such a pod created at this time."""
         if "conditions" not in self._status:
             return self._status
         return {**self._status, "conditions": [{**GATED, "lastTransitionTime": at}]}
@@ -123,7 +123,7 @@ class InternedPod:
 
 
 def packed(kind: str, name: str, raw: Any) -> bytes:
-    """The msgpack bytes of (a part of) a manifest. Raises Invalid for values that cannot be serialized."""
+    """Return the msgpack bytes of (a part of) a manifest. Raises Invalid for values that cannot be serialized."""
     try:
         data: bytes = _pack(raw)
     except (OverflowError, ValueError, TypeError) as error:
@@ -137,21 +137,21 @@ class PodStrategy:
         self, admission: Admission, classes: Classes, features: Callable[[], frozenset[str]] = lambda: NO_FEATURES
     ) -> None:
         self._admission = admission
-        self._features = features  # the rules that hold
+        self._features = features  # the enabled features
         self._classes = classes
         self.remembered: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
         self.remembered_without_amounts: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
-        # By what has no node affinity (the id: it is kept with them), and the node to which they are pinned or their
-        # packed node affinity. They are not kept with it, since the two would refer to each other.
+        # Key: the id of the result without node affinity (which is kept in the other caches), and the pinned node or
+        # the packed node affinity. Keeping them together would make a reference cycle.
         self.remembered_with_node_affinity: AdmissionCache[tuple[int, str | bytes], InternedPod]
         self.remembered_with_node_affinity = AdmissionCache(MOST_NODE_AFFINITIES)
-        # By themselves, packed: as stored, and that packed.
+        # Packed node affinity -> the affinity as stored, and its packed form.
         self._node_affinities: AdmissionCache[bytes, tuple[Raw, bytes]] = AdmissionCache(_REMEMBERED_NODE_AFFINITIES)
         self._statuses: dict[bytes, Raw] = {}
         self._scopes: dict[str, Sequence[Any] | None] = {}  # by namespace
 
     def forget_scopes(self) -> None:
-        """A Namespace or a LimitRange changed: results for pods of a namespace may depend on something else now."""
+        """Drop the cached scopes, because a Namespace or LimitRange was changed."""
         self._scopes.clear()
 
     def forget(self) -> None:
@@ -167,7 +167,7 @@ class PodStrategy:
         """
         spec = raw.get("spec")
         if not is_dns_subdomain(name) or not _is_usual(meta) or has_claims_by_name(spec):
-            return self._admit(spec, meta, name)  # raises with the faults of the spec, too
+            return self._admit(spec, meta, name)  # raises with the errors of the spec as well
         annotations = meta.get("annotations")
         if annotations is not None and (not are_plain(annotations) or any(map(is_about_spec, annotations))):
             return self._admit(spec, meta, name)
@@ -189,14 +189,14 @@ class PodStrategy:
             return found if node_affinity is None else self.with_node_affinity(found, node_affinity, name)
         except ApiError:
             if spec_without_node_affinity is not spec:
-                # Raises with the faults of the whole spec, not only of `spec_without_node_affinity`.
+                # Raises with the errors of the whole spec, not only of `spec_without_node_affinity`.
                 self._admit(spec, meta, name)
             raise
 
     def _by_spec_without_amounts(self, spec: Raw, meta: dict[str, Any], own: object, name: str) -> InternedPod | None:
-        """What a pod with this spec comes to, by what its spec without amounts came to; None where that is not known.
+        """Return the result for this spec from the cached result for its spec without amounts; None if not cached.
 
-        Raises nothing: what is wrong is to be said of the spec as it is.
+        Never raises: errors must be reported for the spec as it is.
         """
         plain = without_amounts(spec)
         if plain is None:
@@ -224,7 +224,7 @@ class PodStrategy:
         )
 
     def with_node_affinity(self, without: InternedPod, node_affinity: Raw, name: str) -> InternedPod:
-        """What pods come to that state this node affinity and are as those that came to `without` in all else.
+        """Return the result for pods with this node affinity that are otherwise like those of `without`.
 
         Raises Invalid.
         """
@@ -241,7 +241,7 @@ class PodStrategy:
                 if faults:
                     raise Invalid("Pod", name, tuple(faults))
                 text = packed("Pod", name, encoded(decoded, _NODE_AFFINITY))
-                admitted = msgpack.unpackb(text), text  # with nothing of the client's
+                admitted = msgpack.unpackb(text), text  # holds no references to the client's data
                 self._node_affinities.add(stated, admitted)
             clean, text = admitted
             found = _with(without, intern_with_node_affinity(without.spec, clean, text), len(text))
@@ -249,7 +249,7 @@ class PodStrategy:
         return found
 
     def pinned(self, without: InternedPod, node_name: str) -> InternedPod:
-        """The same for the node affinity of a DaemonSet's pod for this node (`node_of_pinned`)."""
+        """Return the same for the node affinity of a DaemonSet's pod for this node (`node_of_pinned`)."""
         key = id(without), node_name
         found = self.remembered_with_node_affinity.get(key)
         if found is None:
@@ -295,7 +295,7 @@ class PodStrategy:
         return InternedPod(interned, labels, shared, status, len(interned.key), notes, warnings, stated)
 
     def restored_status(self, born: Raw, raw: Raw, meta: Raw, name: str) -> Raw:
-        """The status of a pod restored with its manifest's status; equal statuses are shared. Raises Invalid."""
+        """Return the status of a pod restored with its manifest's status; equal statuses are shared. Raises Invalid."""
         key = packed("Pod", name, (raw["status"], born))
         found = self._statuses.get(key)
         if found is None:
@@ -318,13 +318,13 @@ class PodStrategy:
         changes: list[FieldError],
         warn: Callable[[str], None],
     ) -> dict[str, Any]:
-        """The updated pod's manifest, defaulted and admitted; its spec is not interned yet.
+        """Return the updated pod's manifest, defaulted and admitted; its spec is not interned yet.
 
-        `check` returns the faults of the change, `changes` are those of the metadata; `warn` is told of warnings.
-        Raises Invalid with all, and Forbidden.
+        `check` returns the errors of the change, `changes` are those of the metadata; `warn` is called with warnings.
+        Raises Invalid with all errors, and Forbidden.
         """
         name = old.name
-        # matchLabelKeys were merged with the labels at creation; they must not be merged with the present labels.
+        # matchLabelKeys were merged with the labels at creation; they must not be merged with the current labels.
         spec, mistyped = defaulted_pod_spec(raw.get("spec"))
         meta, faults = default_and_validate_meta(raw.get("metadata"), BY_NAME["Pod"])
         if mistyped or check_meta_schema(raw.get("metadata")):
@@ -344,7 +344,7 @@ class PodStrategy:
 
 
 def _is_usual(meta: dict[str, Any]) -> bool:
-    """Whether what a pod's metadata has, besides names and what is looked up with the spec, is right."""
+    """Return whether a pod's metadata is valid, apart from names and the fields that are part of the cache key."""
     generate_name = meta.get("generateName")
     if generate_name and (type(generate_name) is not str or dns_subdomain(without_last_dash(generate_name))):
         return False
@@ -354,7 +354,7 @@ def _is_usual(meta: dict[str, Any]) -> bool:
 
 
 def _parted(spec: Any) -> tuple[Any, Raw | None]:
-    """The spec without the separately validated fields, and its node affinity (None: it has none)."""
+    """Return the spec without the separately validated fields, and its node affinity (None if it has none)."""
     if type(spec) is not dict:
         return spec, None
     node_name = spec.get("nodeName")
@@ -368,13 +368,13 @@ def _parted(spec: Any) -> tuple[Any, Raw | None]:
 
 
 def has_claims_by_name(spec: Any) -> bool:
-    """Whether claims are made for the pod, with its name in theirs."""
+    """Return whether the pod has ephemeral volumes, whose claims contain the pod's name."""
     volumes = spec.get("volumes") if type(spec) is dict else None
     return type(volumes) is list and any(type(volume) is dict and "ephemeral" in volume for volume in volumes)
 
 
 def _with(without: InternedPod, spec: PodSpec, longer: int) -> InternedPod:
-    """The same with a spec that has node affinity, of so many bytes."""
+    """Return the same result with a spec that has a node affinity, which is `longer` bytes longer."""
     return InternedPod(
         spec,
         without.labels,
@@ -389,7 +389,7 @@ def _with(without: InternedPod, spec: PodSpec, longer: int) -> InternedPod:
 
 
 def node_of_pinned(node_affinity: Any) -> str | None:
-    """The node that this node affinity names, where it is `pinned_to` it, as in a DaemonSet's pods; else None."""
+    """Return the node that this node affinity pins the pod to, in the form of `pinned_to`; else None."""
     try:
         (required,) = node_affinity.values()
         (term,) = required["nodeSelectorTerms"]
@@ -411,20 +411,20 @@ def node_of_pinned(node_affinity: Any) -> str | None:
 
 
 def pinned_to(node_name: str) -> Raw:
-    """The node affinity of a DaemonSet's pod for this node."""
+    """Return the node affinity of a DaemonSet's pod for this node."""
     fields = [{"key": NODE_NAME, "operator": IN, "values": [node_name]}]
     return {_REQUIRED: {"nodeSelectorTerms": [{"matchFields": fields}]}}
 
 
 def are_plain(annotations: Any) -> bool:
-    """Whether only the annotations' keys need validation."""
+    """Return whether only the annotations' keys need validation."""
     if not isinstance(annotations, dict) or not all(type(text) is str for text in annotations.values()):
         return False
     return sum(map(len, annotations.values())) < _LONG
 
 
 def new_pod(raw: Raw, meta: Raw, admitted: InternedPod, node_name: str, status: Raw) -> Pod:
-    """The typed pod of an admitted manifest; it holds the interned spec, which equal pods share."""
+    """Return the typed pod of an admitted manifest; it holds the interned spec, which equal pods share."""
     signature = admitted.signature_in(meta["namespace"])
     spec = admitted.spec.raw
     stored = {
@@ -438,7 +438,7 @@ def new_pod(raw: Raw, meta: Raw, admitted: InternedPod, node_name: str, status: 
 
 
 def typed_pod(raw: Raw, signature: PodSignature, node_name: str) -> Pod:
-    """`Pod.from_raw` for a pod whose signature is known already."""
+    """Build a pod like `Pod.from_raw`, with a signature that is known already."""
     meta = raw["metadata"]
     status = raw.get("status") or _NOTHING
     return Pod(
@@ -459,7 +459,10 @@ def typed_pod(raw: Raw, signature: PodSignature, node_name: str) -> Pod:
 
 
 def rebuild_pod(raw: Raw, old: Pod) -> Pod:
-    """The typed pod of a changed manifest, with an interned spec; keeps the old pod's signature if unchanged."""
+    """Return the typed pod of a changed manifest, with an interned spec.
+
+    Keeps the old signature if it still applies.
+    """
     meta = raw["metadata"]
     if raw["spec"] is old.raw["spec"] and (meta.get("labels") or _NOTHING) == old.labels:
         return typed_pod(raw, old.signature, old.node_name)
@@ -471,7 +474,7 @@ def rebuild_pod(raw: Raw, old: Pod) -> Pod:
 
 
 def intern_pod(pod: Pod) -> Pod:
-    """A parsed pod whose manifest uses the interned spec and labels, so that equal pods share them."""
+    """Return a parsed pod whose manifest uses the interned spec and labels, so that equal pods share them."""
     spec: Raw = pod.pod_spec.raw
     if pod.node_name:
         spec = {**spec, "nodeName": pod.node_name}

@@ -1,16 +1,15 @@
-"""PodPrototype: a pod that a request has created, of which others that the request creates after it are copies.
+"""PodPrototype: a pod created by a request, from which later pods of the same request are copied.
 
-A client creates many pods of one template in one request, as does a controller in a turn. What the API server's rules
-make of a pod depends on its name in three ways: the name must be valid, it must not be taken, and the claims of its
-ephemeral volumes are named after it. So a manifest that differs from that pod's in nothing but `metadata.name` (and in
-a uid, which a new pod does not keep), or that leaves the name to be made from the same `generateName`, becomes the same
-pod with a name, uid, creation time and resourceVersion of its own. It is copied from that pod: defaulting, validation
-and admission are written down once, in `pod_strategy`, and the first pod has been through them. The pods of a DaemonSet
-differ in the node to which they are pinned as well, which `pod_strategy` judges apart. A simulation that plays a trace
-is one request: thousands of pods of some hundred templates.
+A client, or a controller in one turn, creates many pods of one template in one request. The API server's rules depend
+on a pod's name in three ways: the name must be valid, it must not be taken, and the claims of its ephemeral volumes are
+named after it. A manifest is therefore a copy of an earlier one if it differs only in `metadata.name` (and in a uid,
+which a new pod does not keep), or if its name is generated from the same `generateName`. The copy gets its own name,
+uid, creation time and resourceVersion. Defaulting, validation and admission, which are implemented in `pod_strategy`,
+need not run again. The pods of a DaemonSet also differ in the node to which they are pinned; `pod_strategy` validates
+that separately. A simulation that replays a trace is one request: thousands of pods of some hundred templates.
 
-Owns nothing but these two; ends with the request, and with what it creates that is no pod: both may change the rules,
-and manifests are known by identity, which says nothing where a caller may change them meanwhile.
+Owns only these prototypes. They are dropped at the end of the request, and when it creates an object other than a pod,
+which may change the rules. Manifests are compared by identity, so their caller must not change them meanwhile.
 """
 
 from typing import Any, Final
@@ -25,36 +24,36 @@ from kschedd.store.prototypes.pod_strategy import InternedPod, PodStrategy, has_
 
 _OWN: Final = frozenset(("name", "uid"))
 _KNOWN: Final = _OWN | {"namespace", "labels", "annotations", "ownerReferences", "finalizers", "generateName"}
-_LONGER: Final = 1024  # bytes by which a copy is larger at most: its name and its node's have at most 253 each
+_LONGER: Final = 1024  # upper bound in bytes by which a copy is larger: its name and its node's have at most 253 each
 _ABSENT: Final = object()
-_MOST: Final = 1024  # of a request
+_MOST: Final = 1024  # prototypes per request
 _pack = msgpack.Packer(autoreset=True).pack
 
 
 @attrs.define(eq=False)
 class PodPrototype:
     pod: Pod
-    _raw: Raw  # the manifest that it was made of
+    _raw: Raw  # the manifest it was created from
     _strategy: PodStrategy
-    _max_bytes: int  # that an object may have
+    _max_bytes: int  # maximum size of an object
     _born: str = attrs.field(init=False)  # its creationTimestamp
     _spec: Any = attrs.field(init=False)  # of the manifest
-    _copyable: bool | None = attrs.field(default=None, init=False)  # None: not looked at yet; the following are then
+    _copyable: bool | None = attrs.field(default=None, init=False)  # None: not determined yet, nor are the fields below
     _admitted: InternedPod = attrs.field(init=False)
-    _unpinned: InternedPod | None = attrs.field(init=False)  # of a DaemonSet's pod: the same for any node
-    _unaffected: list[tuple[str, Any]] = attrs.field(init=False)  # fields of its spec that are the same for any node
+    _unpinned: InternedPod | None = attrs.field(init=False)  # for a DaemonSet's pod: the same for every node
+    _unaffected: list[tuple[str, Any]] = attrs.field(init=False)  # spec fields that are the same for every node
     _fields: list[str] = attrs.field(init=False)  # of the manifest's metadata, in order
-    _shared: list[tuple[str, Any]] = attrs.field(init=False)  # of them, those that copies have, too
-    _with_uid: bool = attrs.field(init=False)  # it says where the uid stands in the metadata
-    generates: bool = attrs.field(init=False)  # its name was made from its generateName
-    indexed: bool = attrs.field(init=False)  # whether copies are in an index: they have a node, or owners
+    _shared: list[tuple[str, Any]] = attrs.field(init=False)  # those of the metadata fields that copies share
+    _with_uid: bool = attrs.field(init=False)  # the manifest's metadata contains a uid
+    generates: bool = attrs.field(init=False)  # its name was generated from its generateName
+    indexed: bool = attrs.field(init=False)  # copies must be indexed because they have a node or owners
 
     def __attrs_post_init__(self) -> None:
         self._born = self.pod.raw["metadata"]["creationTimestamp"]
         self._spec = self._raw.get("spec")
 
     def _look(self) -> bool:
-        """Whether there are copies of it."""
+        """Return whether copies can be made of this pod."""
         given, pod = self._raw.get("metadata"), self.pod
         if type(given) is not dict or self._raw.get("apiVersion") != "v1" or has_claims_by_name(self._spec):
             return False
@@ -71,7 +70,7 @@ class PodPrototype:
         return len(_pack(pod.raw)) + _LONGER <= self._max_bytes
 
     def admitted(self, raw: Raw) -> InternedPod | None:
-        """What the spec of this manifest comes to, if its pod may be a copy of this one."""
+        """Return the admission result for this manifest's spec if its pod may be a copy of this one."""
         spec: Any = raw.get("spec")
         if self._copyable is None:
             if spec is not self._spec and not _looks_like(spec, self._spec):
@@ -93,7 +92,7 @@ class PodPrototype:
         return self._strategy.pinned(self._unpinned, node_name)
 
     def name_of_copy(self, raw: Raw) -> str | None:
-        """The name of this manifest's pod ("": it is to be made), if it is valid and all of the metadata is as here."""
+        """Return the name of this manifest's pod ("": to be generated); None if it is invalid or not a copy's."""
         if raw.get("kind") != "Pod" or raw.get("apiVersion") != "v1":
             return None
         given = raw.get("metadata")
@@ -108,11 +107,11 @@ class PodPrototype:
         return name if type(name) is str and is_dns_subdomain(name) else None
 
     def may_be_born(self, at: str) -> bool:
-        """Whether a copy may be created then: some are born with a condition, which says when."""
+        """Return whether a copy may be created at this time: the first condition of some pods contains the time."""
         return at == self._born or "conditions" not in self.pod.raw["status"]
 
     def copy(self, admitted: InternedPod, name: str, uid: str, version: int, at: str) -> Pod:
-        """`at`: the time of its creation."""
+        """Return a copy of the pod, created at the time `at`."""
         pod = self.pod
         raw = pod.raw
         own = {"name": name, "uid": uid, "creationTimestamp": at, "resourceVersion": str(version)}
@@ -142,7 +141,7 @@ class PodPrototype:
 
 
 def _node_of(spec: Any) -> str | None:
-    """The node to which a DaemonSet's pod is pinned, if it has no other affinity."""
+    """Return the node to which a DaemonSet's pod is pinned, if it has no other affinity."""
     affinity = spec.get("affinity") if type(spec) is dict else None
     if type(affinity) is not dict or len(affinity) != 1 or "nodeAffinity" not in affinity:
         return None
@@ -150,38 +149,38 @@ def _node_of(spec: Any) -> str | None:
 
 
 def _looks_like(spec: Any, other: Any) -> bool:
-    """Whether it is worth a closer look if a spec is the other one, or that for another node."""
+    """Return whether two specs may be equal, or equal but for the node; a cheap test before the exact one."""
     if type(spec) is not dict or type(other) is not dict or len(spec) != len(other):
         return False
     return bool(spec.get("containers") == other.get("containers"))
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two parts of manifests are equal, with values of the same types: to Python, 1 equals 1.0 and True."""
+    """Return whether two parts of manifests are equal and of the same types: in Python, 1 equals 1.0 and True."""
     try:
         return bool(one == other and _pack(one) == _pack(other))
-    except (OverflowError, ValueError, TypeError):  # what cannot be stored
+    except (OverflowError, ValueError, TypeError):  # values that cannot be stored
         return False
 
 
 @attrs.define(eq=False)
 class PodPrototypes:
-    """Those of one request: the latest pod of each template."""
+    """The pod prototypes of one request: the latest pod of each template."""
 
     _latest: PodPrototype | None = None
-    _by_spec: dict[int, PodPrototype] = attrs.field(factory=dict)  # by the identity of the spec that manifests share
+    _by_spec: dict[int, PodPrototype] = attrs.field(factory=dict)  # by the identity of the spec, which manifests share
 
     def of(self, raw: Raw) -> PodPrototype | None:
-        """The one of which that manifest's pod may be a copy."""
+        """Return the prototype of which that manifest's pod may be a copy."""
         return self._by_spec.get(id(raw.get("spec")), self._latest)
 
     def add(self, prototype: PodPrototype, raw: Raw) -> None:
-        """A pod was created of that manifest, which stays as it is as long as the request goes on."""
+        """Add the pod that was created from that manifest, which must not change during the request."""
         if len(self._by_spec) >= _MOST:
             self._by_spec.clear()
         self._by_spec[id(raw.get("spec"))] = self._latest = prototype
 
     def clear(self) -> None:
-        """What was created is no pod: what becomes of pods may be something else now."""
+        """Drop all prototypes: the request created an object other than a pod, which may change the rules."""
         self._latest = None
         self._by_spec.clear()

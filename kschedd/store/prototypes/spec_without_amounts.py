@@ -1,13 +1,13 @@
-"""A pod's spec without its amounts: without the numbers that nothing else of it depends on.
+"""A pod's spec without its amounts: without the numbers that nothing else in it depends on.
 
-Where each pod is of a kind of its own, most differ from others in the amounts of cpu and memory that their containers
-state, and in the weights of their preferred pod affinity, in nothing else. Whatever amount and valid weight stands
-there, defaulting, validation and admission do the same with the rest (where no LimitRange has a say): so the rest is
-admitted once, with small numbers, and a spec's own are put into it as they are stored.
+If every pod has its own spec, most specs still differ only in the amounts of cpu and memory of their containers, and in
+the weights of their preferred pod affinity. Defaulting, validation and admission treat the rest in the same way
+whatever valid amounts and weights there are (unless a LimitRange applies). The rest is therefore admitted once, with
+small numbers, and a spec's own numbers are then inserted in stored form.
 
-Amounts count as such where containers state nothing but requests and limits of cpu and memory, positive ones in whole
-millicores and bytes, and the pod as such no resources. The QoS class and what is valid depend on which of them are
-there, and on whether a request is below its limit: 1 and 2 stand for that.
+A spec qualifies if its containers state nothing but requests and limits of cpu and memory, all positive and in whole
+millicores and bytes, and the pod states no resources. The QoS class and the validity depend on which of them are
+stated, and on whether a request is below its limit. The numbers 1 and 2 represent that.
 Order: fields stay where they are.
 """
 
@@ -25,20 +25,24 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _WITH_WEIGHTS: Final = ("podAffinity", "podAntiAffinity")
 _PARTS: Final = ("requests", "limits")
 _SMALLEST: Final = {"cpu": 10**6, "memory": 10**9}  # in billionths of a unit
-_OTHERS: Final = ("initContainers", "ephemeralContainers", "resources", "overhead")  # that may state amounts
+# Other fields that may state amounts.
+_OTHERS: Final = ("initContainers", "ephemeralContainers", "resources", "overhead")
 
 
 @attrs.frozen(eq=False)
 class SpecWithoutAmounts:
-    """`amounts`: of each container, by "requests" and "limits", as stored; None where it states none. `weights`: by the
-    kind of affinity."""
+    """A spec without amounts, and the amounts.
+
+    `amounts` has one entry per container: its "requests" and "limits" as stored, None if it has none. `weights` is
+    keyed by the kind of affinity.
+    """
 
     spec: Raw
     amounts: Sequence[Raw | None]
     weights: Mapping[str, Sequence[int]]
 
     def fill(self, admitted: Raw) -> dict[str, Any]:
-        """The spec that it was taken of, admitted, by what it was admitted as itself."""
+        """Return the admitted form of the original spec, given the admitted form of the spec without amounts."""
         spec = dict(admitted)
         spec["containers"] = [
             container if stated is None else {**container, "resources": _filled(container["resources"], stated)}
@@ -52,7 +56,7 @@ class SpecWithoutAmounts:
 
 
 def without_amounts(spec: Raw) -> SpecWithoutAmounts | None:
-    """None where it has no amounts, or some on which more depends, or looks odd."""
+    """Split a spec; return None if it has no amounts, or amounts that more depends on, or an unusual form."""
     containers = spec.get("containers")
     if type(containers) is not list or any([spec.get(field) is not None for field in _OTHERS]):
         return None
@@ -86,7 +90,7 @@ def without_amounts(spec: Raw) -> SpecWithoutAmounts | None:
 
 
 def _stated(resources: Any) -> Raw | None:
-    """Requests and limits as stored; None where they or something else there is not as the module says."""
+    """Return requests and limits as stored; None if the resources do not meet the conditions of this module."""
     if type(resources) is not dict or not resources:
         return None
     stated: dict[str, dict[str, str]] = {}
@@ -106,7 +110,7 @@ def _stated(resources: Any) -> Raw | None:
 
 
 def _plain(stated: Raw) -> Raw:
-    """The numbers that stand for these."""
+    """Return the numbers that represent these amounts."""
     requests = stated.get("requests") or {}
     return {
         part: {
@@ -121,7 +125,7 @@ def _is_below(request: str | None, limit: str) -> bool:
 
 
 def _filled(admitted: Raw, stated: Raw) -> dict[str, Any]:
-    """Admitted resources with these amounts; a request that was not stated is the limit."""
+    """Return admitted resources with these amounts; a request that was not stated equals the limit."""
     found = dict(admitted)
     for part in _PARTS:
         if part in admitted:
@@ -142,7 +146,7 @@ def _stored(name: str, quantity: str) -> str | None:
 
 
 def _weights(part: Any) -> list[int]:
-    """The weights of a pod's affinity or anti-affinity; none where one of them is not valid."""
+    """Return the weights of a pod's affinity or anti-affinity; empty if one of them is invalid."""
     terms = part.get(_PREFERRED) if type(part) is dict else None
     if type(terms) is not list:
         return []

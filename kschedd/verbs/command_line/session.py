@@ -52,7 +52,7 @@ class VerbSession:
     cluster_time: Callable[[], float] | None = None  # asks the daemon for its time; None: it is `now`
     outlived: bool = False  # what a command tells the debugger is to hold when its connection has ended
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
-    remedies_for: str = "kschedd"  # the program that carries out remedies: kubectl where the cluster is elsewhere
+    remedies_for: str = ""  # the program that carries out remedies; "": the daemon knows
     offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # answers the methods on files without a daemon
     # The user's editor on a file, and its exit status; None: no terminal.
     open_editor: Callable[[Path], int] | None = None

@@ -197,8 +197,10 @@ def _of_workload(
 
 
 def _diagnosis(session: VerbSession, kind: str, name: str, namespace: str, **more: Any) -> dict[str, Any]:
+    if session.remedies_for:
+        more["program"] = session.remedies_for
     found: dict[str, Any] = session.daemon.call(
-        "causes.explain", kind=kind, name=name, **where(lookup(kind), namespace), program=session.remedies_for, **more
+        "causes.explain", kind=kind, name=name, **where(lookup(kind), namespace), **more
     )
     return found
 
@@ -246,11 +248,12 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
         raise UsageError(f"-f FILE contains no pods or workloads; supported kinds: Pod, {', '.join(POD_TEMPLATES)}")
     answers = []
     manifests = [raw for _, raw in objects]
-    apply = shlex.join([session.remedies_for, "apply", *(word for file in options.filename for word in ("-f", file))])
+    apply = shlex.join(["apply", *(word for file in options.filename for word in ("-f", file))])
     for place, raw, pod in pods:
         found = _diagnosis_of_new(session, raw, manifests)
         for remedy in found.get("remedies", ()):
-            remedy["commands"] = [apply, *remedy["commands"]]
+            program = remedy["commands"][0].partition(" ")[0]
+            remedy["commands"] = [f"{program} {apply}", *remedy["commands"]]
         try:
             answers.append({**session.daemon.call("scheduler.explain", pod=pod), **found})
         except RpcError as error:

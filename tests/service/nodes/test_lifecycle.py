@@ -111,7 +111,7 @@ async def test_a_kubelet_that_nobody_simulates_is_not_stopped(autojump_clock: Mo
     alone = node("real")
     alone["metadata"]["annotations"] = {"kschedd.io/kubelet": "none"}
     await talk.cluster.store.create(alone)
-    with pytest.raises(KscheddError, match="nobody simulates its kubelet"):
+    with pytest.raises(KscheddError, match="its kubelet is not simulated"):
         await talk("nodes.stop", name="real")
     with pytest.raises(KscheddError, match='nodes "nowhere" not found'):
         await talk("nodes.start", name="nowhere")
@@ -120,5 +120,5 @@ async def test_a_kubelet_that_nobody_simulates_is_not_stopped(autojump_clock: Mo
 async def test_without_controllers_there_are_no_zones(autojump_clock: MockClock) -> None:
     async with cluster_actors() as cluster:
         for method in ("nodes.zones", "nodes.leaving"):
-            with pytest.raises(KscheddError, match="no controllers run here"):
+            with pytest.raises(KscheddError, match="no controllers run in this cluster"):
                 await Talk(cluster)(method)

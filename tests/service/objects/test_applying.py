@@ -229,7 +229,7 @@ def test_who_applies_a_dump_is_told_once_what_takes_it_as_it_stands(store: Store
     assert apply_all(parse(POD, "pod.yaml").wanted, store).warnings == []
     outcome = apply_all(parse("---\n".join(with_uids), "dump.yaml").wanted, store)
     [warning] = outcome.warnings
-    assert "`kschedd load` takes a dump as it stands" in warning
+    assert "`kschedd load` loads a dump unchanged" in warning
     assert [result.action for result in outcome.results] == ["created", "unchanged"]
 
 

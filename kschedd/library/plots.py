@@ -1,0 +1,61 @@
+"""Plots of a cluster on matplotlib, in one style. They need the extra: pip install "kschedd[plots]"."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from kschedd.causes.answers import PendingGroup
+from kschedd.library.records import Records, optional_library
+from kschedd.library.records_of_objects import NodeRecord
+
+_STYLE: Final = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3}
+_MOST_BARS: Final = 60
+_WIDEST_LABEL: Final = 60
+
+
+def utilization(nodes: Records[NodeRecord], axes: Any = None) -> Any:
+    """Draw the requested share of CPU and memory, as bars of each node, or of more than 60 nodes as a histogram.
+
+    Returns the matplotlib Axes; `axes`: those to draw on. Raises MissingLibraryError.
+    """
+    shares = {
+        "CPU": [_share(node.cpu_requested, node.cpu_allocatable) for node in nodes],
+        "memory": [_share(node.memory_requested, node.memory_allocatable) for node in nodes],
+    }
+    with _style() as pyplot:
+        axes = axes or pyplot.subplots()[1]
+        if len(nodes) > _MOST_BARS:
+            axes.hist(list(shares.values()), bins=20, range=(0, 1), label=list(shares))
+            axes.set(xlabel="requested share of a node", ylabel="nodes")
+        else:
+            for number, (name, values) in enumerate(shares.items()):
+                places = [place + 0.4 * number for place in range(len(nodes))]
+                axes.barh(places, values, height=0.4, label=name)
+            axes.set_yticks([place + 0.2 for place in range(len(nodes))], [node.name for node in nodes])
+            axes.set(xlabel="requested share", xlim=(0, 1))
+            axes.invert_yaxis()
+        axes.legend()
+        return axes
+
+
+def causes(groups: Sequence[PendingGroup], axes: Any = None) -> Any:
+    """Draw the number of pending pods by cause, and return the matplotlib Axes. Raises MissingLibraryError."""
+    with _style() as pyplot:
+        axes = axes or pyplot.subplots()[1]
+        labels = [f"{group.code}: {group.message}"[:_WIDEST_LABEL] for group in groups]
+        axes.barh(labels, [group.count for group in groups])
+        axes.set(xlabel="pending pods")
+        axes.invert_yaxis()
+        return axes
+
+
+@contextmanager
+def _style() -> Iterator[Any]:
+    """Return pyplot with the style of all plots."""
+    pyplot = optional_library("matplotlib.pyplot", "plots")
+    with pyplot.rc_context(_STYLE):
+        yield pyplot
+
+
+def _share(requested: float, allocatable: float) -> float:
+    return requested / allocatable if allocatable else 0.0

@@ -1,0 +1,216 @@
+"""Evaluation of a plugin by a suite of workloads: the fitness function of searches over programs.
+
+    result = evaluate("plugin.py", suite="suite.yaml", seeds=10)
+    print(result.combined_score, result.metrics, result.artifacts)
+
+The plugin runs in a process of its own, with limits on time, memory and output. Whatever the program does there, the
+result says so: `valid` is False and `error` has the reason. This is not a sandbox: the program can read and write the
+files of the user who runs it, and use the network.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import yaml
+
+from kschedd.errors import KscheddError
+from kschedd.library.records import Records
+
+#: The metrics of a run; each is the mean over all runs in the result.
+METRICS: Final = ("placed", "cpu_used", "memory_used", "nodes_used", "imbalance", "seconds")
+DEFAULT_SUITE: Final[Mapping[str, Any]] = {
+    "cases": [
+        {"name": "even", "nodes": {"count": 20}, "pods": {"count": 60, "cpu": ["250m", "500m", "1"]}},
+        {
+            "name": "full",
+            "nodes": {"count": 10, "cpu": "8", "memory": "16Gi"},
+            "pods": {"count": 60, "cpu": ["500m", "1", "4"], "memory": ["1Gi", "4Gi"]},
+        },
+    ]
+}
+
+_MEBI: Final = 1 << 20
+_MOST_OUTPUT: Final = 1 << 20  # bytes of standard output and error that are read
+
+
+@attrs.define(eq=False)
+class SuiteError(KscheddError):
+    """A suite that cannot be used."""
+
+    where: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.why}"
+
+
+@attrs.frozen(kw_only=True)
+class EvaluationRun:
+    """One case with one seed. Shares are from 0 to 1; `imbalance` is the deviation of the nodes' CPU shares."""
+
+    case: str
+    seed: int
+    placed: float  # share of the pods that have a node
+    cpu_used: float  # requested share of the CPU of the nodes in use
+    memory_used: float
+    nodes_used: float  # share of the nodes with pods
+    imbalance: float
+    seconds: float  # of CPU
+
+
+@attrs.frozen(kw_only=True)
+class Evaluation:
+    """The result: the mean of each metric, their weighted sum, and texts that help to improve the program.
+
+    `valid`: False if the program could not be evaluated, for the reason in `error`; then `combined_score` is 0.
+    `artifacts`: `broken_rules`, `messages` of pods without a node, and `output` of the program, where there are any.
+    """
+
+    valid: bool
+    combined_score: float
+    metrics: Mapping[str, float]
+    artifacts: Mapping[str, str]
+    runs: Records[EvaluationRun]
+    error: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as values that JSON can hold."""
+        return {**attrs.asdict(self, filter=lambda field, _: field.name != "runs"), "runs": self.runs.to_dicts()}
+
+
+def evaluate(
+    plugin: str | Path,
+    suite: str | Path | Mapping[str, Any] | None = None,
+    *,
+    seeds: int = 10,
+    rules: bool = True,
+    time_limit_s: float = 120.0,
+    memory_limit_mib: int = 2048,
+) -> Evaluation:
+    """Evaluate the plugins of a Python file. Raises SuiteError for a suite that cannot be read.
+
+    `suite`: a file or a map, as docs/EVALUATE.md describes; None is a small one that comes with kschedd. `rules`: check
+    the rules of the plugin interface first. The limits are for all runs together.
+    """
+    read = read_suite(suite)
+    task = {"plugin": str(Path(plugin).resolve()), "suite": read, "seeds": seeds, "rules": rules}
+    limits = {"seconds": time_limit_s, "bytes": memory_limit_mib * _MEBI}
+    answer, output, fault = _in_process(json.dumps({**task, "limits": limits}), time_limit_s)
+    artifacts = {"output": output} if output else {}
+    if answer is None:
+        return _invalid(fault, artifacts)
+    artifacts |= answer["artifacts"]
+    if answer["error"]:
+        return _invalid(answer["error"], artifacts)
+    runs = Records(EvaluationRun, [EvaluationRun(**run) for run in answer["runs"]])
+    metrics = {name: sum(getattr(run, name) for run in runs) / len(runs) for name in METRICS}
+    weights = read.get("weights") or {"placed": 1.0}
+    score = sum(weight * metrics[name] for name, weight in weights.items())
+    return Evaluation(valid=True, combined_score=score, metrics=metrics, artifacts=artifacts, runs=runs)
+
+
+def read_suite(suite: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a suite with the paths in it made absolute. Raises SuiteError."""
+    if suite is None:
+        return dict(DEFAULT_SUITE)
+    where, folder, read = "suite", Path(), suite
+    if not isinstance(suite, Mapping):
+        where, folder = str(suite), Path(suite).resolve().parent
+        try:
+            read = yaml.safe_load(Path(suite).read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError) as fault:
+            raise SuiteError(where, f"cannot be read: {fault}") from fault
+    if not isinstance(read, Mapping) or not isinstance(read.get("cases"), Sequence) or not read["cases"]:
+        raise SuiteError(where, "a map with a list `cases` is required")
+    weights = read.get("weights") or {}
+    if not isinstance(weights, Mapping) or any(name not in METRICS for name in weights):
+        raise SuiteError(where, f"weights: a map of numbers by metric is required (metrics: {', '.join(METRICS)})")
+    if any(not isinstance(weight, int | float) or isinstance(weight, bool) for weight in weights.values()):
+        raise SuiteError(where, "weights: numbers are required")
+    return {**read, "cases": [_case(where, number, case, folder) for number, case in enumerate(read["cases"])]}
+
+
+def _case(where: str, number: int, case: Any, folder: Path) -> dict[str, Any]:
+    at = f"{where}: cases[{number}]"
+    if not isinstance(case, Mapping):
+        raise SuiteError(at, "a map is required")
+    known = {"name", "nodes", "pods", "from", "files", "until", "version"}
+    unknown = sorted(str(key) for key in case if key not in known)
+    if unknown:
+        raise SuiteError(at, f'unknown field "{unknown[0]}" (known: {", ".join(sorted(known))})')
+    if not ("from" in case or "nodes" in case or "files" in case):
+        raise SuiteError(at, "one of nodes, files and from is required")
+    found = {"name": f"case-{number}", **case}
+    for key in ("from", "files"):
+        if key in case:
+            paths = [case[key]] if isinstance(case[key], str) else case[key]
+            if not isinstance(paths, Sequence) or not all(isinstance(path, str) for path in paths):
+                raise SuiteError(f"{at}.{key}", "a path or a list of paths is required")
+            found[key] = [str(folder / path) for path in paths]
+    for key in ("nodes", "pods"):
+        count = case[key].get("count") if isinstance(case.get(key), Mapping) else 1
+        if key in case and (not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= 100_000):
+            raise SuiteError(f"{at}.{key}", "a map with a count from 1 to 100000 is required")
+    return found
+
+
+def _invalid(error: str, artifacts: Mapping[str, str]) -> Evaluation:
+    return Evaluation(
+        valid=False, combined_score=0.0, metrics={}, artifacts=artifacts, runs=Records(EvaluationRun), error=error
+    )
+
+
+def _in_process(task: str, time_limit_s: float) -> tuple[dict[str, Any] | None, str, str]:
+    """Run the worker; return its answer, the output of the program, and without an answer the reason."""
+    with tempfile.TemporaryDirectory(prefix="kschedd-evaluate-") as folder:
+        answer = Path(folder) / "answer.json"
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as given:
+            given.write(task.encode())
+            given.seek(0)
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "kschedd.testing.evaluation_worker", str(answer)],
+                stdin=given,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                start_new_session=True,
+            )
+            fault = ""
+            try:
+                worker.wait(time_limit_s)
+            except subprocess.TimeoutExpired:
+                fault = f"time limit exceeded: {time_limit_s:g} s"
+            finally:
+                _end(worker)
+            output.seek(0)
+            text = output.read(_MOST_OUTPUT).decode("utf-8", "replace")
+        if fault:
+            return None, text, fault
+        try:
+            found = json.loads(answer.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None, text, f"the process ended without a result ({_ending(worker.returncode)})"
+        return found, text, ""
+
+
+def _end(worker: "subprocess.Popen[bytes]") -> None:
+    """Kill the worker and all processes that it started in its session."""
+    try:
+        os.killpg(worker.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        worker.poll()
+    worker.wait()
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return f"signal {signal.Signals(-status).name}"
+    return f"exit status {status}"

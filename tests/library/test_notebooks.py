@@ -1,0 +1,42 @@
+"""The notebooks run from the first cell to the last, and the plots are drawn."""
+
+from pathlib import Path
+
+import pytest
+
+from kschedd import Cluster, node, pod
+
+FOLDER = Path(__file__).parents[2] / "examples" / "notebooks"
+
+
+@pytest.mark.parametrize("notebook", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_runs(notebook: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra plots is not installed")
+    nbformat = pytest.importorskip("nbformat", reason="nbclient is not installed")
+    client = pytest.importorskip("nbclient", reason="nbclient is not installed")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    book = nbformat.read(notebook, as_version=4)
+    client.NotebookClient(book, timeout=300, kernel_name="python3").execute()
+    printed = [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert printed
+    assert not [output for output in printed if output.output_type == "error"]
+
+
+def test_utilization_is_drawn_by_node_or_as_a_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib", reason="the extra plots is not installed")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    few = Cluster([node("n1"), node("n2")])
+    few.apply(pod("a", cpu="1"))
+    axes = few.plot_utilization()
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["n1", "n2"]
+    assert [bar.get_width() for bar in axes.containers[0]] == [0.25, 0.0]
+    assert Cluster(nodes=61).plot_utilization().get_ylabel() == "nodes"
+
+
+def test_pending_pods_are_drawn_by_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib", reason="the extra plots is not installed")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    cluster = Cluster(nodes=1)
+    cluster.apply([pod(f"p{number}", cpu="50") for number in range(3)])
+    assert [bar.get_width() for bar in cluster.plot_causes().containers[0]] == [3]

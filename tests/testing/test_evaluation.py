@@ -1,0 +1,116 @@
+"""kschedd.evaluate: a plugin's score by a suite, whatever the program does."""
+
+import json
+import re
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kschedd import cli, evaluate
+from kschedd.testing.evaluation import SuiteError, read_suite
+
+GOOD = """
+class PackNodes:
+    name = "PackNodes"
+
+    def score(self, state, pod, node):
+        return 100 if node.pods else 0
+"""
+SUITE = {"cases": [{"name": "one", "nodes": {"count": 4}, "pods": {"count": 12, "cpu": ["250m", "1", "9"]}}]}
+BROKEN = {
+    "syntax": ("class A(:\n", "SyntaxError"),
+    "exits": ("import os\nos._exit(3)\n", "exit status 3"),
+    "raises SystemExit": ("raise SystemExit(4)\n", "SystemExit|exit"),
+    "no plugin": ("x = 1\n", "defines no plugin"),
+    "breaks a rule": (GOOD.replace("100 if node.pods else 0", "1000"), "PackNodes"),
+    "hangs at import": ("while True: pass\n", "limit|did not|longer|hang"),
+    "kills itself": ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", "SIGKILL"),
+    "takes all memory": ("x = []\nwhile True: x.append(bytearray(1 << 26))\n", "[Mm]emory"),
+    "kills its group": (
+        "import os, signal\nos.killpg(os.getpgrp(), signal.SIGTERM)\nimport time; time.sleep(9)\n",
+        "SIG",
+    ),
+    "deletes its folder": ("import os, shutil\nshutil.rmtree(os.getcwd())\nos._exit(0)\n", "without a result"),
+}
+
+
+def plugin(folder: Path, text: str) -> Path:
+    file = folder / "plugin.py"
+    file.write_text(text)
+    return file
+
+
+def test_a_plugin_gets_a_score(tmp_path: Path) -> None:
+    file = plugin(tmp_path, GOOD)
+    found = evaluate(file, {**SUITE, "weights": {"placed": 1, "nodes_used": -0.5}}, seeds=3)
+    assert (found.valid, found.error) == (True, "")
+    assert [(run.case, run.seed) for run in found.runs] == [("one", 0), ("one", 1), ("one", 2)]
+    assert found.combined_score == pytest.approx(found.metrics["placed"] - 0.5 * found.metrics["nodes_used"])
+    assert 0 < found.metrics["placed"] < 1
+    assert "Insufficient cpu" in found.artifacts["messages"]
+    again = evaluate(file, {**SUITE, "weights": {"placed": 1, "nodes_used": -0.5}}, seeds=3)
+    assert again.combined_score == found.combined_score
+
+
+@pytest.mark.parametrize(("text", "reason"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_program_is_a_result(tmp_path: Path, text: str, reason: str) -> None:
+    found = evaluate(plugin(tmp_path, text), SUITE, seeds=1, time_limit_s=20, memory_limit_mib=1024)
+    assert (found.valid, found.combined_score, len(found.runs)) == (False, 0.0, 0)
+    assert re.search(reason, found.error)
+
+
+def test_random_programs_neither_end_nor_hang_it(tmp_path: Path) -> None:
+    drawn = Random(5)
+    lines = GOOD.splitlines()
+    for _ in range(12):
+        mutated = [line[drawn.randrange(max(len(line), 1)) :] if drawn.random() < 0.3 else line for line in lines]
+        found = evaluate(plugin(tmp_path, "\n".join(mutated)), SUITE, seeds=1, time_limit_s=30)
+        assert found.valid == (not found.error)
+
+
+def test_a_fault_in_an_attempt_costs_that_pod_its_node(tmp_path: Path) -> None:
+    text = GOOD.replace("return 100 if node.pods else 0", "raise ValueError('no')")
+    found = evaluate(plugin(tmp_path, text), SUITE, seeds=1, rules=False)
+    assert (found.valid, found.metrics["placed"]) == (True, 0.0)
+    assert "ValueError" in found.artifacts["messages"]
+
+
+def test_output_of_the_program_is_kept_up_to_a_limit(tmp_path: Path) -> None:
+    found = evaluate(plugin(tmp_path, "print('x' * (3 << 20))\n" + GOOD), SUITE, seeds=1)
+    assert found.valid
+    assert len(found.artifacts["output"]) == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[]", "a map with a list `cases` is required"),
+        ("cases: []", "a map with a list `cases` is required"),
+        ("cases: [3]", r"cases\[0\]: a map is required"),
+        ("cases: [{name: a}]", "one of nodes, files and from is required"),
+        ("cases: [{nodes: {count: 0}}]", "a count from 1 to 100000"),
+        ("cases: [{nodes: {count: 2}, size: 3}]", 'unknown field "size"'),
+        ("cases: [{nodes: {count: 2}}]\nweights: {speed: 1}", "metrics: placed"),
+        ("cases: [{nodes: {count: 2}}]\nweights: {placed: high}", "numbers are required"),
+        ("cases: {", "cannot be read"),
+    ],
+)
+def test_a_wrong_suite_is_refused_with_the_place(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "suite.yaml"
+    file.write_text(text)
+    with pytest.raises(SuiteError, match=why):
+        read_suite(file)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(plugin(tmp_path, GOOD))
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(json.dumps(SUITE))
+    assert cli.main(["evaluate", file, "--suite", str(suite), "--seeds", "2", "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["valid"], len(found["runs"])) == (True, 2)
+    assert cli.main(["evaluate", str(tmp_path / "none.py")]) == 1
+    assert "no such file" in capsys.readouterr().err
+    assert cli.main(["evaluate", file, "--suite", str(tmp_path / "none.yaml")]) == 2
+    assert cli.main(["evaluate", file, "--seeds", "0"]) == 2
