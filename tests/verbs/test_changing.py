@@ -188,7 +188,7 @@ def test_a_request_that_is_invalid_is_told_without_the_object_in_it(typed, daemo
 
 
 def test_what_nothing_acts_on_yet_is_said_once_for_a_command(typed, daemon, tmp_path) -> None:
-    why = "kept and listed, but its pods are not made yet"
+    why = "stored, but its pods are not made yet"
 
     def applied(**params: object) -> dict[str, object]:
         name = str(params["source"]).rpartition("/")[2].partition(".")[0]

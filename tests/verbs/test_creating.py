@@ -152,7 +152,7 @@ def test_expose_selects_the_pods_of_the_object(typed, daemon) -> None:
         ("run r9 --image x --expose", 2, "--port must be set when exposing a service"),
         ("run r9 --image x --overrides [", 2, "neither JSON nor YAML"),
         (f"run r9 --image x --overrides {'[' * 5_000}", 2, "nested more than 100 levels deep"),
-        ("run r9 --image x --overrides 'spec: &a {x: *a}'", 2, "the anchor holds itself"),
+        ("run r9 --image x --overrides 'spec: &a {x: *a}'", 2, "the anchor contains itself"),
         ("create deployment x3", 2, 'required flag(s) "image" not set'),
         ("create pdb g --selector a=b", 2, "one of min-available or max-unavailable must be specified"),
         ("create pdb g --selector a=b --min-available 1 --max-unavailable 1", 2, "cannot be both specified"),

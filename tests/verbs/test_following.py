@@ -16,7 +16,7 @@ from tests.verbs.fake_daemon import NOW, FakeDaemon, Raw, pod
 
 LOST = ConnectionLostError("k.sock", "it closed the connection")
 REFUSED = NoDaemonError("k.sock")
-GONE = RpcError("gone", "resource version 12 is of another history")
+GONE = RpcError("gone", "resource version 12 belongs to another history")
 OVER = None  # the stream ends as such
 WENT = f"Interrupted: {LOST}. Waiting for the daemon; Ctrl-C stops.\n"
 

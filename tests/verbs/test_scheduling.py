@@ -155,11 +155,11 @@ def test_status_says_how_a_recording_is_doing(daemon) -> None:
 def test_status_says_of_which_cluster_it_is_a_mirror(daemon) -> None:
     mirror = {"server": "https://there", "context": "prod", "unheard_s": 3.0, "unreachable": None}
     told = status_text({**daemon.daemon_info(), "mirror": mirror}, {}, TerminalStyle())
-    assert "Mirror:     of https://there (prod), last heard of 3s ago\n" in told
+    assert "Mirror:     of https://there (prod), last contact 3s ago\n" in told
     assert "Journal" not in told
     lost = {**mirror, "unreachable": "no answer"}
     told = status_text({**daemon.daemon_info(), "mirror": lost}, {}, TerminalStyle())
-    assert "last heard of 3s ago; it cannot be asked now: no answer\n" in told
+    assert "last contact 3s ago; unreachable now: no answer\n" in told
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_status_says_of_which_cluster_it_is_a_mirror(daemon) -> None:
         ),
         pytest.param(
             {"leads": False, "lease": "a/b", "leader": ""},
-            "nobody yet, by the lease a/b; this daemon is on standby",
+            "none yet, by the lease a/b; this daemon is on standby",
             id="nobody",
         ),
     ],

@@ -85,7 +85,7 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
     arrow = style.plain("→")
     text = ""
     if held and answer.get("node_exists") is False:
-        text += style.paint(f"{pod} {arrow} {held}, and there is no such node", "red") + "\n"
+        text += style.paint(f"{pod} {arrow} {held}, which does not exist", "red") + "\n"
     elif reserved:
         plugins = " and ".join(map(str, reserved.get("plugins") or ()))
         stands = f"waits at Permit for {plugins}" if plugins else "is being bound: PreBind or Bind is under way"

@@ -87,7 +87,7 @@ def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parse
     for number, value in enumerate(manifests if several else [manifests]):
         _unfold(value, f"{source}[{number}]" if several else source, wanted, errors)
         if len(errors) > MOST_FAULTS:
-            why = f"{MOST_FAULTS} faults were found up to here: what follows was not read"
+            why = f"too many errors ({MOST_FAULTS}); the rest was not read"
             errors[MOST_FAULTS:] = [_fault(ManifestError(f"{source}[{number}]", 0, "", None, why))]
             break
     return Parsed(wanted, tuple(errors))
