@@ -46,7 +46,7 @@ def _stop_words(words: VerbParser) -> None:
 @verb("stop", "Stop the daemon.", _stop_words, examples=("stop", "stop --yes --grace 10"))
 def stop(session: VerbSession, options: argparse.Namespace) -> int:
     if not options.yes and not session.confirm("Stop the daemon? What it keeps only in memory is gone."):
-        session.write_error("The daemon goes on.\n")
+        session.write_error("The daemon keeps running.\n")
         return 1
     session.daemon.call("daemon.stop", **({} if options.grace is None else {"grace_s": options.grace}))
     session.write("the daemon is stopping\n")

@@ -54,7 +54,9 @@ def test_a_reader_tries_in_a_fork_of_its_own_what_it_may_not_do(asked: Asked) ->
 )
 def test_a_reader_only_looks_at_forks_of_others(asked: Asked, owner: str, method: str, params: dict[str, Any]) -> None:
     made = asked(owner, "fork.create")["name"]
-    with pytest.raises(RpcError, match=f'{method}: eve has read-only access, and did not create the fork "{made}"') as no:
+    with pytest.raises(
+        RpcError, match=f'{method}: eve has read-only access, and did not create the fork "{made}"'
+    ) as no:
         asked("eve", method, fork=made, **params)
     assert no.value.code == "forbidden"
     assert asked("eve", "fork.diff", fork=made)["pods"] == []

@@ -70,7 +70,10 @@ def test_rules_that_are_broken_are_named(tmp_path: Path, capsys: pytest.CaptureF
     out = capsys.readouterr().out
     assert "Moody: 11 of 13 rules kept in 2 random clusters" in out
     assert "remembered-equals-plain: seed 0: " in out
-    assert "says-the-same-twice: seed 0: Require that the plugin returns the same result again if nothing has changed." in out
+    assert (
+        "says-the-same-twice: seed 0: Require that the plugin returns the same result again if nothing has changed."
+        in out
+    )
 
 
 def test_a_plugin_that_raises_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
