@@ -86,7 +86,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *SnapshotMethods(cluster).table(),
         *ReportMethods(cluster, cluster_methods).table(),
         *CapacityMethods(cluster, cluster_methods).table(),
-        *CauseMethods(cluster, cluster_methods).table(),
+        *CauseMethods(cluster, daemon, cluster_methods).table(),
     ]
 
 

@@ -62,6 +62,7 @@ class LiveCluster:
     _set_aside: Sequence[SetAside] = ()  # objects that the store did not restore
     _api_calls: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
     courtesy: Courtesy = attrs.field(factory=Courtesy)  # priority for small requests
+    _of_forks: list[Callable[[], Sequence[Controller]]] = attrs.field(factory=list)
 
     def recording(self) -> RecordingState | None:
         return self.run_recording.state()
@@ -131,7 +132,12 @@ class LiveCluster:
             since = earliest(driver, controllers)
             store = await self.store.do_in_steps(lambda store: store.forking(since))
             now = self.clock.now()
-            return ClusterSnapshot(driver, queue, controllers, store, now, now, next_leftover_s)
+            fresh = [controller for made in self._of_forks for controller in made()]
+            return ClusterSnapshot(driver, queue, controllers, store, now, now, next_leftover_s, fresh)
+
+    def fork_with(self, controllers: Callable[[], Sequence[Controller]]) -> None:
+        """Have forks begin with new controllers: those of this cluster are elsewhere."""
+        self._of_forks.append(controllers)
 
     async def end(self) -> None:
         """Shut the actors down in order, each after it has finished its accepted work."""

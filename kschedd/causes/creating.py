@@ -8,6 +8,9 @@ import copy
 import re
 from typing import Any, Final
 
+import attrs
+
+from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import format_nanos, nanos, style
 from kschedd.api.schemas.kinds import POD_TEMPLATES
@@ -23,6 +26,7 @@ from kschedd.causes.findings import (
 )
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import created, escaped, patched
+from kschedd.causes.strategies import in_place
 from kschedd.causes.words import counted, joined
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.pod_state import ready
@@ -30,11 +34,13 @@ from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
 
 Spec = dict[str, Any]
+_MOST_REFUSALS: Final = 4
 QUOTA: Final = re.compile(r"exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)")
 _UNSTATED: Final = re.compile(r"failed quota: ([^:]+): must specify (.+)$")
 _BOUND: Final = re.compile(
     r"(maximum|minimum) (\S+) usage per (Container|Pod) is (\S+?)(?:, but (request|limit) is (\S+)|\.)"
 )
+_DEFAULT_LIMIT: Final = re.compile(r"must be less than or equal to (\S+) limit of (\S+)")
 _SECURITY: Final = re.compile(r'violates PodSecurity "([^"]+)": (.+)$', re.DOTALL)
 _PRIORITY: Final = re.compile(r"no PriorityClass with name (\S+) was found")
 _POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']+)'")
@@ -73,22 +79,33 @@ def template_pod(store: ClusterWriter, workload: ExaminedWorkload) -> Pod | ApiE
     return made
 
 
-def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause | None:
-    """Why pods are missing; None if none is, or nothing that is known here keeps them from being created."""
+def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list[FoundCause], Pod | None]:
+    """Why pods are missing, one cause after the other as each is mended, and the pod that is created then.
+
+    No cause: none is missing, or nothing that is known here keeps them from being created."""
     account = _no_account(store, workload)
-    if account is not None:
-        return account
-    missing = workload.missing
+    found = [] if account is None else [account]
+    missing = workload.missing or workload.outdated
     if not missing:
-        return None
+        return found, None
     if workload.kind == "StatefulSet" and workload.pods and workload.spec.get("podManagementPolicy") != "Parallel":
         waiting = _in_order(workload, missing)
         if waiting is not None:
-            return waiting
-    made = template_pod(store, workload)
-    if isinstance(made, ApiError):
-        return _refused(store, workload, missing, str(made))
-    return None
+            return [*found, waiting], None
+    mended = workload
+    while len(found) < _MOST_REFUSALS:
+        made = template_pod(store, mended)
+        if not isinstance(made, ApiError):
+            return found, made if found else None
+        cause = _refused(store, mended, missing, str(made))
+        if any(cause.code == other.code for other in found):
+            break  # it is not mended by what was to mend it
+        found.append(cause)
+        first = next(iter(cause.options), None)
+        if first is None or first.edit is None or first.steps:
+            break
+        mended = attrs.evolve(mended, obj=parse(mended.edited(first.edit)))
+    return found, None
 
 
 def not_created_yet(workload: ExaminedWorkload) -> FoundCause | None:
@@ -122,10 +139,13 @@ def _in_order(workload: ExaminedWorkload, missing: int) -> FoundCause | None:
 
 def _refused(store: ClusterWriter, workload: ExaminedWorkload, missing: int, why: str) -> FoundCause:
     rest = f"{missing} of {counted(workload.wanted, 'replica')} {'is' if missing == 1 else 'are'} not created"
+    if not workload.missing:
+        rest = f"the rollout cannot make its next pod ({missing} of {counted(workload.wanted, 'replica')} to go)"
     for pattern, tell in (
         (QUOTA, _over_quota),
         (_UNSTATED, _unstated),
         (_BOUND, _out_of_bounds),
+        (_DEFAULT_LIMIT, _above_default),
         (_SECURITY, _insecure),
         (_PRIORITY, _no_priority_class),
         (_RUNTIME, _no_runtime_class),
@@ -157,7 +177,8 @@ def _amounts(text: str) -> dict[str, str]:
 
 
 def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
-    return over_quota(store, workload, rest, found, workload.missing, len(workload.pods))
+    told = over_quota(store, workload, rest, found, workload.missing or 1, len(workload.pods))
+    return told if workload.missing else attrs.evolve(told, options=[*in_place(workload), *told.options[:1]])
 
 
 def over_quota(
@@ -263,6 +284,32 @@ def _out_of_bounds(store: ClusterWriter, workload: ExaminedWorkload, rest: str, 
         [ObjectNamed("LimitRange", workload.obj.namespace, name)],
         [f"{_path(workload)}.containers[].resources"],
         options=[RemedyOption(f"state {bound} {resource}", edit=spec_edit(edit))] if about == "Container" else [],
+    )
+
+
+def _above_default(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
+    """A request above the limit that a LimitRange gives to containers which state none."""
+    resource, bound = found.groups()
+    named_so = [
+        each.name
+        for each in store.list("LimitRange", workload.obj.namespace)
+        if any(bound == str((limit.get("default") or {}).get(resource)) for limit in each.spec.get("limits") or ())
+    ]
+    name = named_so[0] if named_so else ""
+
+    def edit(spec: Spec) -> None:
+        for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+            held = container.get("resources") or {}
+            stated = (held.get("requests") or {}).get(resource)
+            if stated is not None and resource not in (held.get("limits") or {}) and nanos(stated) > nanos(bound):
+                held.setdefault("limits", {})[resource] = stated
+
+    return FoundCause(
+        "LimitRangeViolated",
+        f"LimitRange {name} gives containers a {resource} limit of {bound}, and more is requested: {rest}",
+        [ObjectNamed("LimitRange", workload.obj.namespace, name)],
+        [f"{_path(workload)}.containers[].resources.limits"],
+        options=[RemedyOption(f"state a {resource} limit as large as the request", edit=spec_edit(edit))],
     )
 
 
@@ -437,6 +484,7 @@ def held(workload: ExaminedWorkload) -> FoundCause | None:
             [named(workload.obj)],
             ["spec.suspend"],
             options=[RemedyOption("resume it", edit=resumed)] if workload.kind == "Job" else [],
+            passing=workload.kind == "CronJob",
         )
     updated = int((workload.obj.raw.get("status") or {}).get("updatedReplicas") or 0)
     if workload.kind == "Deployment" and spec.get("paused") and updated < workload.wanted:
@@ -457,8 +505,13 @@ def held(workload: ExaminedWorkload) -> FoundCause | None:
 
 def selected_nothing(workload: ExaminedWorkload) -> FoundCause | None:
     """A workload that wants no pods, though nobody has suspended it."""
-    if workload.kind in ("Pod", "DaemonSet", "Job", "CronJob") or workload.wanted:
+    field = "parallelism" if workload.kind == "Job" else "replicas"
+    if workload.kind in ("Pod", "DaemonSet", "CronJob") or workload.spec.get(field) != 0:
         return None
     return FoundCause(
-        "ScaledToZero", f"{workload.label} wants no pods: spec.replicas is 0", [named(workload.obj)], ["spec.replicas"]
+        "ScaledToZero",
+        f"{workload.label} wants no pods: spec.{field} is 0",
+        [named(workload.obj)],
+        [f"spec.{field}"],
+        passing=True,
     )

@@ -32,20 +32,20 @@ from kschedd.causes.devices import (
     own_claims,
     unscheduled_devices,
 )
-from kschedd.causes.findings import FoundCause, named
+from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, named
 from kschedd.causes.groups import group_waits, member_to_examine
 from kschedd.causes.neighbors import apart_or_together, port_taken
 from kschedd.causes.node import node_causes, pods_to_move
 from kschedd.causes.places import told as places_told
 from kschedd.causes.places import volume_elsewhere
-from kschedd.causes.remedies import remedies
+from kschedd.causes.remedies import carried_out, remedies
 from kschedd.causes.rollouts import needs_room, outdated, stuck
 from kschedd.causes.selecting import no_node_selected
 from kschedd.causes.spreading import missing_key, not_spread
 from kschedd.causes.storage import claims_at_fault, provisioning, unscheduled_claims
 from kschedd.causes.tainted import all_tainted
 from kschedd.causes.trial import Trials
-from kschedd.causes.volumes import claim_in_use, volume_limit
+from kschedd.causes.volumes import claim_in_use, disk_in_use, on_two_nodes, volume_limit
 from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.words import some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
@@ -92,7 +92,7 @@ def diagnosis(
         if workload.kind == POD_GROUP and case.explanation.message:  # the pod fits nowhere by itself
             workload = workload_of(engine.store, examined)
             case = attrs.evolve(case, workload=workload)
-    findings = list(causes(engine, workload, examined, case))
+    findings = [_with_others(engine, each) for each in causes(engine, workload, examined, case)]
     trials = Trials(engine, workload, methods, check)
     return DiagnosisAnswer(
         workload=named(workload.obj),
@@ -119,7 +119,8 @@ def node_diagnosis(
     findings = list(node_causes(engine, node))
     moving = pods_to_move(engine, node.name)
     workload = workload_of(engine.store, moving[0]) if moving else ExaminedWorkload(node, ())
-    trials = Trials(engine, workload, methods, check, [pod.uid for pod in moving])
+    leaving = node.name if any(finding.code == "BudgetBlocksDrain" for finding in findings) else ""
+    trials = Trials(engine, workload, methods, check, [pod.uid for pod in moving], leaving)
     return DiagnosisAnswer(
         workload=named(node),
         wanted=len(moving),
@@ -137,6 +138,12 @@ def _told(
 ) -> dict[str, Any]:
     """The part of the answer that says what was found, and what helps; `trials` None: nothing is tried."""
     found, failed = ([], []) if trials is None else remedies(workload, findings, trials, program)
+    if trials is not None and not found:
+        later = _hidden(workload, findings, trials)
+        if later:
+            findings = [*findings, *later]
+            found, further = remedies(workload, findings, trials, program)
+            failed += further
     return {
         "cause": findings[0].answer(),
         "also": [finding.answer() for finding in findings[1:]],
@@ -144,6 +151,40 @@ def _told(
         "remedies": found,
         "tried": failed,
     }
+
+
+def _with_others(engine: Engine, finding: FoundCause) -> FoundCause:
+    """The finding with what is wrong with the workload that it waits for, and what would help there, first."""
+    if finding.waits_for is None:
+        return finding
+    other = workload_of(engine.store, finding.waits_for)
+    first, *_ = _causes_of(engine, finding.waits_for)
+    mended = [
+        RemedyOption(f"{other.label}: {option.summary}", CHANGE_OTHER, steps=steps, target=other.label)
+        for option in first.options
+        if (steps := carried_out(other, [option])[0])
+    ]
+    evidence = [f"{other.label}: {first.message}", *finding.evidence]
+    return attrs.evolve(finding, evidence=evidence, options=mended or finding.options)
+
+
+def _hidden(workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials) -> list[FoundCause]:
+    """Causes that show only once the first option of each of these is carried out."""
+    options = [finding.options[0] for finding in findings if finding.options]
+    steps, _ = carried_out(workload, options)
+    if not steps:
+        return []
+    known = {finding.code for finding in findings}
+    left = trials.left_after(steps, _causes_of)
+    return [each for each in left if each.options and each.code not in known]
+
+
+def _causes_of(engine: Engine, obj: Object) -> list[FoundCause]:
+    workload = workload_of(engine.store, obj)
+    examined = _examined(engine, workload, obj)
+    known = examined is not None and examined.scheduler_name in engine.machine.schedulers
+    case = case_of(engine, workload, examined) if examined is not None and known else None
+    return list(causes(engine, workload, examined, case))
 
 
 def _examined(engine: Engine, workload: ExaminedWorkload, obj: Object) -> Pod | None:
@@ -174,6 +215,7 @@ def causes(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
     yield (
         stuck(engine, workload)
         or evicted_soon(engine, workload)
+        or on_two_nodes(engine.store, workload)
         or not_created_yet(workload)
         or unscheduled_claims(engine.store, workload)
         or unscheduled_devices(engine.store, workload)
@@ -191,9 +233,12 @@ def _found(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
     yield from unmade
     if pod is not None:
         yield from _pending(engine, workload, pod, case, claimless=bool(unmade))
-    refused = not_created(store, workload)
-    if refused is not None:
-        yield refused
+    refused, made = not_created(store, workload)
+    yield from refused
+    if pod is None and made is not None and made.scheduler_name in engine.machine.schedulers:
+        later = case_of(engine, workload, made)  # what is wrong with it once it is created
+        if later.explanation.message:
+            yield from _pending(engine, workload, made, later, claimless=bool(unmade))
 
 
 def _pending(
@@ -221,6 +266,7 @@ def _pending(
         if gate is None:
             yield waits
         return
+    told: set[str] = set()
     for _ in range(_MOST_CAUSES):
         case = by_claims(case)
         case = attrs.evolve(case, deviceless=frozenset(set(case.nodes) - devices_reach(case)))
@@ -228,6 +274,9 @@ def _pending(
         if finding is None:
             yield from _busy(case)
             return
+        if finding.message in told:  # it is not mended by what was to mend it
+            return
+        told.add(finding.message)
         yield finding
         first = next(iter(finding.options), None)
         if first is None or first.edit is None or first.steps:
@@ -274,7 +323,7 @@ def _busy(case: Case) -> Iterator[FoundCause]:
         (finding, {name for name in left if set(plugins) & set(case.rejections.get(name, ()))})
         for plugins, finding in (
             (("NodeResourcesFit",), no_room(case, left)),
-            (("VolumeRestrictions",), claim_in_use(case, left)),
+            (("VolumeRestrictions",), claim_in_use(case, left) or disk_in_use(case, left)),
             (("NodeVolumeLimits",), volume_limit(case, left)),
             (("DynamicResources",), devices_taken(case, left)),
             (("NodePorts",), port_taken(case, left)),
@@ -292,7 +341,7 @@ def _busy(case: Case) -> Iterator[FoundCause]:
     covered: set[str] = set()
     for finding, nodes in found:
         if nodes == left or not nodes <= covered:
-            yield _kept(case, finding)
+            yield _kept(case, attrs.evolve(finding, partial=nodes != left))
             covered |= nodes
 
 

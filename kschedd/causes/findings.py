@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
 from kschedd.causes.answers import CauseAnswer, ObjectNamed
 from kschedd.causes.steps import RemedyStep
 from kschedd.causes.words import counted
@@ -52,7 +53,8 @@ class RemedyOption:
 
 @attrs.frozen(eq=False)
 class FoundCause:
-    """`options`: alternatives, the best first. `passing`: only time helps, or nothing has to be done."""
+    """`options`: alternatives, the best first. `passing`: only time helps, or nothing has to be done. `partial`: it
+    keeps the pod from some nodes only, and something else does from the others: mending one may be enough."""
 
     code: str
     message: str
@@ -62,9 +64,13 @@ class FoundCause:
     options: Sequence[RemedyOption] = ()
     certain: bool = True
     passing: bool = False
+    partial: bool = False
+    waits_for: Pod | None = None  # of another workload, whose cause is the cause
 
     def answer(self) -> CauseAnswer:
-        return CauseAnswer(self.code, self.message, list(self.objects), list(self.fields), list(self.evidence))
+        return CauseAnswer(
+            self.code, self.message, list(self.objects), list(self.fields), list(self.evidence), self.passing
+        )
 
 
 def named(obj: Object) -> ObjectNamed:

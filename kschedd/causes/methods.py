@@ -14,13 +14,16 @@ from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.log.log import Log
 from kschedd.scheduling.records import PodPreempted
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.kinds import kind_meant
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
 
-_PROGRAM: Final = Param("program", "string", False, "kschedd", "of the commands", ("kschedd", "kubectl"))
+_PROGRAM: Final = Param(
+    "program", "string", False, "", "of the commands: kschedd or kubectl; empty: kubectl where the cluster is a mirror"
+)
 
 
 @attrs.frozen(eq=False)
@@ -28,6 +31,7 @@ class CauseMethods(Methods):
     """`methods`: those that a fork answers, on which remedies are tried."""
 
     _cluster: ClusterBackend
+    _daemon: DaemonState
     _methods: MethodsOf
 
     @method(
@@ -58,7 +62,8 @@ class CauseMethods(Methods):
             await self._cluster.store.do(lambda store: store.get(kind.name, namespace, name))
         preempted = await self._cluster.log.query(lambda log: _preempted(log, namespace))
         snapshot = await self._cluster.snapshot()
-        how = {"program": call["program"], "trying": call["remedies"]}
+        program = "kschedd" if self._daemon.mirror is None else "kubectl"  # which changes the cluster that is mirrored
+        how = {"program": call["program"] or program, "trying": call["remedies"]}
 
         def diagnosed(given_up: GivenUp) -> DiagnosisAnswer:
             cluster = VirtualCluster(resumed=snapshot)

@@ -35,14 +35,22 @@ def nearest(word: str, names: Iterable[str], alike: float = _ALIKE) -> str | Non
 
 
 def likeness(one: str, other: str) -> float:
-    """0 to 1; 1 for names that differ in case and separators only."""
+    """0 to 1; 1 for names that differ in case and separators only. Of domains each part counts: big.example.com is not
+    gpu.example.com."""
+    parts = re.split("[./]", one), re.split("[./]", other)
+    if len(parts[0]) == len(parts[1]) > 1:
+        return min(_likeness(*pair) for pair in zip(*parts, strict=True))
+    return _likeness(one, other)
+
+
+def _likeness(one: str, other: str) -> float:
     first, second = _plain(one), _plain(other)
     if first == second:
         return 1.0
+    if sorted(first) == sorted(second) and len(first) > 1:
+        return 0.95  # letters are swapped
     if min(len(first), len(second)) < 3:
         return 0.0
-    if sorted(first) == sorted(second) and len(first) == len(second):
-        return 0.95  # letters are swapped
     if min(len(first), len(second)) >= _LONG and (first.startswith(second) or second.startswith(first)):
         return 0.8  # a part was added, or left out
     return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()

@@ -7,13 +7,15 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE
+from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, named
 from kschedd.causes.steps import RemedyStep, patched, uncordoned
 from kschedd.causes.tainted import said
 from kschedd.causes.words import counted, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
+from kschedd.controllers.workloads.pod_state import DELETION_COST
 from kschedd.simulation.engine import Engine
-from kschedd.store.errors import ApiError
+from kschedd.store.errors import ApiError, MultipleBudgets
 from kschedd.store.eviction import BUDGET, guarding, spent
 
 _REPLACED_S = 60.0  # until one more replica is ready
@@ -85,10 +87,29 @@ def _blocked(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | 
             if budget is None:
                 continue
             spent(budget, pod, "")
+        except MultipleBudgets as refusal:
+            return _by_several(engine, node, moving, pod, refusal)
         except ApiError as refusal:
             first = next((each for each in budgets if each.name in str(refusal)), budgets[0])
             return _by_budget(engine, node, moving, pod, first, str(refusal))
     return None
+
+
+def _by_several(engine: Engine, node: Node, moving: Sequence[Pod], pod: Pod, refusal: MultipleBudgets) -> FoundCause:
+    workload = workload_of(engine.store, pod)
+    return FoundCause(
+        "BudgetBlocksDrain",
+        f"PodDisruptionBudgets {joined(refusal.budgets)} cover {pod.key} ({workload.label}), and a pod with more than "
+        f"one is never evicted, so a drain of {node.name} does not end",
+        [
+            *(ObjectNamed("PodDisruptionBudget", pod.namespace, name) for name in refusal.budgets),
+            named(pod),
+            named(node),
+        ],
+        ["spec.selector"],
+        [str(refusal), f"on the node: {some([each.key for each in moving])}"],
+        _replaced_elsewhere(node, workload, moving),
+    )
 
 
 def _by_budget(engine: Engine, node: Node, moving: Sequence[Pod], pod: Pod, budget: Object, refusal: str) -> FoundCause:
@@ -106,7 +127,7 @@ def _by_budget(engine: Engine, node: Node, moving: Sequence[Pod], pod: Pod, budg
         [named(budget), named(pod), named(node)],
         [f"spec.{key}" for key in stated],
         evidence,
-        _one_more(node, workload, moving),
+        [*_one_more(node, workload, moving), *_replaced_elsewhere(node, workload, moving)],
     )
 
 
@@ -117,14 +138,41 @@ def _one_more(node: Node, workload: ExaminedWorkload, moving: Sequence[Pod]) -> 
     wanted = workload.wanted
     place = ("-n", workload.obj.namespace)
     wait = RemedyStep(("rollout", "status", workload.label, *place, "--timeout=5m"), [], then_s=_REPLACED_S)
-    evictions = [("pods.evict", {"name": pod.name, "namespace": pod.namespace}) for pod in moving]
-    cordon = ("nodes.cordon", {"name": node.name})
-    drain = RemedyStep(
-        ("drain", node.name, "--ignore-daemonsets", "--delete-emptydir-data"), [cordon, *evictions], then_s=_REPLACED_S
-    )
-    steps = [_scaled(workload, wanted + 1), wait, drain, _scaled(workload, wanted)]
+    steps = [_scaled(workload, wanted + 1), wait, _drained(node, moving), _scaled(workload, wanted)]
     summary = f"run {counted(wanted + 1, 'replica')} of {workload.label} while {node.name} is drained"
     return [RemedyOption(summary, steps=steps, target=workload.label)]
+
+
+def _replaced_elsewhere(node: Node, workload: ExaminedWorkload, moving: Sequence[Pod]) -> list[RemedyOption]:
+    """Replicas elsewhere for those on the node, which their controller then removes first, without evictions."""
+    if workload.kind not in ("Deployment", "ReplicaSet"):
+        return []
+    uids = {pod.uid for pod in workload.pods}
+    mine = [pod for pod in moving if pod.uid in uids]
+    wanted, place = workload.wanted, ("-n", workload.obj.namespace)
+    wait = RemedyStep(("rollout", "status", workload.label, *place, "--timeout=5m"), [], then_s=_REPLACED_S)
+    steps = [_scaled(workload, wanted + len(mine)), wait, *map(_removed_first, mine)]
+    steps += [_scaled(workload, wanted), _drained(node, [pod for pod in moving if pod.uid not in uids])]
+    summary = (
+        f"run {counted(wanted + len(mine), 'replica')} of {workload.label}, have those on {node.name} removed first "
+        f"(pod-deletion-cost), and drain it"
+    )
+    return [RemedyOption(summary, steps=steps, target=workload.label)]
+
+
+def _removed_first(pod: Pod) -> RemedyStep:
+    place = ("-n", pod.namespace)
+    named = {"kind": "Pod", "name": pod.name, "namespace": pod.namespace}
+    patch = {"metadata": {"annotations": {DELETION_COST: "-1"}}}
+    words = ("annotate", "pod", pod.name, f"{DELETION_COST}=-1", *place)
+    return RemedyStep(words, [("objects.patch", {**named, "patch": patch, "type": "merge"})])
+
+
+def _drained(node: Node, moving: Sequence[Pod]) -> RemedyStep:
+    evictions = [("pods.evict", {"name": pod.name, "namespace": pod.namespace}) for pod in moving]
+    cordon = ("nodes.cordon", {"name": node.name})
+    words = ("drain", node.name, "--ignore-daemonsets", "--delete-emptydir-data")
+    return RemedyStep(words, [cordon, *evictions], then_s=_REPLACED_S)
 
 
 def _scaled(workload: ExaminedWorkload, replicas: int) -> RemedyStep:

@@ -65,7 +65,7 @@ def reached(case: Case) -> set[str]:
 
 def volume_elsewhere(case: Case) -> FoundCause | None:
     """Return that no node which the pod selects can use its volumes; None if one can."""
-    if case.selected & reached(case):
+    if not case.selected or case.selected & reached(case):
         return None
     places = _places(case)
     for place in places:

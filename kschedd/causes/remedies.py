@@ -16,6 +16,7 @@ from kschedd.causes.words import joined
 from kschedd.causes.workload import ExaminedWorkload
 
 _MOST_TRIED: Final = 6
+_MOST_MIXED: Final = 24  # options of several findings together
 _MOST_FOUND: Final = 3
 
 
@@ -41,13 +42,15 @@ def remedies(
 
 
 def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ...]]:
-    """One option of each finding, those that change the workload alone first."""
-    choices = [finding.options for finding in findings if finding.options]
-    if choices:
-        yield from sorted(
-            islice(product(*choices), 4 * _MOST_TRIED),
-            key=lambda options: max((option.less, KINDS.index(option.kind)) for option in options),
-        )
+    """One option of each finding, those that change the workload alone first. Of findings that are about some nodes
+    each, one is tried before all."""
+    whole = [finding.options for finding in findings if finding.options and not finding.partial]
+    partial = [finding.options for finding in findings if finding.options and finding.partial]
+    choices = [[*whole, one] for one in partial] if len(partial) > 1 else []
+    found = [
+        options for each in (*choices, [*whole, *partial]) if each for options in islice(product(*each), _MOST_MIXED)
+    ]
+    yield from sorted(found, key=lambda options: max((option.less, KINDS.index(option.kind)) for option in options))
 
 
 def carried_out(workload: ExaminedWorkload, options: Sequence[RemedyOption]) -> tuple[list[RemedyStep], str]:

@@ -8,6 +8,7 @@ from kschedd.causes.case import Case, case_of
 from kschedd.causes.creating import template_pod
 from kschedd.causes.findings import REPLACE_POD, FoundCause, RemedyOption, named
 from kschedd.causes.steps import deleted
+from kschedd.causes.strategies import in_place
 from kschedd.causes.words import counted, every, joined
 from kschedd.causes.workload import Edit, ExaminedWorkload
 from kschedd.controllers.nodes.node_health import ready_status
@@ -45,8 +46,6 @@ def needs_room(case: Case, findings: Sequence[FoundCause]) -> FoundCause | None:
         f"(maxSurge {_told(stated[0], surge)}, maxUnavailable {_told(stated[1], unavailable)})"
     )
     first = findings[0]
-    recreate = RemedyOption("remove the old pod first (strategy Recreate)", edit=_recreating)
-    in_place = RemedyOption("replace pods one by one (maxSurge 0, maxUnavailable 1)", edit=_in_place)
     return FoundCause(
         "RolloutNeedsRoom",
         message,
@@ -57,7 +56,7 @@ def needs_room(case: Case, findings: Sequence[FoundCause]) -> FoundCause | None:
             *first.evidence,
             "strategy Recreate, or maxSurge 0, removes an old pod before a new one is made",
         ],
-        [recreate, in_place] if workload.wanted == 1 else [in_place, recreate],
+        in_place(workload),
     )
 
 
@@ -71,14 +70,6 @@ def _fits_without(case: Case, old: Pod) -> bool:
 
 def _told(stated: object, number: int) -> str:
     return f"{stated}, which is {number}" if isinstance(stated, str) else str(number)
-
-
-def _in_place(manifest: dict[str, Any], spec: Spec) -> None:
-    manifest["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
-
-
-def _recreating(manifest: dict[str, Any], spec: Spec) -> None:
-    manifest["spec"]["strategy"] = {"type": "Recreate"}
 
 
 def outdated(case: Case) -> FoundCause | None:

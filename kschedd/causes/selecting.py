@@ -19,8 +19,10 @@ from kschedd.api.selecting.selectors import (
 )
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
+from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
+from kschedd.causes.steps import patched
+from kschedd.causes.strategies import restarting
 from kschedd.causes.words import counted, joined, some
 
 _SHOWN: Final = 4  # values
@@ -147,7 +149,46 @@ def no_node_selected(case: Case) -> FoundCause | None:
     wanted, unmet = min(alternatives, key=lambda pair: (len(pair[1]), -len(pair[0])))
     if unmet:
         return _unknown(case, unmet)
+    added = _of_runtime_class(case)
+    if added is not None:
+        return added
     return _contradiction(case, wanted) if wanted else None
+
+
+def _of_runtime_class(case: Case) -> FoundCause | None:
+    """A label that the pod's RuntimeClass requires, which is in the pods and not in their template."""
+    name = case.pod.pod_spec.raw.get("runtimeClassName")
+    runtime = case.store.find("RuntimeClass", "", str(name)) if name else None
+    required = {} if runtime is None else (runtime.raw.get("scheduling") or {}).get("nodeSelector") or {}
+    unmet = _unmet(case, [Demand(key, IN, (value,)) for key, value in required.items()])
+    if runtime is None or not unmet:
+        return None
+    guesses = [_guess(case, each) for each in unmet]
+    options = []
+    if all(guess.edit is not None for guess in guesses):
+        changed: Spec = {"nodeSelector": dict(required)}
+        for guess in guesses:
+            assert guess.edit is not None, "each has one"
+            guess.edit(changed)
+        value = changed["nodeSelector"]
+        operations = [{"op": "replace", "path": "/scheduling/nodeSelector", "value": value}]
+        options.append(
+            RemedyOption(
+                f"have RuntimeClass {name} require {joined([guess.becomes for guess in guesses])}; restart the pods",
+                CHANGE_OBJECT,
+                restarting(case.workload, case.engine.now),
+                [patched(runtime.raw, operations)],
+                f"runtimeclass/{name}",
+            )
+        )
+    return FoundCause(
+        guesses[0].code,
+        f"RuntimeClass {name} requires a label: {'; '.join(guess.message for guess in guesses)}",
+        [named(runtime)],
+        [f"{'.'.join(case.workload.path)}.runtimeClassName"],
+        [text for each in unmet for text in _values_there(case, each)],
+        options,
+    )
 
 
 def _unmet(case: Case, alternative: Sequence[Demand]) -> list[Demand]:
@@ -313,14 +354,23 @@ def _missing_node(case: Case) -> FoundCause:
     wanted = case.pod.node_name
     likely = nearest(wanted, case.nodes)
     hint = f"; {_quoted(likely)} does" if likely else ""
-
-    def without(spec: Spec) -> None:
-        del spec["nodeName"]
-
     return FoundCause(
         "NodeMissing",
         f"spec.nodeName is {_quoted(wanted)}, and that node does not exist{hint}",
         [ObjectNamed("Node", "", wanted)],
         ["spec.nodeName"],
-        options=[RemedyOption("let the scheduler choose: no nodeName", edit=spec_edit(without))],
+        options=node_named(likely),
     )
+
+
+def node_named(likely: str | None) -> list[RemedyOption]:
+    """The options where spec.nodeName names no node: the one that may be meant, or any."""
+
+    def renamed(spec: Spec) -> None:
+        spec["nodeName"] = likely
+
+    def without(spec: Spec) -> None:
+        del spec["nodeName"]
+
+    named = [RemedyOption(f"nodeName {likely}", edit=spec_edit(renamed))] if likely else []
+    return [*named, RemedyOption("let the scheduler choose: no nodeName", edit=spec_edit(without))]

@@ -171,6 +171,8 @@ def as_new(raw: Raw) -> dict[str, Any]:
             if not part["labels"]:
                 del part["labels"]
     if made["kind"] == "Pod":
+        if any(each.get("type") == "PodScheduled" for each in (raw.get("status") or {}).get("conditions") or ()):
+            spec.pop("nodeName", None)  # the scheduler's choice
         spec["volumes"] = [
             v for v in spec.get("volumes") or () if not str(v.get("name")).startswith("kube-api-access-")
         ]

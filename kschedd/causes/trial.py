@@ -11,8 +11,11 @@ from typing import Final
 
 import attrs
 
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import KIND as POD_GROUP
+from kschedd.causes.findings import FoundCause
+from kschedd.causes.node import pods_to_move
 from kschedd.causes.steps import RemedyStep
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
@@ -61,7 +64,7 @@ class TrialOutcome:
 class Trials:
     """Runs trials of one cluster. Owns its forks, each of which ends with its trial.
 
-    `moving`: uids of pods that may move."""
+    `moving`: uids of pods that may move; `leaving`: the node that they are to leave."""
 
     def __init__(
         self,
@@ -70,12 +73,14 @@ class Trials:
         methods: MethodsOf,
         check: Callable[[], None],
         moving: Collection[str] = (),
+        leaving: str = "",
     ) -> None:
         self._engine = engine
         self._workload = workload
         self._methods = methods
         self._check = check
         self._moving = moving
+        self._leaving = leaving
 
     @cached_property
     def _others(self) -> list[str]:
@@ -97,7 +102,22 @@ class Trials:
         lost = [key for key in self._others if key in kept and outcome.placed.get(key) != kept[key]]
         return attrs.evolve(outcome, displaced=sorted(lost))
 
-    def _run(self, steps: Sequence[RemedyStep]) -> TrialOutcome:
+    def left_after(
+        self, steps: Sequence[RemedyStep], examine: Callable[[Engine, Object], list[FoundCause]]
+    ) -> list[FoundCause]:
+        """The causes that are left, or show, once the steps were carried out. `examine` finds them."""
+        found: list[FoundCause] = []
+
+        def look(engine: Engine) -> None:
+            obj = self._workload.obj
+            now = engine.store.find(obj.kind, obj.namespace, obj.name)
+            if now is not None:
+                found.extend(examine(engine, now))
+
+        self._run(steps, look)
+        return found
+
+    def _run(self, steps: Sequence[RemedyStep], at_end: Callable[[Engine], None] = lambda engine: None) -> TrialOutcome:
         cluster = VirtualCluster(resumed=self._engine.snapshot())
         try:
             daemon = VirtualDaemon(cluster, self._methods)
@@ -121,8 +141,10 @@ class Trials:
                 if isinstance(pod, Pod) and pod.node_name and pod.uid not in mine and not pod.finished
             }
             after = {pod.uid for pod in now.scheduled}
+            at_end(engine)
             # Of a PodGroup as many as it needs at once are enough.
-            left = 0 if now.kind == POD_GROUP else len(now.pending)
+            left = 0 if now.kind == POD_GROUP else len(now.pending) + now.outdated
+            left += len(pods_to_move(engine, self._leaving)) if self._leaving else 0
             return TrialOutcome(now.wanted, len(after), after <= before, left, placed=placed)
         finally:
             cluster.engine.close()

@@ -4,18 +4,23 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.similar_nodes import similar_csi_node
-from kschedd.causes.amounts import created_node
+from kschedd.causes.amounts import created_node, more_nodes
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.claims import ClaimUse, as_many_as_scheduled, claims_of
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, fewer_replicas, named
 from kschedd.causes.steps import RemedyStep, created
-from kschedd.causes.words import counted, every, some
-from kschedd.causes.workload import workload_of
+from kschedd.causes.strategies import in_place
+from kschedd.causes.words import counted, every, joined, some
+from kschedd.causes.workload import ExaminedWorkload, workload_of
+from kschedd.controllers.workloads.pod_state import ready
+from kschedd.plugins.volumes.volumerestrictions import conflict, disks
 from kschedd.storage.attachable import Attachable, Storage, limits
 from kschedd.storage.claims import claims_named, volume_of
+from kschedd.store.cluster_api import ClusterReader
 
 Spec = dict[str, Any]
 _LIMITS: Final = "NodeVolumeLimits"
@@ -36,6 +41,61 @@ def claim_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
         if users:
             return _in_use(case, use, users)
     return None
+
+
+def disk_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
+    """Return that a disk which the pod names itself is used by other pods on nodes that would do."""
+    ours = disks(case.pod)
+    users = [
+        pod
+        for name in sorted(among)
+        if _RESTRICTIONS in case.rejections.get(name, {})
+        for pod in case.store.pods_on(name)
+        if not pod.finished and conflict(ours, pod.signature.spec.volumes)
+    ]
+    if not users:
+        return None
+    volume = next(each for each in ours if conflict([each], users[0].signature.spec.volumes))
+    source = next(key for key in volume if key != "name")
+    nodes = {pod.node_name for pod in users}
+    holders = sorted({workload_of(case.store, pod).label for pod in users})
+    return FoundCause(
+        "DiskInUse",
+        f"the {source} of volume {volume['name']} serves one pod on a node, and {joined(holders)} "
+        f"{'uses' if len(holders) == 1 else 'use'} it on {every(len(nodes))} that would do",
+        [named(pod) for pod in users[:3]],
+        ["spec.volumes"],
+        [f"used on {some(nodes)}"],
+        [*as_many_as_scheduled(case), *more_nodes(case, nodes)],
+    )
+
+
+def on_two_nodes(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
+    """Return the ReadWriteOnce claim of a pod that does not start, while a pod on another node uses it."""
+    for pod in workload.scheduled:
+        if ready(pod) or pod.phase not in ("", "Pending"):
+            continue
+        for name in claims_named(pod):
+            claim = store.find("PersistentVolumeClaim", pod.namespace, name)
+            if claim is None or list(claim.spec.get("accessModes") or ()) != ["ReadWriteOnce"]:
+                continue
+            for other in store.list("Pod", pod.namespace):
+                if isinstance(other, Pod) and ready(other) and name in claims_named(other):
+                    if other.node_name not in ("", pod.node_name):
+                        return _on_two_nodes(workload, claim, pod, other)
+    return None
+
+
+def _on_two_nodes(workload: ExaminedWorkload, claim: Object, pod: Pod, other: Pod) -> FoundCause:
+    return FoundCause(
+        "VolumeOnTwoNodes",
+        f"claim {claim.name} is ReadWriteOnce: pod {other.name} uses it on {other.node_name}, so {pod.name} cannot "
+        f"start on {pod.node_name}",
+        [named(claim), named(pod), named(other)],
+        ["spec.accessModes of the claim"],
+        ["a volume that several nodes attach has the access mode ReadWriteMany"],
+        in_place(workload) if workload.kind == "Deployment" and workload.wanted == 1 else fewer_replicas(workload, 1),
+    )
 
 
 def _placed(case: Case) -> list[Pod]:
@@ -60,6 +120,7 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
             f"{text}{'' if owner.kind == 'Pod' else f' (of {owner.label})'}: one pod at a time may",
             objects,
             fields,
+            ["it has to wait until that pod ends, or to use a claim of its own"],
         )
 
     return FoundCause(

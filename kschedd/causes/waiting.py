@@ -4,12 +4,13 @@ from typing import Any, Final
 
 from kschedd.api.conditions import condition
 from kschedd.api.pods import Pod
-from kschedd.api.selecting.terms import NO_EXECUTE
+from kschedd.api.selecting.terms import NO_EXECUTE, Taint, parse_toleration
 from kschedd.api.text.times import seconds
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.findings import FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
+from kschedd.causes.selecting import node_named
 from kschedd.causes.tainted import said
 from kschedd.causes.words import counted, some
 from kschedd.causes.workload import ExaminedWorkload
@@ -153,31 +154,32 @@ def evicted_soon(engine: Engine, workload: ExaminedWorkload) -> FoundCause | Non
         row = engine.machine.cluster.table.row_of.get(pod.node_name)
         node = None if row is None else engine.machine.cluster.table.nodes[row]
         if node is None:
-            return _missing_node(workload, pod)
+            return _missing_node(engine, workload, pod)
         for taint in node.taints:
             if taint.effect != NO_EXECUTE:
                 continue
             limited = [t for t in pod.pod_spec.tolerations if t.tolerates(taint)]
             if limited and all(t.seconds is not None for t in limited):
-                return _evicted_soon(engine, workload, pod, said(taint), min(t.seconds or 0 for t in limited))
+                return _evicted_soon(engine, workload, pod, taint, min(t.seconds or 0 for t in limited))
     return None
 
 
-def _evicted_soon(engine: Engine, workload: ExaminedWorkload, pod: Pod, taint: str, limit_s: int) -> FoundCause:
+def _evicted_soon(engine: Engine, workload: ExaminedWorkload, pod: Pod, taint: Taint, limit_s: int) -> FoundCause:
     began = _placed_at(pod)
     left = limit_s if began is None else max(0.0, began + limit_s - engine.now)
-    own = [t for t in workload.pod_spec.get("tolerations") or () if t.get("tolerationSeconds") is not None]
+    own = [t for t in workload.pod_spec.get("tolerations") or () if parse_toleration(t).tolerates(taint)]
 
     def for_good(spec: Spec) -> None:
         for each in spec.get("tolerations") or ():
-            each.pop("tolerationSeconds", None)
+            if parse_toleration(each).tolerates(taint):
+                each.pop("tolerationSeconds", None)
 
     again = ""
     if own:
         again = ", and may return here, since it tolerates the taint: a loop"
     return FoundCause(
         "EvictedInALoop" if own else "EvictedSoon",
-        f"{pod.key} is evicted from {pod.node_name} in {span(left)} (taint {taint}, "
+        f"{pod.key} is evicted from {pod.node_name} in {span(left)} (taint {said(taint)}, "
         f"tolerationSeconds {limit_s}){again}",
         [named(pod), ObjectNamed("Node", "", pod.node_name)],
         [f"{'.'.join(workload.path)}.tolerations"],
@@ -192,24 +194,17 @@ def _placed_at(pod: Pod) -> float | None:
     return seconds(since) if since else None
 
 
-def _missing_node(workload: ExaminedWorkload, pod: Pod) -> FoundCause:
+def _missing_node(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> FoundCause:
+    stated = "nodeName" in workload.pod_spec
+    likely = nearest(pod.node_name, engine.machine.cluster.table.row_of) if stated else None
+    hint = f" ({likely} is one)" if likely else ""
     return FoundCause(
         "NodeMissing",
-        f"{pod.key} is on {pod.node_name}, and there is no such node: nothing runs it",
+        f"{pod.key} is on {pod.node_name}, and there is no such node{hint}: nothing runs it",
         [named(pod), ObjectNamed("Node", "", pod.node_name)],
         ["spec.nodeName"],
-        options=_without_node_name(workload),
+        options=node_named(likely) if stated else [],
     )
-
-
-def _without_node_name(workload: ExaminedWorkload) -> list[RemedyOption]:
-    if "nodeName" not in workload.pod_spec:
-        return []
-
-    def free(spec: Spec) -> None:
-        spec.pop("nodeName")
-
-    return [RemedyOption("let the scheduler choose: no nodeName", edit=spec_edit(free))]
 
 
 def nothing_wrong(workload: ExaminedWorkload) -> FoundCause:

@@ -94,6 +94,14 @@ class ExaminedWorkload:
         """How many pods its controller has not created."""
         return max(0, self.wanted - len(self.pods))
 
+    @property
+    def outdated(self) -> int:
+        """How many pods of a Deployment's present template its rollout has yet to make; 0 while it is paused."""
+        status, spec = self.obj.raw.get("status") or {}, self.spec
+        if self.kind != "Deployment" or spec.get("paused") or self.pending:
+            return 0
+        return max(0, self.wanted - int(status.get("updatedReplicas") or 0))
+
     def edited(self, *edits: Edit) -> dict[str, Any]:
         """A copy of its manifest after these edits, in their order."""
         manifest: dict[str, Any] = copy.deepcopy(dict(self.obj.raw))

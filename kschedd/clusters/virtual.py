@@ -177,7 +177,7 @@ class VirtualCluster(OwnersAtHand):
             self._controllers = embedded_controllers(options=options) if controlled else ()
             self.seed = seed
         else:
-            self._controllers = [state.controller for state in resumed.controllers]
+            self._controllers = [*(state.controller for state in resumed.controllers), *resumed.fresh]
             self.seed = resumed.driver.seed
         self.engine = Engine(
             config,

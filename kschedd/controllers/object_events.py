@@ -6,7 +6,8 @@ namespace "default".
 
 from kschedd.api.objects import Object
 from kschedd.api.text.times import stamp
-from kschedd.store.writes import Create
+from kschedd.store.errors import ApiError
+from kschedd.store.writes import Create, Write
 
 
 def object_event(
@@ -39,3 +40,27 @@ def object_event(
             "count": 1,
         }
     )
+
+
+class FailedCreations:
+    """Events about objects that a controller could not create. The same refusal is told once in a row, where upstream
+    counts it up.
+
+    Source of the reason: Kubernetes v1.34, controller/controller_utils.go (FailedCreatePodReason).
+    """
+
+    def __init__(self, component: str) -> None:
+        self._component = component
+        self._told: dict[tuple[str, str, str], str] = {}  # the last refusal, by kind, namespace and name of the owner
+
+    def events(self, owner: Object, error: ApiError, now: float, *messages: str) -> list[Write]:
+        """The writes of one event for each message, unless they were told already."""
+        key = (owner.kind, owner.namespace, owner.name)
+        gist = str(getattr(error, "why", error))  # without the name, which a generated one has anew
+        if self._told.get(key) == gist:
+            return []
+        self._told[key] = gist
+        return [object_event(owner, "FailedCreate", each, self._component, now, warning=True) for each in messages]
+
+    def forget(self, key: tuple[str, str, str]) -> None:
+        self._told.pop(key, None)

@@ -25,6 +25,7 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.queue import QueueActor
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME, name_in_group
+from kschedd.controllers.embedded import embedded_controllers
 from kschedd.live.answers import MirrorAnswer
 from kschedd.live.api_server import PAGE, ApiServer, ServedResource
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
@@ -243,6 +244,7 @@ async def mirroring(server: ApiServer, cluster: LiveCluster, own: frozenset[str]
     """
     await cluster.store.do(lambda store: store.refuse_writes(Mirrored(server.url)))
     await cluster.queue.query(_hand_out_nothing)
+    cluster.fork_with(embedded_controllers)
     rules = await cluster.scheduler.query(lambda driver: driver.machine.handle.rules)
     return MirrorActor(server, cluster.store, own, [*_built_in(), *_by_rules(rules.features)])
 

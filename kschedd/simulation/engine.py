@@ -177,7 +177,7 @@ class Engine:
             self.store = resumed.store
             self.store.set_clock(lambda: self.now_s)
             self.loop = self._resumed_loop(resumed, recorder)
-            self._runner = _runner_of(self.store, states=resumed.controllers)
+            self._runner = _runner_of(self.store, resumed.fresh, resumed.controllers)
             self._cursor = self.store.watch(None, resumed.driver.observed)
             self._next_leftover = resumed.next_leftover_s
         self.driver = self.loop.driver

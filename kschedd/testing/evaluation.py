@@ -43,7 +43,7 @@ _MOST_OUTPUT: Final = 1 << 20  # bytes of standard output and error that are rea
 
 @attrs.define(eq=False)
 class SuiteError(KscheddError):
-    """A suite that cannot be used."""
+    """An error for an invalid suite."""
 
     where: str
     why: str

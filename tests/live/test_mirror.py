@@ -15,15 +15,20 @@ from kschedd.access.credentials import ListenSettings
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
 from kschedd.apiserver.serving import http_face
+from kschedd.causes.methods import CauseMethods
+from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.parts import without_parts
 from kschedd.daemon import cluster_actors
 from kschedd.dumps.dumped_condition import dumped_condition
 from kschedd.limits import read_limits
+from kschedd.live.answers import MirrorAnswer
 from kschedd.live.api_server import ApiServer, ServedPage, ServedResource
 from kschedd.live.connection import ServerConnection, ServerRequest
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, faults_of
 from kschedd.live.mirror import MIRRORED, MirrorActor, mirroring
+from kschedd.methods import cluster_methods
+from kschedd.service.daemon.process import DaemonState
 from kschedd.store.errors import Mirrored
 from tests.apiserver.asking import node, pod
 
@@ -136,7 +141,7 @@ async def test_it_holds_what_is_there_and_follows_what_happens(tmp_path: Path) -
 
 async def test_it_takes_no_writes_but_its_forks_do(tmp_path: Path) -> None:
     async with origin() as real, mirror_of(tmp_path, real) as (cluster, _):
-        with pytest.raises(Mirrored, match=f"a mirror of {real.url}, which is changed there"):
+        with pytest.raises(Mirrored, match=f"mirrored from {real.url} can only be changed there"):
             await cluster.store.create(pod("mine"))
         with pytest.raises(Mirrored):
             await cluster.store.patch("Node", "", "n1", {"spec": {"unschedulable": True}})
@@ -144,6 +149,32 @@ async def test_it_takes_no_writes_but_its_forks_do(tmp_path: Path) -> None:
         snapshot.store.create(pod("mine"))
         assert snapshot.store.find("Pod", "default", "mine") is not None
         assert await cluster.store.find("Pod", "default", "mine") is None
+
+
+async def test_its_forks_have_controllers_and_schedule(tmp_path: Path) -> None:
+    async with origin() as real:
+        meta = {"name": "web", "namespace": "default"}
+        template = {"metadata": {"labels": {"app": "web"}}, "spec": {**pod("web")["spec"], "nodeSelector": {"a": "b"}}}
+        spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+        owned = pod("of-another-kind")
+        owned["metadata"]["ownerReferences"] = [
+            {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": "u-1", "controller": True}
+        ]
+        await real.cluster.store.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
+        await real.cluster.store.create(owned)
+        async with mirror_of(tmp_path, real) as (cluster, _):
+            assert await same(real.cluster, cluster)
+            fork = VirtualCluster(resumed=await cluster.snapshot())
+            fork.engine.run_to_rest(60.0)
+            daemon = DaemonState("", "", 0.0, mirror=lambda: MirrorAnswer(real.url, "", None, None))
+            methods = CauseMethods(fork, daemon, cluster_methods)
+            found = VirtualDaemon(fork, lambda one, own: methods.table()).call(
+                "causes.explain", kind="Deployment", name="web"
+            )
+            first = found["remedies"][0]
+            assert (first["scheduled"], first["displaced"]) == ("2 of 2", [])
+            assert first["commands"][0].startswith("kubectl patch deployment web ")
+            assert fork.engine.store.find("Pod", "default", "of-another-kind") is not None
 
 
 async def test_pods_that_wait_there_wait_here_and_are_not_attempted(tmp_path: Path) -> None:

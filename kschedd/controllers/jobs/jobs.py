@@ -20,7 +20,7 @@ from kschedd.controllers.jobs.job_pods import TRACKING, is_tracked, untracked
 from kschedd.controllers.jobs.job_tally import JobTally, JobTerms
 from kschedd.controllers.jobs.pod_backoff import PodBackoff
 from kschedd.controllers.jobs.sync import JobSync, is_finished, syncing
-from kschedd.controllers.object_events import object_event
+from kschedd.controllers.object_events import FailedCreations, object_event
 from kschedd.controllers.running.controller import InSteps, Reconciling, View, of_each
 from kschedd.controllers.running.derived import Derived
 from kschedd.controllers.running.timers import Timers
@@ -51,7 +51,7 @@ class Jobs(InSteps):
         self._selectors = Derived(_selector)
         self._tallies: Tallies[JobTally] = Tallies(("Job",))
         self._backoff: dict[str, PodBackoff] = {}  # by uid of the Job
-        self._told: dict[Key, str] = {}  # the last rejection written as an event
+        self._failed = FailedCreations(COMPONENT)
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -123,7 +123,7 @@ class Jobs(InSteps):
         self._later.clear(key)
         self._retry.clear(key)
         self._refused.clear(key)
-        self._told.pop(key, None)
+        self._failed.forget(key)
         self._backoff.pop(job.uid, None)
         self._selectors.forget(job)
 
@@ -194,11 +194,7 @@ class Jobs(InSteps):
         self._later.set(key, now)  # counts the active pods again
         self._refused.refused(key, now)
         job = view.find(*key)
-        gist = str(getattr(error, "why", error))  # without the pod's name, which differs each time
-        if job is None or self._told.get(key) == gist:
-            return []
-        self._told[key] = gist
-        return [object_event(job, "FailedCreate", f"Error creating: {error}", COMPONENT, now, warning=True)]
+        return [] if job is None else self._failed.events(job, error, now, f"Error creating: {error}")
 
 
 def _selector(job: Object) -> LabelSelector | None:

@@ -18,6 +18,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.controllers.object_events import FailedCreations
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.derived import Derived
 from kschedd.controllers.running.timers import Timers
@@ -67,6 +68,7 @@ class DaemonSets(InSteps):
     def __init__(self) -> None:
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
+        self._failed = FailedCreations("daemonset-controller")
         self._pods = Ownership(("DaemonSet",), "Pod")
         self._revisions = Ownership(("DaemonSet",), "ControllerRevision")
         self._delays: dict[tuple[str, int], FailureBackoff[str]] = {}  # by uid and generation of the DaemonSet
@@ -113,6 +115,7 @@ class DaemonSets(InSteps):
         if daemon_set is None:
             self._later.clear(key)
             self._backoff.clear(key)
+            self._failed.forget(key)
             return []
         return [] if daemon_set.deleting else (yield from self._sync(daemon_set, view, now))
 
@@ -269,10 +272,10 @@ class DaemonSets(InSteps):
             return []
         meta = write.raw["metadata"]
         key = ("DaemonSet", meta["namespace"], meta["ownerReferences"][0]["name"])
+        daemon_set = view.find(*key)
         if write.raw["kind"] == "Pod":
             self._backoff.refused(key, now)
-            return []
-        daemon_set = view.find(*key)
+            return [] if daemon_set is None else self._failed.events(daemon_set, error, now, f"Error creating: {error}")
         present = view.find("ControllerRevision", meta["namespace"], meta["name"])
         if daemon_set and present and self._compared.equal_to(daemon_set, [present]) and not present.owner:
             return []  # it will be adopted

@@ -18,6 +18,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.api.text.times import stamp
+from kschedd.controllers.object_events import FailedCreations
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import controller_uid, pod_from_template
@@ -33,7 +34,8 @@ from kschedd.values import fast_frozen, in_parts
 
 BURST: Final = 500  # pods created or deleted per reconcile of a ReplicaSet
 _PART: Final = 500  # pods counted between two pauses: less than 1 ms
-_KINDS: Final = ("ReplicaSet", "ReplicationController")
+_COMPONENTS: Final = {"ReplicaSet": "replicaset-controller", "ReplicationController": "replication-controller"}
+_KINDS: Final = tuple(_COMPONENTS)
 
 
 @attrs.frozen
@@ -78,6 +80,7 @@ class ReplicaSets(InSteps):
     def __init__(self) -> None:
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
+        self._failed = {kind: FailedCreations(component) for kind, component in _COMPONENTS.items()}
         self._pods = Ownership(_KINDS, "Pod")
         self._tallies: Tallies[ReplicaTally] = Tallies(_KINDS)
         # ReplicaSets with pods that failed, or were evicted, soon after their creation, since pods were last created.
@@ -113,6 +116,7 @@ class ReplicaSets(InSteps):
             return (yield from self._sync(replica_set, view, now))
         self._later.clear((kind, namespace, name))
         self._backoff.clear((kind, namespace, name))
+        self._failed[kind].forget((kind, namespace, name))
         self._failures.forget((kind, namespace, name))
         self._failing.discard((kind, namespace, name))
         return []
@@ -201,7 +205,8 @@ class ReplicaSets(InSteps):
             return []
         failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": str(error)}
         conditions = with_condition(replica_set.status.get("conditions"), failure, stamp(now))
-        return [status_of(replica_set, {"conditions": conditions})]
+        told = self._failed[owner["kind"]].events(replica_set, error, now, f"Error creating: {error}")
+        return [*told, status_of(replica_set, {"conditions": conditions})]
 
 
 def _key(workload: Object) -> Key:

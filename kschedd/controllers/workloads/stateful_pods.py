@@ -56,6 +56,15 @@ def claim_prefix(workload: Object, template: Raw) -> str:
     return f"{_name(template)}-{workload.name}"
 
 
+def pod_of_claim(workload: Object, claim: str) -> str:
+    """Return the name of the pod that a claim of this name is made for; "" if it is for none of this StatefulSet."""
+    for template in claim_templates(workload):
+        prefix = f"{claim_prefix(workload, template)}-"
+        if claim.startswith(prefix) and claim.removeprefix(prefix).isdigit():
+            return f"{workload.name}-{claim.removeprefix(prefix)}"
+    return ""
+
+
 def _name(template: Raw) -> str:
     return (template.get("metadata") or _NOTHING).get("name") or ""
 

@@ -15,6 +15,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.controllers.object_events import FailedCreations
 from kschedd.controllers.running.controller import InSteps, Reconciling, View
 from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.workloads import stateful_pods
@@ -38,7 +39,7 @@ from kschedd.controllers.workloads.stateful_pods import ordinal_of, replicas_wan
 from kschedd.controllers.workloads.stateful_tally import CLAIM, StatefulTallies, StatefulTally, StatefulTerms
 from kschedd.controllers.workloads.tallies import Listed, Tallies, Terms
 from kschedd.object_faults import FaultLedger
-from kschedd.store.errors import ApiError, NotFound
+from kschedd.store.errors import AlreadyExists, ApiError, NotFound
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_write
 
@@ -62,6 +63,7 @@ class StatefulSets(InSteps):
         self._max_unavailable_gate = max_unavailable_gate
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
+        self._failed = FailedCreations("statefulset-controller")
         self._pods = Ownership(("StatefulSet",), "Pod")
         self._failures: FailureBackoff[tuple[str, str]] = FailureBackoff()  # by uid of the set and name of the pod
         self._evictions = Evictions()  # by name of the pod
@@ -113,6 +115,7 @@ class StatefulSets(InSteps):
             return (yield from self._sync(workload, view, now))
         self._later.clear(key)
         self._backoff.clear(key)
+        self._failed.forget(key)
         return []
 
     def _sync(self, workload: Object, view: View, now: float) -> Reconciling:
@@ -183,7 +186,10 @@ class StatefulSets(InSteps):
                     self._later.set(key, min(due, self._later.at(key) or due))
                     continue
                 revision = revisions.current if of_current else revisions.update
-                writes += stateful_pods.missing_claims(workload, ordinal, find)
+                if missing := stateful_pods.missing_claims(workload, ordinal, find):
+                    writes += missing
+                    self._later.set(key, now)  # the pod is made once its claims are there
+                    continue
                 writes += stateful_pods.claim_owner_patches(workload, ordinal, None, find)
                 template = template_of(revision)
                 writes.append(Create(stateful_pods.stateful_pod(workload, template, revision.name, ordinal)))
@@ -244,11 +250,25 @@ class StatefulSets(InSteps):
             return another_hash(write, error, view)
         if write.raw["kind"] == CLAIM:
             # Only its labels identify its StatefulSet, unless it is to be deleted with it.
-            for key in self._pods.candidates(Object.from_raw(write.raw)):
+            claim = Object.from_raw(write.raw)
+            told: list[Write] = []
+            for key in self._pods.candidates(claim):
                 self._backoff.refused(key, now)
+                workload = view.find(*key)
+                if workload is not None and (pod := stateful_pods.pod_of_claim(workload, claim.name)):
+                    of = f"{pod} in StatefulSet {workload.name} failed error:"
+                    why = f"create Claim {claim.name} for Pod {of} {error}"
+                    told += self._failed.events(
+                        workload, error, now, why, f"create Pod {of} failed to create PVC {claim.name}: {error}"
+                    )
+            return told
+        key = ("StatefulSet", meta["namespace"], meta["ownerReferences"][0]["name"])
+        self._backoff.refused(key, now)
+        owner = view.find(*key)
+        if owner is None or isinstance(error, AlreadyExists):
             return []
-        self._backoff.refused(("StatefulSet", meta["namespace"], meta["ownerReferences"][0]["name"]), now)
-        return []
+        message = f"create Pod {meta['name']} in StatefulSet {owner.name} failed error: {error}"
+        return self._failed.events(owner, error, now, message)
 
 
 def _never(ordinal: int) -> bool:

@@ -74,7 +74,7 @@ class CheckReport:
 
     @property
     def causes(self) -> list[CauseOfSome]:
-        """The unplaced pods, and the workloads whose pods could not be created, grouped by cause, largest group first."""
+        """The unplaced pods and the workloads without pods, grouped by cause, largest group first."""
         groups: dict[tuple[str, str, bool], list[UnplacedPod]] = {}
         for each in (*self.unplaced, *self.refused):
             groups.setdefault((each.code, each.cause or each.pod, each.new), []).append(each)

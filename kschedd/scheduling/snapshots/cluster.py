@@ -15,6 +15,7 @@ from kschedd.store.cluster_api import ClusterWriter
 
 if TYPE_CHECKING:
     from kschedd.controllers.runner import ControllerState
+    from kschedd.controllers.running.controller import Controller
 
 
 @attrs.frozen(eq=False)
@@ -22,7 +23,8 @@ class ClusterSnapshot:
     """A snapshot of a cluster, to be resumed once.
 
     `next_leftover_s`: the next flush of unschedulable pods; `start_s`: the origin of relative times. The store's log
-    goes back to the earliest version that the scheduler or a controller has seen.
+    goes back to the earliest version that the scheduler or a controller has seen. `fresh`: controllers that begin with
+    the present objects, such as those of a mirror's fork.
     """
 
     driver: DriverSnapshot
@@ -32,6 +34,7 @@ class ClusterSnapshot:
     now_s: float
     start_s: float
     next_leftover_s: float
+    fresh: "Sequence[Controller]" = ()
 
 
 def earliest(driver: DriverSnapshot, controllers: "Sequence[ControllerState]") -> int:

@@ -124,7 +124,7 @@ class HeadFile:
         try:
             written = self._disk.pwrite(self._file, slot, _SLOT * ((self._number + 1) % 2))
             if written != len(slot):
-                raise JournalError(str(self._path), f"cannot be written: {written} of {len(slot)} bytes were taken")
+                raise JournalError(str(self._path), f"cannot be written: only {written} of {len(slot)} bytes written")
             self._number += 1
             self.flushed = False
             if time.monotonic() - self._synced_at > _SYNC_EVERY_S:
@@ -149,7 +149,7 @@ class HeadFile:
             try:
                 block = bytes(_PROBE_BYTES)
                 if self._disk.pwrite(file, block, 0) != len(block):
-                    raise JournalError(str(self._path), "there is not enough room on the disk")
+                    raise JournalError(str(self._path), "not enough free space on the disk")
                 self._disk.fdatasync(file)
             finally:
                 self._disk.close(file)

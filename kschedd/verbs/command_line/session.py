@@ -52,7 +52,7 @@ class VerbSession:
     cluster_time: Callable[[], float] | None = None  # asks the daemon for its time; None: it is `now`
     outlived: bool = False  # what a command tells the debugger is to hold when its connection has ended
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
-    remedies_for: str = "kschedd"  # the program that carries out remedies: kubectl where the cluster is elsewhere
+    remedies_for: str = ""  # the program that carries out remedies; "": the daemon knows
     offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # answers the methods on files without a daemon
     # The user's editor on a file, and its exit status; None: no terminal.
     open_editor: Callable[[Path], int] | None = None
@@ -62,7 +62,7 @@ class VerbSession:
     _daemon: DaemonClient | None = None
 
     def cluster_now(self) -> float:
-        """The cluster's time, in which its objects have ages: seconds since the epoch."""
+        """Return the cluster's time in seconds since the epoch; ages of objects refer to it."""
         return self.now() if self.cluster_time is None else self.cluster_time()
 
     @property
@@ -73,7 +73,7 @@ class VerbSession:
         return self._daemon
 
     def forget_daemon(self) -> None:
-        """The connection is lost: the next use connects anew."""
+        """Drop the lost connection; the next use connects again."""
         self._daemon = None
 
     def ask_of_file(self, method: str, **named: Any) -> Any:

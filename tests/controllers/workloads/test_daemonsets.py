@@ -277,6 +277,9 @@ def test_pods_that_are_refused_are_tried_again() -> None:
     cluster.rest(0)
     assert cluster.pods() == []
     assert cluster.runner.next_deadline == cluster.clock.now + 1
+    (event,) = [obj.raw for obj in cluster.store.list("Event")]
+    assert (event["reason"], event["source"]) == ("FailedCreate", {"component": "daemonset-controller"})
+    assert event["message"].startswith('Error creating: pods "agent-')
     later = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "later"}, "value": 5}
     cluster.store.create(later)
     cluster.rest()

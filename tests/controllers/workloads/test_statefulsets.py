@@ -282,6 +282,45 @@ def test_pods_that_are_refused_are_tried_again() -> None:
     assert [p.priority for p in cluster.pods()] == [5]
 
 
+def failures(cluster: WorkloadCluster) -> list[tuple[str, str]]:
+    events = [obj.raw for obj in cluster.store.list("Event")]
+    return [(raw["reason"], raw["message"]) for raw in events if raw["type"] == "Warning"]
+
+
+def test_a_refused_pod_is_told_once() -> None:
+    cluster = WorkloadCluster([StatefulSets()])
+    raw = workload("StatefulSet", replicas=1, serviceName="web")
+    raw["spec"]["template"]["spec"]["priorityClassName"] = "later"
+    cluster.store.create(raw)
+    cluster.rest(20)
+    why = 'pods "web-0" is forbidden: no PriorityClass with name later was found'
+    assert failures(cluster) == [("FailedCreate", f"create Pod web-0 in StatefulSet web failed error: {why}")]
+
+
+def test_a_pod_is_not_made_before_its_claims() -> None:
+    cluster = WorkloadCluster([StatefulSets()])
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none", "namespace": "default"},
+        "spec": {"hard": {"persistentvolumeclaims": "0"}},
+        "status": {"hard": {"persistentvolumeclaims": "0"}, "used": {"persistentvolumeclaims": "0"}},
+    }
+    cluster.store.create(quota)
+    cluster.store.update(quota, with_status=True)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    template = {"metadata": {"name": "data"}, "spec": spec}
+    cluster.store.create(workload("StatefulSet", replicas=1, serviceName="web", volumeClaimTemplates=[template]))
+    cluster.rest(20)
+    assert cluster.pods() == []
+    (_, of_claim), (_, of_pod) = failures(cluster)
+    assert of_claim.startswith("create Claim data-web-0 for Pod web-0 in StatefulSet web failed error: ")
+    assert of_pod.startswith("create Pod web-0 in StatefulSet web failed error: failed to create PVC data-web-0: ")
+    cluster.store.delete("ResourceQuota", "default", "none")
+    cluster.rest()
+    assert [pod.name for pod in cluster.pods()] == ["web-0"]
+
+
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 def test_deleting_a_stateful_set_takes_pods_and_revisions_along(propagation: Any) -> None:
     cluster = StatefulCluster()

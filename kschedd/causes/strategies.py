@@ -1,0 +1,38 @@
+"""Rollouts: strategies that need no more room or quota than the old pods have, and restarts."""
+
+from typing import Any, Final
+
+from kschedd.api.text.times import stamp
+from kschedd.causes.findings import RemedyOption
+from kschedd.causes.workload import Edit, ExaminedWorkload
+
+Spec = dict[str, Any]
+_RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
+
+
+def in_place(workload: ExaminedWorkload) -> list[RemedyOption]:
+    """The options that remove an old pod before a new one is made; of several pods one at a time first."""
+    recreate = RemedyOption("remove the old pod first (strategy Recreate)", edit=_recreating)
+    one_by_one = RemedyOption("replace pods one by one (maxSurge 0, maxUnavailable 1)", edit=_one_by_one)
+    return [recreate, one_by_one] if workload.wanted == 1 else [one_by_one, recreate]
+
+
+def _one_by_one(manifest: dict[str, Any], spec: Spec) -> None:
+    manifest["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+
+
+def _recreating(manifest: dict[str, Any], spec: Spec) -> None:
+    manifest["spec"]["strategy"] = {"type": "Recreate"}
+
+
+def restarting(workload: ExaminedWorkload, now_s: float) -> Edit:
+    """The edit that has the controller replace all pods, as `rollout restart` does."""
+
+    def edit(manifest: dict[str, Any], spec: Spec) -> None:
+        template = manifest
+        for field in workload.path[:-1]:
+            template = template[field]
+        meta = template.setdefault("metadata", {})
+        meta.setdefault("annotations", {})[_RESTARTED] = stamp(now_s)
+
+    return edit

@@ -1,0 +1,65 @@
+"""Volumes in use: disks that serve one pod on a node, and claims that only one node attaches."""
+
+from pathlib import Path
+
+from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
+from kschedd.library.objects import node, pod
+from kschedd.methods import cluster_methods
+from tests.causes.test_created import diagnosed
+
+NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "9"}, capacity: {cpu: "4", memory: 8Gi, pods: "9"}}
+---
+"""
+DISK = "volumes: [{name: data, gcePersistentDisk: {pdName: data-1}}], containers: [{name: c, image: i}]"
+
+
+def test_a_disk_that_another_pod_uses_is_named(tmp_path: Path) -> None:
+    manifests = (
+        NODE
+        + f"""
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: db}}
+spec:
+  replicas: 2
+  selector: {{matchLabels: {{app: db}}}}
+  template: {{metadata: {{labels: {{app: db}}}}, spec: {{{DISK}}}}}
+"""
+    )
+    found = diagnosed(tmp_path, manifests, "Deployment", "db")
+    assert found["cause"]["code"] == "DiskInUse"
+    assert found["cause"]["message"].startswith("the gcePersistentDisk of volume data serves one pod on a node, and ")
+    assert found["remedies"][0]["scheduled"] in ("1 of 1", "2 of 2")
+
+
+def test_a_volume_that_two_nodes_would_have_to_attach_is_named() -> None:
+    cluster = VirtualCluster(controlled=False)
+    store, labels = cluster.engine.store, {"app": "wiki"}
+    for name in ("n1", "n2"):
+        store.create(node(name))
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "pv"}
+    meta = {"name": "data", "namespace": "default"}
+    store.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec})
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    template = {"metadata": {"labels": labels}, "spec": {**pod("x")["spec"], "volumes": volumes}}
+    wiki = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    named = {"name": "wiki", "namespace": "default"}
+    owner = store.create({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": named, "spec": wiki})
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "wiki", "uid": owner.uid, "controller": True}
+    for number, state in ((1, "True"), (2, "False")):
+        raw = pod(f"wiki-{number}")
+        raw["metadata"] |= {"labels": labels, "ownerReferences": [reference]}
+        raw["spec"] |= {"volumes": volumes, "nodeName": f"n{number}"}
+        store.create(raw)
+        status = {"phase": "Running" if number == 1 else "Pending", "conditions": [{"type": "Ready", "status": state}]}
+        store.update({**raw, "status": status}, with_status=True)
+    cluster.engine.run_until_idle()
+    found = VirtualDaemon(cluster, cluster_methods).call("causes.explain", kind="ReplicaSet", name="wiki")
+    assert found["cause"]["code"] == "VolumeOnTwoNodes"
+    assert found["cause"]["message"] == (
+        "claim data is ReadWriteOnce: pod wiki-1 uses it on n1, so wiki-2 cannot start on n2"
+    )
