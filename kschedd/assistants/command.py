@@ -23,7 +23,7 @@ WRITING: Final = (
     *("apply", "create", "delete", "patch", "replace", "scale", "label", "annotate", "taint", "cordon", "uncordon"),
     *("drain", "evict", "rollout", "set", "node", "expose", "run", "activate", "allow", "reject", "queue", "undo"),
 )
-#: by dest: what a verb reads from files, and the flag that makes it read the input
+#: the destinations of flags that name files
 FILE_FLAGS: Final = ("filename", "patch_file", "from_file", "from_env_file")
 _OUTPUTS: Final = ("go-template-file", "custom-columns-file", "templatefile")
 _INPUT_FLAGS: Final = {

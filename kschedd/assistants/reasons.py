@@ -96,7 +96,7 @@ def _told(target: ServedCluster, found: Raw, node: str, *, writes: bool) -> Answ
         helps = [_TESTED.rstrip(), *helps, f"  ({how})"]
     data |= {"suggestions": suggestions, **{key: diagnosis[key] for key in ("workload", "cause", "also", "confidence")}}
     causes = [f"cause: {each['message']} ({each['code']})" for each in (diagnosis["cause"], *diagnosis["also"])]
-    # The cause first, then what would help, then who rejects what.
+    # First the cause, then the suggestions, then the rejections by plugin.
     return Answer(lines=[*causes, *helps, *lines], data=data)
 
 

@@ -10,7 +10,7 @@ Raw = Mapping[str, Any]
 MOST_SAMPLES = 240  # per sparkline: more than the widest screen shows
 
 _FIRST = ("cpu", "memory", "pods")
-#: the queue sizes that have a line of their own
+#: the queue sizes shown in separate lines
 PLACES = ("active", "backoff", "unschedulable", "gated")
 
 

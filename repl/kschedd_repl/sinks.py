@@ -178,7 +178,7 @@ def pager_of(setting: str, environment: Mapping[str, str]) -> str:
     return command if program and shutil.which(program[0]) else ""
 
 
-#: verbs whose output may wait until they have ended; of the others a part may be wanted before
+#: verbs whose output is shown in a pager at their end; users may need the output of others earlier
 PAGED = frozenset(
     "config count decisions describe diff events explain get help history kinds api-resources macro plugins queue "
     "setting status info top weights".split()
