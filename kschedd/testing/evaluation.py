@@ -3,9 +3,9 @@
     result = evaluate("plugin.py", suite="suite.yaml", seeds=10)
     print(result.combined_score, result.metrics, result.artifacts)
 
-The plugin runs in a process of its own, with limits on time, memory and output. Whatever the program does there, the
-result says so: `valid` is False and `error` has the reason. This is not a sandbox: the program can read and write the
-files of the user who runs it, and use the network.
+The plugin runs in a separate process, with limits on time, memory and output. If it fails or exceeds a limit, `valid`
+is False in the result and `error` is the reason. This is not a sandbox: the program can use the network, and
+read and write the user's files.
 """
 
 import json
@@ -43,7 +43,7 @@ _MOST_OUTPUT: Final = 1 << 20  # bytes of standard output and error that are rea
 
 @attrs.define(eq=False)
 class SuiteError(KscheddError):
-    """A suite that cannot be used."""
+    """An error for an invalid suite."""
 
     where: str
     why: str
@@ -54,7 +54,10 @@ class SuiteError(KscheddError):
 
 @attrs.frozen(kw_only=True)
 class EvaluationRun:
-    """One case with one seed. Shares are from 0 to 1; `imbalance` is the deviation of the nodes' CPU shares."""
+    """The result of one case with one seed.
+
+    Shares are from 0 to 1; `imbalance` is the deviation of the nodes' CPU shares.
+    """
 
     case: str
     seed: int
