@@ -58,7 +58,7 @@ def _serve(view: View, namespace: str, name: str, now: float) -> list[Write]:
 
 
 def _missing(view: View, spec: Mapping[str, Any]) -> tuple[str, str]:
-    """Return reason and message of what makes the API unavailable."""
+    """Return the reason and the message if the API is unavailable."""
     wanted = spec["service"]
     namespace, name, number = wanted.get("namespace") or "", wanted.get("name") or "", wanted.get("port")
     service = view.find("Service", namespace, name)
