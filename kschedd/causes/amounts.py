@@ -25,7 +25,7 @@ _NEARLY_ALL: Final = 0.75  # where nodes are full: another node is what people a
 _STEPS: Final = {"cpu": (1_000, 500, 100, 10), "memory": (1 << 30, 1 << 28, 1 << 20), "": (1,)}
 _MOST_NODES: Final = 16
 _CORDONED: Final = {"NodeUnschedulable", "TaintToleration"}
-_PLAIN_EXCESS: Final = 4  # times the largest node: more is a slip of the unit
+_PLAIN_EXCESS: Final = 16  # times the largest node: more is a slip of the unit
 
 
 def amount(resource: str, number: int) -> str:
@@ -40,7 +40,7 @@ def shown(resource: str, number: int) -> str:
     """The amount for a reader: cpu in cores, bytes in Gi or Mi with one decimal."""
     if resource == "cpu":
         return f"{number / 1_000:g}"
-    if resource in _BYTES:
+    if resource in _BYTES or resource.startswith("hugepages-"):
         for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
             if abs(number) >= size:
                 return f"{number / size:.4g}{unit}"
@@ -148,6 +148,12 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
     if resource in overhead:
         runtime = case.pod.pod_spec.raw.get("runtimeClassName")
         evidence.append(f"{overhead[resource]} {resource} of it is overhead of RuntimeClass {runtime}")
+    initial = [
+        f"{shown(resource, _request_of(each, resource))} {resource} of init container {each['name']}"
+        for each in case.workload.pod_spec.get("initContainers") or ()
+        if each.get("restartPolicy") != "Always" and _request_of(each, resource) > largest
+    ]
+    evidence += initial
     if elsewhere:
         taints = sorted({said(taint) for name in elsewhere for taint in untolerated(case, name)})
         why = f"tainted ({', '.join(taints)})" if taints else "not selected by the pod"
@@ -281,23 +287,34 @@ def _written(resource: str, written: str, meant: str) -> Callable[[Spec], None]:
 
 
 def _lowered(resource: str, excess: int) -> Callable[[Spec], None]:
-    """The container that asks for most asks for so much less; a limit that has to be equal follows."""
+    """The pod asks for so much less: init containers for no more than that, and the container that asks for most for as
+    much less as the others leave. A limit that has to be equal follows."""
 
     def edit(spec: Spec) -> None:
-        containers = [c for c in spec.get("containers") or () if _request_of(c, resource)]
-        if not containers:
-            return
-        largest = max(containers, key=lambda container: _request_of(container, resource))
-        held = largest["resources"]
-        text = amount(resource, max(0, _request_of(largest, resource) - excess))
-        if resource in (held.get("requests") or {}):
-            held["requests"][resource] = text
-        if resource in (held.get("limits") or {}) and (
-            resource not in _USUAL or resource not in (held.get("requests") or {})
-        ):
-            held["limits"][resource] = text
+        initial = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") != "Always"]
+        sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
+        running = [c for c in (*sidecars, *(spec.get("containers") or ())) if _request_of(c, resource)]
+        together = sum(_request_of(container, resource) for container in running)
+        fits = max([together, *(_request_of(container, resource) for container in initial)]) - excess
+        for container in initial:
+            if _request_of(container, resource) > fits:
+                _state(container, resource, fits)
+        if together > fits:
+            largest = max(running, key=lambda container: _request_of(container, resource))
+            _state(largest, resource, max(0, _request_of(largest, resource) - together + fits))
 
     return edit
+
+
+def _state(container: dict[str, Any], resource: str, number: int) -> None:
+    held = container["resources"]
+    text = amount(resource, number)
+    if resource in (held.get("requests") or {}):
+        held["requests"][resource] = text
+    if resource in (held.get("limits") or {}) and (
+        resource not in _USUAL or resource not in (held.get("requests") or {})
+    ):
+        held["limits"][resource] = text
 
 
 def _request_of(container: Mapping[str, Any], resource: str) -> int:

@@ -25,6 +25,7 @@ class CauseAnswer:
     objects: Sequence[ObjectNamed]
     fields: Annotated[Sequence[str], "paths in the manifest of the workload, such as spec.nodeSelector"]
     evidence: Annotated[Sequence[Sentence], "counts and names that show it"]
+    passing: Annotated[bool, "only time helps, or nothing has to be done"] = False
 
 
 @attrs.frozen(kw_only=True)

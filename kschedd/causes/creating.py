@@ -484,6 +484,7 @@ def held(workload: ExaminedWorkload) -> FoundCause | None:
             [named(workload.obj)],
             ["spec.suspend"],
             options=[RemedyOption("resume it", edit=resumed)] if workload.kind == "Job" else [],
+            passing=workload.kind == "CronJob",
         )
     updated = int((workload.obj.raw.get("status") or {}).get("updatedReplicas") or 0)
     if workload.kind == "Deployment" and spec.get("paused") and updated < workload.wanted:
@@ -508,5 +509,9 @@ def selected_nothing(workload: ExaminedWorkload) -> FoundCause | None:
     if workload.kind in ("Pod", "DaemonSet", "CronJob") or workload.spec.get(field) != 0:
         return None
     return FoundCause(
-        "ScaledToZero", f"{workload.label} wants no pods: spec.{field} is 0", [named(workload.obj)], [f"spec.{field}"]
+        "ScaledToZero",
+        f"{workload.label} wants no pods: spec.{field} is 0",
+        [named(workload.obj)],
+        [f"spec.{field}"],
+        passing=True,
     )

@@ -32,7 +32,7 @@ from kschedd.causes.devices import (
     own_claims,
     unscheduled_devices,
 )
-from kschedd.causes.findings import FoundCause, named
+from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, named
 from kschedd.causes.groups import group_waits, member_to_examine
 from kschedd.causes.neighbors import apart_or_together, port_taken
 from kschedd.causes.node import node_causes, pods_to_move
@@ -92,7 +92,7 @@ def diagnosis(
         if workload.kind == POD_GROUP and case.explanation.message:  # the pod fits nowhere by itself
             workload = workload_of(engine.store, examined)
             case = attrs.evolve(case, workload=workload)
-    findings = list(causes(engine, workload, examined, case))
+    findings = [_with_others(engine, each) for each in causes(engine, workload, examined, case)]
     trials = Trials(engine, workload, methods, check)
     return DiagnosisAnswer(
         workload=named(workload.obj),
@@ -119,7 +119,8 @@ def node_diagnosis(
     findings = list(node_causes(engine, node))
     moving = pods_to_move(engine, node.name)
     workload = workload_of(engine.store, moving[0]) if moving else ExaminedWorkload(node, ())
-    trials = Trials(engine, workload, methods, check, [pod.uid for pod in moving])
+    leaving = node.name if any(finding.code == "BudgetBlocksDrain" for finding in findings) else ""
+    trials = Trials(engine, workload, methods, check, [pod.uid for pod in moving], leaving)
     return DiagnosisAnswer(
         workload=named(node),
         wanted=len(moving),
@@ -150,6 +151,21 @@ def _told(
         "remedies": found,
         "tried": failed,
     }
+
+
+def _with_others(engine: Engine, finding: FoundCause) -> FoundCause:
+    """The finding with what is wrong with the workload that it waits for, and what would help there, first."""
+    if finding.waits_for is None:
+        return finding
+    other = workload_of(engine.store, finding.waits_for)
+    first, *_ = _causes_of(engine, finding.waits_for)
+    mended = [
+        RemedyOption(f"{other.label}: {option.summary}", CHANGE_OTHER, steps=steps, target=other.label)
+        for option in first.options
+        if (steps := carried_out(other, [option])[0])
+    ]
+    evidence = [f"{other.label}: {first.message}", *finding.evidence]
+    return attrs.evolve(finding, evidence=evidence, options=mended or finding.options)
 
 
 def _hidden(workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials) -> list[FoundCause]:
@@ -250,6 +266,7 @@ def _pending(
         if gate is None:
             yield waits
         return
+    told: set[str] = set()
     for _ in range(_MOST_CAUSES):
         case = by_claims(case)
         case = attrs.evolve(case, deviceless=frozenset(set(case.nodes) - devices_reach(case)))
@@ -257,6 +274,9 @@ def _pending(
         if finding is None:
             yield from _busy(case)
             return
+        if finding.message in told:  # it is not mended by what was to mend it
+            return
+        told.add(finding.message)
         yield finding
         first = next(iter(finding.options), None)
         if first is None or first.edit is None or first.steps:

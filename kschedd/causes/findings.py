@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
 from kschedd.causes.answers import CauseAnswer, ObjectNamed
 from kschedd.causes.steps import RemedyStep
 from kschedd.causes.words import counted
@@ -64,9 +65,12 @@ class FoundCause:
     certain: bool = True
     passing: bool = False
     partial: bool = False
+    waits_for: Pod | None = None  # of another workload, whose cause is the cause
 
     def answer(self) -> CauseAnswer:
-        return CauseAnswer(self.code, self.message, list(self.objects), list(self.fields), list(self.evidence))
+        return CauseAnswer(
+            self.code, self.message, list(self.objects), list(self.fields), list(self.evidence), self.passing
+        )
 
 
 def named(obj: Object) -> ObjectNamed:

@@ -228,13 +228,19 @@ def _missing_key(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
     )
 
 
+def _selected_spaces(case: Case, term: PodAffinityTerm) -> str:
+    selector = term.namespace_selector
+    found = [name for name, labels in case.namespaces.items() if selector is not None and selector.matches(labels)]
+    return f"in a namespace with `{selector}` ({some(found) if found else 'there is no such namespace'})"
+
+
 def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
     """No pod is what the term means: misspelled, in another namespace, or not there."""
     raw = case.workload.pod_spec["affinity"]["podAffinity"][_REQUIRED][place]
     wanted: Mapping[str, str] = (raw.get("labelSelector") or {}).get("matchLabels") or {}
     everyone = [pod for pods in case.engine.machine.cluster.table.pods for pod in pods]
     spaces = sorted(term.namespaces)
-    where = f"in namespace {joined(spaces)}" if spaces else "in the selected namespaces"
+    where = f"in namespace {joined(spaces)}" if spaces else _selected_spaces(case, term)
     text = f"the pod must run beside a pod with `{term.selector}` {where}, and there is none"
     field = _field("podAffinity", place)
     elsewhere = [pod for pod in everyone if term.selector.matches(pod.labels) and pod.namespace not in term.namespaces]
@@ -251,6 +257,7 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
             [named(workload_of(case.store, waiting[0]).obj)],
             [field],
             options=[_preferred("podAffinity", place)],
+            waits_for=waiting[0],
         )
     if elsewhere:
         space = sorted({pod.namespace for pod in elsewhere})

@@ -7,6 +7,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE
+from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, named
 from kschedd.causes.steps import RemedyStep, patched, uncordoned
 from kschedd.causes.tainted import said
@@ -14,7 +15,7 @@ from kschedd.causes.words import counted, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.controllers.workloads.pod_state import DELETION_COST
 from kschedd.simulation.engine import Engine
-from kschedd.store.errors import ApiError
+from kschedd.store.errors import ApiError, MultipleBudgets
 from kschedd.store.eviction import BUDGET, guarding, spent
 
 _REPLACED_S = 60.0  # until one more replica is ready
@@ -86,10 +87,29 @@ def _blocked(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | 
             if budget is None:
                 continue
             spent(budget, pod, "")
+        except MultipleBudgets as refusal:
+            return _by_several(engine, node, moving, pod, refusal)
         except ApiError as refusal:
             first = next((each for each in budgets if each.name in str(refusal)), budgets[0])
             return _by_budget(engine, node, moving, pod, first, str(refusal))
     return None
+
+
+def _by_several(engine: Engine, node: Node, moving: Sequence[Pod], pod: Pod, refusal: MultipleBudgets) -> FoundCause:
+    workload = workload_of(engine.store, pod)
+    return FoundCause(
+        "BudgetBlocksDrain",
+        f"PodDisruptionBudgets {joined(refusal.budgets)} cover {pod.key} ({workload.label}), and a pod with more than "
+        f"one is never evicted, so a drain of {node.name} does not end",
+        [
+            *(ObjectNamed("PodDisruptionBudget", pod.namespace, name) for name in refusal.budgets),
+            named(pod),
+            named(node),
+        ],
+        ["spec.selector"],
+        [str(refusal), f"on the node: {some([each.key for each in moving])}"],
+        _replaced_elsewhere(node, workload, moving),
+    )
 
 
 def _by_budget(engine: Engine, node: Node, moving: Sequence[Pod], pod: Pod, budget: Object, refusal: str) -> FoundCause:

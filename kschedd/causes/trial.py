@@ -15,6 +15,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import KIND as POD_GROUP
 from kschedd.causes.findings import FoundCause
+from kschedd.causes.node import pods_to_move
 from kschedd.causes.steps import RemedyStep
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
@@ -63,7 +64,7 @@ class TrialOutcome:
 class Trials:
     """Runs trials of one cluster. Owns its forks, each of which ends with its trial.
 
-    `moving`: uids of pods that may move."""
+    `moving`: uids of pods that may move; `leaving`: the node that they are to leave."""
 
     def __init__(
         self,
@@ -72,12 +73,14 @@ class Trials:
         methods: MethodsOf,
         check: Callable[[], None],
         moving: Collection[str] = (),
+        leaving: str = "",
     ) -> None:
         self._engine = engine
         self._workload = workload
         self._methods = methods
         self._check = check
         self._moving = moving
+        self._leaving = leaving
 
     @cached_property
     def _others(self) -> list[str]:
@@ -141,6 +144,7 @@ class Trials:
             at_end(engine)
             # Of a PodGroup as many as it needs at once are enough.
             left = 0 if now.kind == POD_GROUP else len(now.pending) + now.outdated
+            left += len(pods_to_move(engine, self._leaving)) if self._leaving else 0
             return TrialOutcome(now.wanted, len(after), after <= before, left, placed=placed)
         finally:
             cluster.engine.close()

@@ -18,7 +18,6 @@ mcp = pytest.importorskip("mcp")
 UNSOLVED = {
     "gate": "SchedulingGated",
     "gate-and-cordon": "SchedulingGated",
-    "disk": "Rejected",
     "used-by-one-pod-only": "ClaimInUse",
     "no-claim": "ClaimMissing",
     "no-volume": "ClaimWithoutProvisioner",

@@ -25,7 +25,6 @@ OTHERS = {
     "NodeLabelValueMissing": "Nodes have the label that the workload asks for, with other values.",
     "NodeTainted": "The node takes only pods that tolerate its taints.",
     "PodAffinityDomainFull": "The node or zone of the pods that the workload must be near cannot take it.",
-    "PodAffinityPending": "The pods that the workload must be near are pending themselves.",
     "Rejected": "No cause with a name was found; the message is the scheduler's.",
     "ResourceOnOtherNodes": "Only nodes that the workload does not select have the resource.",
     "SchedulingStopped": "The pod fits, and scheduling is stopped by the debugger.",

@@ -77,7 +77,7 @@ def test_what_lies_below_a_line_is_the_manifest_of_diff_and_replace(scenario: Sc
     text = scenario.do("get pod little -o yaml", "").replace("app: little", "app: other")
     assert "+    app: other\n" in scenario.do("diff -f -", text)
     assert scenario.do("replace -f -", text) == "pod/little replaced\n"
-    assert scenario.do("edit pod little", "").startswith("error: edit needs a terminal")
+    assert scenario.do("edit pod little", "").startswith("error: edit requires a terminal")
 
 
 def test_answers_are_as_the_method_table_documents_them(scenario: ScenarioCluster) -> None:

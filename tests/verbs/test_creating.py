@@ -159,7 +159,7 @@ def test_expose_selects_the_pods_of_the_object(typed, daemon) -> None:
         ("create cm", 2, "exactly one NAME is required, got 0"),
         ("create cm c --from-literal a=1 --from-literal a=2", 2, 'cannot add key "a"'),
         ("create cm c --from-file nope", 2, "No such file"),
-        ("create nonsense x", 2, "cannot be created from words"),
+        ("create nonsense x", 2, "cannot be created from flags"),
         ("create service clusterip s", 2, "at least one tcp port"),
         ("create service nonsense s", 2, "create service clusterip"),
         ("create secret tls s", 2, "create secret generic"),

@@ -216,7 +216,7 @@ LINES = [
     ("plugins", "FROM"),
     ("costs", "Hold"),
     ("clients", "UNREAD BYTES"),
-    ("profile --seconds 0.1", "TASK OR THREAD"),
+    ("profile --for 100ms", "TASK OR THREAD"),
     ("status --limits", "WHEN REACHED"),
     ("set weight ImageLocality 3", "1 -> 3"),
     ("config", "schedulerName"),
@@ -406,7 +406,7 @@ async def test_explain_says_that_a_node_name_names_no_node(live: Typed) -> None:
     assert "\ndefault/lost -> nod-a, which does not exist\n" in live.out
     assert await live("apply -f -") == 0
     assert await live("explain lost") == 0
-    assert "Cause: default/lost is on nod-a, and there is no such node: nothing runs it.\n" in live.out
+    assert "Cause: default/lost is on nod-a, and there is no such node (node-a is one): nothing runs it." in live.out
     assert "spec.nodeName of default/lost names nod-a" in live.out
 
 

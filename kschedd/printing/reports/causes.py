@@ -26,8 +26,8 @@ def diagnosis(answer: Raw, style: TerminalStyle) -> str:
     for remedy in answer.get("remedies") or ():
         text += _remedy(remedy, style)
     tried = answer.get("tried") or ()
-    if tried and not answer.get("remedies"):
-        text += "\nNo remedy was found. Tried:\n"
+    if not answer.get("remedies") and not cause.get("passing"):
+        text += f"\nNo remedy was found{'. Tried:' if tried else ', and nothing was tried.'}\n"
         text += "".join(f"  {style.plain('·')} {clean(str(line))}\n" for line in tried)
     return text
 

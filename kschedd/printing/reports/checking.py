@@ -74,7 +74,7 @@ class CheckReport:
 
     @property
     def causes(self) -> list[CauseOfSome]:
-        """The unplaced pods, and the workloads without created pods, grouped by cause, largest group first."""
+        """The unplaced pods and the workloads without pods, grouped by cause, largest group first."""
         groups: dict[tuple[str, str, bool], list[UnplacedPod]] = {}
         for each in (*self.unplaced, *self.refused):
             groups.setdefault((each.code, each.cause or each.pod, each.new), []).append(each)
@@ -98,7 +98,7 @@ def verdict(report: CheckReport) -> str:
         what += [f"{_count(len(report.refused), 'workload')} that cannot make pods"] if report.refused else []
         what += [f"{_count(len(report.forbidden), 'object')} that may not be created"] if report.forbidden else []
         return f"does not fit: {', '.join(what)}"
-    return "all fits" if report.applied else "nothing to check: the manifests contain no objects"
+    return "all fits" if report.applied else "nothing to check: there are no objects in the manifests"
 
 
 def _count(number: int, what: str) -> str:
@@ -221,13 +221,13 @@ def _sections(report: CheckReport, *, usage: bool = True) -> Iterator[tuple[str,
         )
     if usage and report.usage:
         yield (
-            "requested share of the nodes' allocatable, before and after",
+            "requested of what the nodes have, before and after",
             [f"{name:8} {before:>6} -> {after:>6}, {free} free" for name, before, after, free in _usage(report)],
         )
     if report.pending_before:
         yield "pending in the cluster already", [_count(report.pending_before, "pod")]
     if not report.at_rest:
-        yield "not at rest", ["work was still pending at the end of the simulated time; use --within to extend it"]
+        yield "not at rest", ["something was left to do at the end of the time given (--within)"]
 
 
 def _usage(report: CheckReport) -> Iterator[tuple[str, str, str, str]]:

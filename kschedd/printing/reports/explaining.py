@@ -110,7 +110,7 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
         elif group:
             lead = f"  by itself it would go to {best}"
         else:
-            lead = style.paint(f"{pod} {arrow} {best}", "green")
+            lead = style.paint(f"{pod} would be scheduled to {best}", "green")
         text += lead + points
         if len(ties) > 1:
             text += f", one of {len(ties)} equally good nodes: {_some(ties, 6)}"
