@@ -122,7 +122,7 @@ class _Sync:
         self._end: End | None = None
 
     def _newly_ended(self) -> tuple[list[Pod], list[Pod]]:
-        """Return tracked pods that succeeded, and those that failed, without the ones listed already."""
+        """Return the succeeded and the failed tracked pods that are not listed yet."""
         valid = [
             pod for pod in self._ended if is_tracked(pod) and (not self._indexed or self._index_of(pod) is not None)
         ]
