@@ -22,7 +22,6 @@ OTHERS = {
     "NoPods": "The workload has no pods, and wants none now.",
     "NodeLabelExcluded": "All nodes have what the workload excludes.",
     "NodeLabelMissing": "No node has the label that the workload asks for, nor one like it.",
-    "NodeLabelValueMissing": "Nodes have the label that the workload asks for, with other values.",
     "NodeTainted": "The node takes only pods that tolerate its taints.",
     "PodAffinityDomainFull": "The node or zone of the pods that the workload must be near cannot take it.",
     "Rejected": "No cause with a name was found; the message is the scheduler's.",
