@@ -99,7 +99,7 @@ class FaultLedger(Generic[R]):
         now: float,
         step: str = "",
     ) -> "list[W]":
-        """Return the concatenated results of the work for each (namespace, name); for ledgers whose results are lists."""
+        """Return the joined results of the work for each (namespace, name), for ledgers whose results are lists."""
         results: list[W] = []
         for namespace, name in keys:
             one: Any = partial(work, namespace, name)

@@ -30,7 +30,7 @@ def text(value: Child) -> Markup:
 
 
 def el(name: str, *children: Child | Iterable[Child], **attributes: Value) -> Markup:
-    """Return an element. None or False leaves an attribute out, True gives it no value; `cls` is `class`, `_` is `-`."""
+    """Return an element. None and False leave an attribute out, True gives no value; `cls` is `class`, `_` is `-`."""
     given = "".join(
         _attribute(key, value) for key, value in attributes.items() if not (value is None or value is False)
     )

@@ -131,7 +131,7 @@ def sized_by(pod: Pod) -> str:
 
 
 def scaled(pod: Pod, largest: int) -> Iterator[ScaledPod]:
-    """Return the pod halved and doubled several times, up to `largest` of the resource that sizes it, smallest first."""
+    """Yield the pod halved and doubled several times, up to `largest` of the resource that sizes it."""
     resource = sized_by(pod)
     if not resource:
         return

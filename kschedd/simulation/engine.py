@@ -302,8 +302,8 @@ class Engine:
     ) -> bool:
         """Advance until only periodic retries of unschedulable pods and times of CronJobs remain.
 
-        The retries would fail again. `cron_jobs`: process the times of CronJobs as well. Returns False if the work takes
-        more than `limit_s` virtual seconds. `check` is as for `advance`.
+        The retries would fail again. `cron_jobs`: process the times of CronJobs as well. Returns False if the work
+        takes more than `limit_s` virtual seconds. `check` is as for `advance`.
         """
         end = self.now_s + limit_s
         self.run_until_idle()

@@ -377,7 +377,8 @@ class Player:
     def _next_answer(self) -> Note:
         """Return the next answer to the machine whose call is repeated.
 
-        Earlier notes of that machine are repeated first. The notes of the other machine stay where they are: its calls may overlap with this one in any way.
+        Earlier notes of that machine are repeated first. The notes of the other machine stay where they are: its calls
+        may overlap with this one in any way.
         """
         machine = self._machine
         known = self._answers[machine]
