@@ -1,5 +1,6 @@
 """Pending pods grouped by cause: one pod of each workload is examined; those with one cause are told together."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -19,8 +20,9 @@ from kschedd.printing.reports import causes as reports
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.simulation.engine import Engine
 
+_NUMBER: Final = re.compile(r"\d+")
 _CREATORS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job")
-_MOST_EXAMINED: Final = 1_000  # workloads; pods of others are told with those that the scheduler rejects likewise
+_MOST_EXAMINED: Final = 50  # workloads; pods of others are told with those that the scheduler rejects likewise
 
 
 @attrs.define
@@ -40,7 +42,7 @@ def pending_groups(engine: Engine, namespace: str | None, check: Callable[[], No
 
 def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) -> list[_Group]:
     groups: dict[tuple[str, str], _Group] = {}
-    by_owner: dict[str | int, _Group] = {}  # by what a pod's own controller is, or a spec without one
+    by_owner: dict[str | tuple[str, int], _Group] = {}  # by what a pod's own controller is, or a spec without one
     by_workload: dict[str, _Group] = {}
     by_message: dict[str, _Group] = {}
 
@@ -57,7 +59,7 @@ def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) ->
         if not isinstance(pod, Pod) or pod.node_name or pod.deleting or pod.finished:
             continue
         owner = pod.owner
-        near = pod.signature.id if owner is None else owner.uid
+        near = (pod.namespace, id(pod.signature.spec)) if owner is None else owner.uid
         group = by_owner.get(near)
         if group is None:
             workload = workload_of(engine.store, pod)
@@ -65,6 +67,10 @@ def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) ->
             message = _message(pod)
             if group is None and len(by_workload) >= _MOST_EXAMINED:
                 group = by_message.get(message)
+                if group is not None:
+                    group.certain = False
+                    group.objects.append(workload.obj)
+                    by_workload[workload.obj.uid] = group
             if group is None:
                 group = examined(workload)
                 by_message.setdefault(message, group)
@@ -96,7 +102,8 @@ def _cause(engine: Engine, workload: ExaminedWorkload) -> FoundCause:
 
 
 def _message(pod: Pod) -> str:
-    return str((condition(pod.status, "PodScheduled") or {}).get("message") or "")
+    """Return the scheduler's reasons, without their numbers."""
+    return _NUMBER.sub("", str((condition(pod.status, "PodScheduled") or {}).get("message") or ""))
 
 
 def _told(group: _Group) -> PendingGroup:
