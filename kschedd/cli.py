@@ -60,8 +60,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except KscheddError as error:
+        from kschedd.verbs.command_line.grammar import UsageError
+
         _report_error(f"error: {error}")
-        return FAILED
+        return WRONG_USE if isinstance(error, UsageError) else FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -80,8 +82,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _set_encoding() -> None:
-    """Output text may be in any script: a terminal gets escapes for characters its encoding lacks; files and pipes get
-    UTF-8, the encoding of manifests, whatever the locale."""
+    """Set the encoding of standard output and error.
+
+    A terminal gets escapes for characters that its encoding lacks. Files and pipes get UTF-8, the encoding of
+    manifests, whatever the locale.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
@@ -126,7 +131,10 @@ def _write_error(text: str) -> None:
 
 
 def _run(words: list[str]) -> int:
-    socket, words = _socket(words)
+    given, words = _global_flags(words)
+    socket = given.get("--socket")
+    if "--color" in given:
+        _set_color(given["--color"])
     if not words or words[0] in ("-h", "--help") or words == ["help"]:
         from kschedd.printing.terminal.style import style_of
 
@@ -150,7 +158,9 @@ def _run(words: list[str]) -> int:
     if words[0] == "explain" and any(word == "--from" or word.startswith("--from=") for word in words):
         return _explain_dump(words, socket)
     if words[0].startswith("-"):
-        _report_error(f"error: unknown flag {words[0]} before the command: allowed are --socket, --version, --help")
+        _report_error(
+            f"error: unknown flag {words[0]} before the command: allowed are --socket, --color, --version, --help"
+        )
         return WRONG_USE
     return _verb(words, socket)
 
@@ -168,25 +178,32 @@ def _is_verb(words: Sequence[str]) -> bool:
     return words[0] == "run" and any(word == "--image" or word.startswith("--image=") for word in flags)
 
 
-def _socket(words: list[str]) -> tuple[str | None, list[str]]:
-    """The value of --socket, which is allowed in any position, and the other words."""
-    socket = None
+_GLOBAL_FLAGS: Final[Mapping[str, str]] = {"--socket": "a path", "--color": "auto, always or never"}
+
+
+def _global_flags(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the values of the flags that every command accepts in any position, and the other words."""
+    found: dict[str, str] = {}
     rest = []
     left = iter(words)
     for word in left:
+        name, equals, value = word.partition("=")
         if word == "--":
             rest += [word, *left]
-        elif word == "--socket":
-            socket = next(left, None)
-            if not socket:
-                raise _usage("--socket requires a path")
-        elif word.startswith("--socket="):
-            socket = word.partition("=")[2]
-            if not socket:
-                raise _usage("--socket requires a path")
+        elif name in _GLOBAL_FLAGS:
+            found[name] = value if equals else next(left, "")
+            if not found[name]:
+                raise _usage(f"{name} requires {_GLOBAL_FLAGS[name]}")
         else:
             rest.append(word)
-    return socket, rest
+    return found, rest
+
+
+def _set_color(when: str) -> None:
+    """Set the variables that decide about color. Raises UsageError."""
+    if when not in ("auto", "always", "never"):
+        raise _usage(f'--color "{when}": allowed are auto, always and never')
+    os.environ.update({"never": {"NO_COLOR": "1"}, "always": {"NO_COLOR": "", "FORCE_COLOR": "1"}, "auto": {}}[when])
 
 
 def _usage(why: str) -> Exception:
@@ -233,6 +250,7 @@ def _mounted(words: list[str], socket: str | None) -> int:
         return WRONG_USE
     if hasattr(options, "socket"):
         options.socket = socket
+    options.command_line = words
     run: Callable[[argparse.Namespace], int | None] = options.run
     return run(options) or 0
 
@@ -263,7 +281,7 @@ def _explain_dump(words: list[str], socket: str | None) -> int:
 
 
 def _session_on(client: Any, now_s: float) -> Any:
-    """A session of this terminal with that client, at that time of its cluster."""
+    """Return a session of this terminal with that client, at the time of the client's cluster."""
     import attrs
 
     session = make_session(None, [])
@@ -273,7 +291,7 @@ def _session_on(client: Any, now_s: float) -> Any:
 
 
 def make_session(socket: str | None, opened: list[Any]) -> Any:
-    """A session of this terminal; its blocking client connects on first use and is then appended to `opened`."""
+    """Return a session of this terminal; its blocking client connects on first use and is then appended to `opened`."""
     from kschedd.printing.terminal.style import style_of
     from kschedd.verbs.command_line.session import DaemonClient, VerbSession
     from kschedd.verbs.objects.editor import open_editor
@@ -311,7 +329,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
 
 
 def _of_file(method: str, named: Mapping[str, Any]) -> Any:
-    """What a method on files answers, without a daemon."""
+    """Return the result of a method on files, without a daemon."""
     if method == "capacity.compare":
         from kschedd.commands.compare import answer
 
@@ -348,7 +366,7 @@ def _summaries() -> dict[str, str]:
     return {**GROUPS, **verbs, **{name: what for name, (_, what) in MOUNTED.items()}}
 
 
-_USAGE: Final = "usage: kschedd [--socket PATH] COMMAND ...\n"
+_USAGE: Final = "usage: kschedd [--socket PATH] [--color auto|always|never] COMMAND ...\n"
 
 
 def overview(columns: int = 0) -> str:

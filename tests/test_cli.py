@@ -1,5 +1,6 @@
 """The command line itself: what it refuses, what it imports, and that errors end it with the right status."""
 
+import io
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ import pytest
 import kschedd
 from kschedd import cli
 from kschedd.__main__ import main as entry_point
+from kschedd.printing.terminal.style import style_of
 from kschedd.verbs.command_line.overview import FIRST
 
 
@@ -41,9 +43,9 @@ def test_a_simulation_imports_no_plugins_of_old_no_controllers_and_no_audit() ->
         pytest.param(["gett", "pods"], 2, 'did you mean "get"', id="verb-misspelt"),
         pytest.param(["simulat"], 2, 'did you mean "simulate"', id="command-misspelt"),
         pytest.param(["--sokcet", "x", "get"], 2, "unknown flag --sokcet", id="flag-before-the-verb"),
-        pytest.param(["get", "pods", "--socket"], 1, "--socket requires a path", id="no-path"),
-        pytest.param(["--socket", "", "get", "pods"], 1, "--socket requires a path", id="empty-socket"),
-        pytest.param(["get", "pods", "--socket="], 1, "--socket requires a path", id="empty-socket-after-equals"),
+        pytest.param(["get", "pods", "--socket"], 2, "--socket requires a path", id="no-path"),
+        pytest.param(["--socket", "", "get", "pods"], 2, "--socket requires a path", id="empty-socket"),
+        pytest.param(["get", "pods", "--socket="], 2, "--socket requires a path", id="empty-socket-after-equals"),
         pytest.param(["run", "--state", ""], 2, "argument --state: the path is empty", id="empty-state"),
         pytest.param(["run", "--config="], 2, "argument --config: the path is empty", id="empty-config"),
         pytest.param(["run", "--plugin", ""], 2, "argument --plugin: the path is empty", id="empty-plugin"),
@@ -95,6 +97,9 @@ def test_without_a_command_the_first_steps_are_shown(capsys) -> None:
         pytest.param("fork what-if", 'fork: unknown command "what-if": allowed are ', id="unknown-of-a-group"),
         pytest.param("debug web-0", "pods do not run containers", id="kubectl-debug"),
         pytest.param("kinds", "kinds was renamed to `api-resources`", id="verb"),
+        pytest.param("simulate --until 60 -f x", 'invalid duration "60"', id="duration-without-a-unit"),
+        pytest.param("simulate --until=-1s -f x", "must not be negative", id="negative-duration"),
+        pytest.param("--color sometimes get pods", "allowed are auto, always and never", id="color"),
         pytest.param("check --cluster x", "--cluster was renamed to --from", id="flag"),
         pytest.param("capacity", "KIND/NAME of a workload or -f FILE is required", id="capacity"),
     ],
@@ -114,7 +119,7 @@ def test_earlier_and_incomplete_names_are_answered_with_those_of_today(words: st
         ("plugin new --help", "kschedd plugin new"),
         ("config undo --help", "kschedd config undo"),
         ("kubectl run --help", "kschedd run [-h] [--image"),
-        ("run --help", "kschedd run [-h] [--socket"),
+        ("run --help", "kschedd run [-h] [--detach]"),
     ],
 )
 def test_whole_names_have_help(words: str, usage: str, capsys) -> None:
@@ -183,10 +188,26 @@ def test_a_locale_without_the_letters_is_no_obstacle() -> None:
     assert done.stdout == "grün\n".encode()
 
 
-def test_the_socket_may_stand_anywhere() -> None:
-    assert cli._socket(["get", "--socket", "a", "pods"]) == ("a", ["get", "pods"])
-    assert cli._socket(["--socket=a", "get"]) == ("a", ["get"])
-    assert cli._socket(["x", "--", "--socket", "a"]) == (None, ["x", "--", "--socket", "a"])
+def test_flags_of_every_command_may_stand_anywhere() -> None:
+    assert cli._global_flags(["get", "--socket", "a", "pods"]) == ({"--socket": "a"}, ["get", "pods"])
+    assert cli._global_flags(["--socket=a", "get", "--color=never"]) == ({"--socket": "a", "--color": "never"}, ["get"])
+    assert cli._global_flags(["x", "--", "--socket", "a"]) == ({}, ["x", "--", "--socket", "a"])
+
+
+@pytest.mark.parametrize(
+    ("when", "environment", "colored"),
+    [
+        ("always", {}, True),
+        ("always", {"NO_COLOR": "1"}, True),
+        ("never", {"FORCE_COLOR": "1"}, False),
+        ("auto", {}, False),
+        ("auto", {"FORCE_COLOR": "1"}, True),
+    ],
+)
+def test_color(when: str, environment: dict[str, str], colored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli.os, "environ", environment)
+    cli._set_color(when)
+    assert style_of(io.StringIO(), environment).colour is colored
 
 
 class InterruptedImport:

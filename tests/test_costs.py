@@ -303,7 +303,7 @@ def test_aliases_of_a_long_text_are_bounded_by_its_length() -> None:
     text = "a: &a " + "x" * 100_000 + "\n" + "".join(f"k{number}: *a\n" for number in range(100))
     (document,) = read_documents(text)
     assert [fault.why for fault in document.faults] == [
-        "the aliases of this document stand for more than 100000 values"
+        "the aliases of this document expand to more than 100000 values"
     ]
 
 

@@ -189,7 +189,7 @@ async def test_what_was_answered_is_there_after_a_restart(options: DaemonOptions
     async with running(options) as path, Client.connect(path) as client:
         await client.call("objects.apply", [node("n1"), deployment(replicas=2)])
         await running_pods(client, 2)
-        with pytest.raises(StateDirError, match="another daemon uses it"):
+        with pytest.raises(StateDirError, match="in use by another daemon"):
             await run_daemon(attrs.evolve(options, socket=tmp_path / "other.sock"))
     async with running(options) as path, Client.connect(path) as client:
         assert await running_pods(client, 2) == ["n1", "n1"]
@@ -297,18 +297,18 @@ def test_a_state_directory_is_one_daemons_and_can_be_taken_over(tmp_path: Path) 
     where = tmp_path / "a" / "b"
     with lock_state_dir(where) as first:
         assert first.path == where
-        with pytest.raises(StateDirError, match="another daemon uses it"), lock_state_dir(where):
+        with pytest.raises(StateDirError, match="in use by another daemon"), lock_state_dir(where):
             pass
     with lock_state_dir(where):
         pass
     (tmp_path / "file").touch()
-    with pytest.raises(StateDirError, match="a file there that is no directory"), lock_state_dir(tmp_path / "file"):
+    with pytest.raises(StateDirError, match="is a file, not a directory"), lock_state_dir(tmp_path / "file"):
         pass
     with pytest.raises(StateDirError, match="File name too long"), lock_state_dir(tmp_path / ("a" * 300)):
         pass
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     with (
-        pytest.raises(StateDirError, match=r"a link to .*/gone, which is not there"),
+        pytest.raises(StateDirError, match=r"a link to .*/gone, which does not exist"),
         lock_state_dir(tmp_path / "link"),
     ):
         pass

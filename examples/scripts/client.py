@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The daemon's socket through our client: apply, follow the pods as they are placed, ask why.
 
-    kschedd run &
+    kschedd run --detach
     kschedd apply -f examples/demo/01-cluster.yaml
     python examples/scripts/client.py
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The daemon's socket without any client of ours, and without a MessagePack library: every byte is written by hand.
 
-    kschedd run &
+    kschedd run --detach
     kschedd apply -f examples/demo/01-cluster.yaml
     python examples/scripts/raw_rpc.py [SOCKET]
 

@@ -59,21 +59,21 @@ class ListenSettings:
         """Raise AccessError if remote clients could connect without credentials, or traffic could be read."""
         flags, tls = self.flags, self.certificate is not None
         if tls != (self.key is not None):
-            raise self._error(f"{flags.certificate} and {flags.key} belong together")
+            raise self._error(f"{flags.certificate} and {flags.key} must be given together")
         if self.client_ca is not None and not tls:
-            raise self._error(f"{flags.client_ca} needs TLS: give {flags.certificate} and {flags.key} as well")
-        reach = f"{self.address} can be reached from other machines, and "
+            raise self._error(f"{flags.client_ca} requires TLS: give {flags.certificate} and {flags.key} as well")
+        reach = f"{self.address} is reachable from other machines: "
         other = f"{flags.certificate} and {flags.key}, or a loopback address"
         if not self.address.loopback and not tls:
-            raise self._error(f"{reach}without TLS everything sent could be read and changed: give {other}")
+            raise self._error(f"{reach}TLS is required; give {other}")
         if self.token_file is not None or self.client_ca is not None:
             return
         if not self.address.loopback:
             raise self._error(
-                f"{reach}anybody could do anything: give {flags.tokens} or {flags.client_ca}, or a loopback address"
+                f"{reach}authentication is required; give {flags.tokens} or {flags.client_ca}, or a loopback address"
             )
         if not self.open_locally:
-            raise self._error(f"whoever has an account on this machine could do anything: give {flags.tokens}")
+            raise self._error(f"authentication is required, since any local user could connect; give {flags.tokens}")
 
     def load(self) -> "Credentials":
         """Read the credentials. Raises AccessError."""

@@ -64,17 +64,17 @@ def read_tokens(file: Path, flag: str = "--http") -> StaticTokens:
             where = f"{file}:{reader.line_num}"
             token, name = row[0].strip(), row[1].strip() if len(row) > 1 else ""
             if len(row) < 3 or not token or not name:
-                raise AccessError(f"{where}: a line is TOKEN,USER,UID and perhaps GROUPS", flag)
+                raise AccessError(f"{where}: a line must be TOKEN,USER,UID[,GROUPS]", flag)
             if not is_token(token):
-                raise AccessError(f"{where}: a token is of printable ASCII without spaces", flag)
+                raise AccessError(f"{where}: a token must be printable ASCII without spaces", flag)
             if token in found:
-                raise AccessError(f"{where}: that token is there twice", flag)
+                raise AccessError(f"{where}: duplicate token", flag)
             groups = [group.strip() for group in (row[3] if len(row) > 3 else "").split(",")]
             found[token] = User(name, (*filter(None, groups), AUTHENTICATED), uid=row[2].strip())
     except csv.Error as wrong:
         raise AccessError(f"{file}:{reader.line_num}: cannot be read: {wrong}", flag) from wrong
     if not found:
-        raise AccessError(f"{file}: there is no token in it", flag)
+        raise AccessError(f"{file}: contains no token", flag)
     return StaticTokens.of(found)
 
 
@@ -92,12 +92,12 @@ def read_secret(file: Path, flag: str) -> str:
         with open(descriptor, "rb") as opened:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                raise AccessError(f"{file}: is no file", flag)
+                raise AccessError(f"{file}: is not a regular file", flag)
             if found.st_mode & 0o077:
                 mode = f"{stat.S_IMODE(found.st_mode):04o}"
-                raise AccessError(f"{file}: others may read or write it (mode {mode}): chmod it to 0600", flag)
+                raise AccessError(f"{file}: must not be accessible to other users (mode {mode}); run chmod 0600", flag)
             if found.st_uid not in (0, os.geteuid()):
-                raise AccessError(f"{file}: belongs to user {found.st_uid}, neither to you nor to root", flag)
+                raise AccessError(f"{file}: must belong to you or root, not to user {found.st_uid}", flag)
             data = opened.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
             raise AccessError(f"{file}: is larger than {_MOST_BYTES} bytes", flag)

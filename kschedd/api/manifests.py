@@ -87,7 +87,7 @@ def read_text(text: str, source: str, check: Callable[[], None] | None = None) -
         if not document.faults:
             _unfold(document.value, (), document, source, manifests, errors)
         if len(errors) > MOST_FAULTS:
-            why = f"{MOST_FAULTS} faults were found up to here: what follows was not read"
+            why = f"too many errors ({MOST_FAULTS}); the rest was not read"
             errors[MOST_FAULTS:] = [ManifestError(source, document.first_line, "", None, why)]
             break
     return ManifestReading(tuple(manifests), tuple(errors))
@@ -117,7 +117,7 @@ def _read_path(path: Path) -> Iterator[ManifestReading]:
         files = sorted(_files(path)) if path.is_dir() else [path]
         if not files:
             yield ManifestReading(
-                errors=(ManifestError(str(path), 0, "", None, f"no {', '.join(SUFFIXES)} files here"),)
+                errors=(ManifestError(str(path), 0, "", None, f"contains no {', '.join(SUFFIXES)} files"),)
             )
     except OSError as wrong:
         yield ManifestReading(errors=(_unreadable(path, wrong),))
@@ -155,7 +155,7 @@ def _unfold(
         errors.append(ManifestError(source, at, path_text(root + path), culprit, why))
 
     if not isinstance(value, dict):
-        refuse((), value, f"{shown(value)}: an object is a mapping with apiVersion and kind")
+        refuse((), value, f"{shown(value)}: must be a mapping with apiVersion and kind")
         return
     complete = True
     for field in ("apiVersion", "kind"):
@@ -179,7 +179,7 @@ def _unfold(
         refuse(("items",), items, f"Invalid value: {shown(items)}: must be a list")
         return
     if len(root) >= 2 * _DEEPEST_LIST:
-        refuse(("items",), None, f"lists within lists, more than {_DEEPEST_LIST} deep")
+        refuse(("items",), None, f"lists are nested more than {_DEEPEST_LIST} deep")
         return
     for index, item in enumerate(items):
         if kind != "List" and isinstance(item, dict) and "kind" not in item:

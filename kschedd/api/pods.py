@@ -323,7 +323,7 @@ class PodSignature:
         spec = self.spec
         if spec.required_node is None:
             return None
-        assert spec.spec_without_node_affinity is not None, "what names a node has node affinity"
+        assert spec.spec_without_node_affinity is not None, "a pod with a node name in its affinity has node affinity"
         return intern_signature(self.namespace, self.labels, spec.spec_without_node_affinity)
 
     @cached

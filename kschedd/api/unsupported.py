@@ -17,17 +17,17 @@ _NAMED: Final = 5  # objects named in a sentence; the rest are counted
 
 # kinds with expected behavior that is not implemented yet
 _KINDS: Final[Mapping[str, str]] = {
-    "HorizontalPodAutoscaler": "kept and listed, but nothing is scaled by it yet",
+    "HorizontalPodAutoscaler": "stored, but it does not scale anything yet",
     **dict.fromkeys(
         ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
-        "kept and listed, but its webhooks are not called",
+        "stored, but its webhooks are not called",
     ),
     **dict.fromkeys(
         ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
-        "kept and listed, but admission does not evaluate it",
+        "stored, but admission does not evaluate it",
     ),
-    "APIService": "kept and listed, but requests for its API are not passed on",
-    "CertificateSigningRequest": "kept and listed, but nothing signs it",
+    "APIService": "stored, but requests for its API are not forwarded",
+    "CertificateSigningRequest": "stored, but it is not signed",
 }
 
 _SCHEDULED_BY: Final = (("PodGroup", "scheduling.k8s.io"), ("DeviceTaintRule", "resource.k8s.io"))
@@ -55,7 +55,7 @@ def unsupported(raw: Raw) -> list[Unsupported]:
     found = [_KINDS[kind.name]] if kind.name in _KINDS else []
     found += _details(kind.name, raw)
     if not kind.known and not is_scheduled_by(raw):
-        found.append("kept and listed, but nothing acts on it")
+        found.append("stored, but no controller acts on it")
     return [Unsupported(kind.name, meta.get("namespace") or "", meta.get("name") or "", why) for why in found]
 
 
@@ -75,16 +75,14 @@ def _details(kind: str, raw: Raw) -> list[str]:
     if kind == "Node":
         return annotation_faults(kind, _annotations(raw))
     if kind == "CSIStorageCapacity" and raw.get("maximumVolumeSize") and not raw.get("capacity"):
-        return ["it has maximumVolumeSize but no capacity, over which kube-scheduler 1.37.0 to 1.37.2 crashes; here 0"]
+        return ["maximumVolumeSize without capacity crashes kube-scheduler 1.37.0 to 1.37.2; kschedd reads capacity 0"]
     if not isinstance(spec, Mapping):
         return []
     if kind == "Pod":
         return annotation_faults(kind, _annotations(raw), _containers(spec))
     found = []
     if kind == "CustomResourceDefinition" and (spec.get("conversion") or {}).get("strategy") == "Webhook":
-        found.append(
-            "its webhook is not called: in each version its objects have the fields that they were written with"
-        )
+        found.append("its webhook is not called: objects have the same fields in every version")
     if kind == "CronJob":
         spec = (spec.get("jobTemplate") or {}).get("spec") or {}
     if kind in ("Job", "CronJob"):
@@ -98,14 +96,14 @@ def _details(kind: str, raw: Raw) -> list[str]:
 def _never_completes(spec: Raw) -> list[str]:
     """Return why a Job can never complete unless it is changed."""
     if spec.get("parallelism") == 0:
-        return ["parallelism is 0: it makes no pods, and cannot complete until that is changed"]
+        return ["parallelism is 0: it creates no pods and cannot complete until that is changed"]
     template = spec.get("template") or {}
     settings = pod_settings(_annotations(template))
     containers = (template.get("spec") or {}).get("containers") or ()
     if all(settings.of("run-seconds", each.get("name") or "") is not None for each in containers):
         return []
     return [
-        "its pods run for ever, so it never completes: simulated containers end only where the pod template has the "
+        "its pods run forever, so it never completes: simulated containers end only if the pod template has the "
         "annotation kschedd.io/run-seconds (and kschedd.io/exit-code)"
     ]
 

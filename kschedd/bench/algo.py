@@ -1,11 +1,11 @@
 """Mode `algo`: scheduling cycles only; no API, no queue, no events.
 
 Nodes and init pods are loaded into the scheduler cache. Then a single loop schedules the measured pods one after the
-other: choose the node, copy the pod, set its nodeName, assume it. Loading is not measured, the first pod's evaluation
-is.
+other: it selects the node, copies the pod, sets its nodeName and assumes it. Loading is not measured; the evaluation of
+the first pod is.
 
-In PreemptionBasic an iteration is the failing attempt, the preemption, the removal of its victims, and the second
-attempt with the nominated node; in Unschedulable it is one complete failing attempt.
+In PreemptionBasic, an iteration is the failing attempt, the preemption, the removal of its victims, and the second
+attempt with the nominated node. In Unschedulable, an iteration is one complete failing attempt.
 """
 
 import time
@@ -26,8 +26,11 @@ from kschedd.scheduling.machine import SchedulingMachine
 
 @attrs.frozen
 class Timed:
-    """Latency of every iteration (seconds), the loop's wall time, how many pods were scheduled or failed, and how long
-    each question over the socket took meanwhile, if any was asked."""
+    """The measurements of one run.
+
+    They are the latency of each iteration in seconds, the wall time of the loop, the number of scheduled and failed
+    pods, and the response times of socket requests, if any were sent during the run.
+    """
 
     latencies_s: list[float]
     elapsed_s: float
@@ -37,7 +40,7 @@ class Timed:
 
 
 def load(machine: SchedulingMachine, workload: Workload) -> Iterator[None]:
-    """Load the workload's objects into the machine's scheduler cache; yields after each object."""
+    """Load the workload's objects into the machine's scheduler cache; yield after each object."""
     for series in (workload.namespaces, workload.nodes, workload.init_pods):
         for raw in series:
             machine.cluster.put(parse(raw))
@@ -59,7 +62,7 @@ def run(
         if progress is not None and done % 10_000 == 0:
             progress("loading", done, total)
     pods = [Pod.from_raw(raw) for raw in workload.pods]
-    freeze_gc()  # as the daemon does after loading its initial state
+    freeze_gc()  # like the daemon after loading its initial state
     iteration = _preempt if workload.name == "PreemptionBasic" else _place
     latencies = []
     scheduled = 0

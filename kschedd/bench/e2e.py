@@ -1,11 +1,13 @@
-"""Mode `e2e`: the whole scheduler (store, watch, queue, scheduling and binding cycle), each part in its actor, with a
-journal if that is asked for, and without a socket unless questions are to be asked over it meanwhile.
+"""Mode `e2e`: the whole scheduler (store, watch, queue, scheduling and binding cycle), each part in its actor.
 
-Init pods are created and in the scheduler cache before the measurement starts. A feeder creates the measured pods in
-order, as fast as it can or at a given rate; a watcher records when each one is bound. Latency is create → bind. At a
-rate, a pod counts as created when it is due, however late the feeder is, and all that are due are one request.
+A journal and a socket are used only if the options request a journal or socket requests during the run.
 
-In Unschedulable, the pods that fit nowhere are created first, and the measurement starts once each of them has been
+Init pods are created, and are in the scheduler cache before the measurement starts. A feeder creates the measured pods
+in order, as fast as it can or at a given rate; a watcher records when each pod is bound. The latency is the time from
+creation to binding. With a given rate, a pod counts as created at its due time even if the feeder is late, and all pods
+that are due are created in one request.
+
+In Unschedulable, the pods that fit no node are created first. The measurement starts once each of them has been
 attempted and found unschedulable.
 """
 
@@ -39,27 +41,27 @@ from kschedd.store.admission.chain import Admission
 from kschedd.store.cluster_api import ClusterWriter, PendingAnswer
 from kschedd.store.errors import AlreadyExists, ApiError
 
-_BATCH = 64  # pods in a request to the store
+_BATCH = 64  # pods per request to the store
 _LOAD = 2000
-_SHORTEST_SLEEP_S = 0.0005  # for less than that the feeder gives way to others, and looks again
-_PATIENCE_S = 600.0  # without any pod bound
+_SHORTEST_SLEEP_S = 0.0005  # for shorter waits, the feeder only yields to other tasks and checks the time again
+_PATIENCE_S = 600.0  # maximum time without any pod bound
 
 Tell = Callable[[str, int, int], None]
 
 
 @attrs.frozen(kw_only=True)
 class ArrivalOptions:
-    """How the measured pods come, and what goes on meanwhile."""
+    """Options of a run: how the measured pods arrive, and other activity during the measurement."""
 
     rate: float = 0.0  # pods per second; 0: as fast as possible
-    journal: bool = False  # kept on disk, in a temporary folder
-    questions: bool = False  # asked over a socket meanwhile
-    own_time: bool = False  # leave out the time in which others had the processor, where the system counts it
+    journal: bool = False  # written to disk, in a temporary folder
+    questions: bool = False  # socket requests sent during the measurement
+    own_time: bool = False  # exclude the time in which other programs used the processor, where the system counts it
 
 
 def run(workload: Workload, config: Config, seed: int, load: ArrivalOptions, *, progress: Tell | None = None) -> Timed:
-    """Measure the workload. `progress(what, done, total)` is called after each batch of what is loaded or bound."""
-    sys.setswitchinterval(SWITCH_S)  # as the daemon does
+    """Measure the workload. `progress(what, done, total)` is called after each batch of loaded or bound objects."""
+    sys.setswitchinterval(SWITCH_S)  # like the daemon
     return trio.run(_run, workload, config, seed, load, progress or (lambda what, done, total: None))
 
 
@@ -88,7 +90,7 @@ async def _run(workload: Workload, config: Config, seed: int, load: ArrivalOptio
                 len(workload.pending),
             )
         questions = await opened.enter_async_context(questions_to(cluster, clock)) if load.questions else None
-        collections = opened.enter_context(FullCollections())  # as the daemon does after loading its initial state
+        collections = opened.enter_context(FullCollections())  # like the daemon after loading its initial state
         measure = _Measure(cluster, list(workload.pods), load.rate, clock, tell)
         async with trio.open_nursery() as beside:
             beside.start_soon(look_now_and_then, collections)
@@ -106,13 +108,13 @@ async def _load(cluster: LiveCluster, series: "Series | list[Raw]", tell: Callab
     for first in range(0, total, _LOAD):
         for answer in await cluster.store.create_many(list(series[first : first + _LOAD]), restore=True):
             if isinstance(answer, Exception) and not isinstance(answer, AlreadyExists):
-                raise answer  # AlreadyExists is expected for the namespaces of every cluster
+                raise answer  # AlreadyExists is expected for the namespaces that every cluster has
         tell(min(first + _LOAD, total), total)
 
 
 async def _until(count: Callable[[], Awaitable[int]], many: int) -> None:
-    """Wait until `count` reaches `many`. Polling is good enough, since this is not part of the measurement."""
-    while await count() < many:  # noqa: ASYNC110 - others' state has no event for it
+    """Wait until `count` reaches `many`. Polling is sufficient, since this is not part of the measurement."""
+    while await count() < many:  # noqa: ASYNC110 - no event is available for another actor's state
         await trio.sleep(0.01)
 
 
@@ -123,7 +125,7 @@ class _Measure:
     rate: float
     clock: Clock
     tell: Tell
-    created: dict[str, float] = attrs.field(factory=dict)  # by name, when it was due
+    created: dict[str, float] = attrs.field(factory=dict)  # by name, the due time
     bound: dict[str, float] = attrs.field(factory=dict)
 
     async def run(self) -> Timed:
@@ -153,7 +155,7 @@ class _Measure:
             for first in range(0, len(self.pods), _BATCH):
                 await self._create(self.pods[first : first + _BATCH])
             return
-        asked: list[PendingAnswer[list[Object | ApiError]]] = []  # requests do not wait for each other's answers
+        asked: list[PendingAnswer[list[Object | ApiError]]] = []  # requests do not wait for each other's results
         done = 0
         while done < len(self.pods):
             wait_s = start + done / self.rate - self.clock()

@@ -1,6 +1,6 @@
-"""Where and when a measurement was made: the machine, the commit, the date, and what else used the processors.
+"""The environment of a measurement: the machine, the commit, the date, and the processor use of other programs.
 
-Read from the system once before and once after; nothing is owned here.
+It is read from the system once before and once after the measurement. Owns nothing.
 """
 
 import os
@@ -17,14 +17,14 @@ import numpy as np
 
 @attrs.frozen(kw_only=True)
 class BenchEnvironment:
-    """What a result file says of itself."""
+    """The environment as recorded in a result file."""
 
     machine: str = ""
     python: str = ""
     numpy: str = ""
-    commit: str = ""  # "-dirty" where files differ from it; "" outside a checkout
+    commit: str = ""  # "-dirty" if there are uncommitted changes; "" outside a checkout
     date: str = ""
-    load: str = ""  # load averages when it began
+    load: str = ""  # load averages at the start
 
 
 def bench_environment() -> BenchEnvironment:
@@ -68,7 +68,7 @@ def _text(path: Path) -> str:
 
 @attrs.frozen
 class CpuReading:
-    """Processor seconds so far: of everybody, and of this process's children that have ended."""
+    """Processor seconds used so far: by all processes, and by this process's finished children."""
 
     at: float
     everybody: float
@@ -77,13 +77,13 @@ class CpuReading:
     @classmethod
     def now(cls) -> "CpuReading":
         fields = _text(Path("/proc/stat")).partition("\n")[0].split()[1:]
-        # user, nice, system, irq, softirq: neither idle nor waiting for a disk
+        # user, nice, system, irq, softirq: all time except idle and waiting for a disk
         busy = sum(int(fields[place]) for place in (0, 1, 2, 5, 6)) / os.sysconf("SC_CLK_TCK") if fields else 0.0
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return cls(time.monotonic(), busy, used.ru_utime + used.ru_stime)
 
     def others_since(self, before: "CpuReading") -> float:
-        """How many cores others used since then."""
+        """Return the average number of cores that other programs have used since then."""
         elapsed = self.at - before.at
         others = (self.everybody - before.everybody) - (self.children - before.children)
         return max(0.0, others / elapsed) if elapsed > 0 else 0.0

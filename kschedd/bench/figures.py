@@ -1,7 +1,7 @@
 """kube-scheduler's recorded figures for the workloads, read from the shared folder.
 
-The figures were measured on one machine; a ratio to them is meaningful only on a machine of that kind with nothing
-else running.
+The figures were measured on one machine; a ratio to them is meaningful only on a machine of the same kind without other
+load.
 """
 
 from functools import cache
@@ -55,7 +55,7 @@ def recorded(
     threads: int = 2,
     shared: Path | None = None,
 ) -> Figure | None:
-    """The figure recorded for exactly these parameters; None if there is none, or no shared folder.
+    """Return the figure recorded for exactly these parameters; None if there is none, or no shared folder.
 
     Raises ResultFileError if the file exists and is invalid, SharedError if a named folder does not exist.
     """
@@ -75,7 +75,7 @@ def _run(figure: Figure) -> tuple[str, int, str, int, float, int]:
 
 
 def recorded_figures(shared: Path | None = None) -> tuple[Figure, ...]:
-    """All recorded figures in file order; empty without a shared folder or without the file."""
+    """Return all recorded figures in file order; an empty tuple without a shared folder or without the file."""
     folder = shared_folder(shared)
     if folder is None or not (folder / FILE).is_file():
         return ()
@@ -84,5 +84,5 @@ def recorded_figures(shared: Path | None = None) -> tuple[Figure, ...]:
 
 @cache
 def read_figures(path: Path) -> tuple[Figure, ...]:
-    """The figures in this file. Raises ResultFileError."""
+    """Return the figures in this file. Raises ResultFileError."""
     return tuple(read_rows(path, "rows", Figure))

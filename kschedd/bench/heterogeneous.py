@@ -1,9 +1,10 @@
 """The Heterogeneous workload: nodes and pods with randomly drawn, mostly different properties.
 
 All values are drawn from a 64-bit linear congruential generator, with one stream for the nodes, one for the init pods
-and one for the measured pods. Every object of a stream takes the same number of draws, so object i starts at a known
-offset of its stream and can be built without its predecessors. Source: the benchmark's description, section 3; a test
-checks its checksums over the draws.
+and one for the measured pods. Every object of a stream takes the same number of draws. Object i therefore starts at a
+known offset of its stream and can be built without its predecessors.
+
+Source: the benchmark's description, section 3; a test verifies the checksums over the draws.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,13 +56,13 @@ class Generator:
         self._state = _after(seed, skip) if skip else seed
 
     def rnd(self, n: int) -> int:
-        """The next draw, in 0..n-1."""
+        """Return the next draw, in 0..n-1."""
         self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK
         return (self._state >> 33) % n
 
 
 def _after(state: int, steps: int) -> int:
-    """The state `steps` draws later, by repeated squaring of the step s -> a*s + c."""
+    """Return the state `steps` draws later, by repeated squaring of the step s -> a*s + c."""
     a, c = _MULTIPLIER, _INCREMENT
     while steps:
         if steps & 1:
@@ -120,7 +121,7 @@ def draw_pod(generator: Generator) -> PodDraw:
 
 
 def nodes(count: int) -> Series:
-    """node-0 to node-<count-1>."""
+    """Return node-0 to node-<count-1>."""
 
     def at(i: int) -> Raw:
         return _node(i, draw_node(Generator(NODE_SEED, i * len(NodeDraw._fields))))
@@ -133,7 +134,7 @@ def nodes(count: int) -> Series:
 
 
 def init_pods(count: int, node_names: list[str]) -> Series:
-    """init-0 to init-<count-1>, pod i bound to node i mod N."""
+    """Return init-0 to init-<count-1>, with pod i bound to node i mod N."""
 
     def make(i: int, draw: PodDraw) -> Raw:
         return bound(f"init-{i}", NAMESPACE, _shape(draw), node_names[i % len(node_names)])
@@ -142,7 +143,7 @@ def init_pods(count: int, node_names: list[str]) -> Series:
 
 
 def measured_pods(count: int) -> Series:
-    """pod-0 to pod-<count-1>."""
+    """Return pod-0 to pod-<count-1>."""
     return _pods(count, POD_SEED, lambda i, draw: pod(f"pod-{i}", NAMESPACE, _shape(draw)))
 
 
@@ -207,7 +208,7 @@ def _pod_affinity(draw: PodDraw) -> Raw:
     return {}
 
 
-# These have few distinct values: each is built once and shared by all pods that use it.
+# These functions have few distinct values: each is built once and shared by all pods that use it.
 @cache
 def _app(k: int) -> Raw:
     return {"app": f"app-{k}"}

@@ -1,12 +1,13 @@
-"""Whether two measurements differ by more than noise, said with how sure that is.
+"""Statistical comparison of two measurements: whether they differ by more than noise, and with which confidence.
 
-Two samples of runs are compared by the Mann-Whitney test, exactly (by counting arrangements of their ranks): it asks
-how often a split at least as uneven would come about if both were of one kind, and supposes nothing of how runs are
-distributed, which matters since a busy machine makes single runs much slower and none much faster. Where many rows are
-compared at once, some look uneven by chance: Holm's correction keeps the chance that any row is called different by
-mistake below `ALPHA`. The size of a difference is the ratio of medians, with a 95 % interval by the bootstrap.
+Two samples of runs are compared by the exact Mann-Whitney test, which counts arrangements of their ranks. It computes
+how often a split at least as uneven would occur if both samples had the same distribution, and assumes nothing about
+that distribution. This matters since load on the machine makes single runs much slower, but none much faster. If many
+rows are compared at once, some look uneven by chance: Holm's correction keeps the probability that any row is wrongly
+called different below `ALPHA`. The size of a difference is the ratio of medians, with a 95 % bootstrap interval.
 
-Runs say nothing of what changes between two days (temperature, neighbours, kernels): only interleaved runs do.
+The runs cannot show influences that change between two days (temperature, other load, kernels): only interleaved runs
+compensate for these.
 """
 
 from collections.abc import Sequence
@@ -25,8 +26,11 @@ FASTER, SLOWER, NOISE, UNKNOWN = "faster", "slower", "noise", "unknown"
 
 @attrs.frozen
 class RunsDifference:
-    """`ratio`: median of the later runs by that of the earlier ones; `low` and `high`: its 95 % interval; `p`: how
-    often chance alone would do as much, corrected for the number of rows."""
+    """The difference between the later and the earlier runs.
+
+    `ratio`: median of the later runs divided by that of the earlier ones; `low` and `high`: its 95 % interval; `p`: the
+    probability of such a difference by chance alone, corrected for the number of rows.
+    """
 
     kind: str
     ratio: float
@@ -40,15 +44,17 @@ class RunsDifference:
         change = f"{abs(self.ratio - 1):.1%}".replace("%", " %")
         between = f"{self.low - 1:+.1%} to {self.high - 1:+.1%}".replace("%", " %")
         if self.kind == UNKNOWN:
-            return f"cannot be told: {self.runs[0]} and {self.runs[1]} runs, at least {_enough()} each (--runs)"
+            return f"not enough runs: {self.runs[0]} and {self.runs[1]} runs, at least {_enough()} each (--runs)"
         if self.kind == NOISE:
             return f"within noise ({between}, p {self.p:.2g})"
         return f"{self.kind} by {change} ({between}, p {self.p:.2g})"
 
 
 def verdicts(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[RunsDifference]:
-    """A verdict on each pair of (later, earlier) runs, higher being better, that takes the number of pairs into
-    account."""
+    """Return a verdict on each pair of (later, earlier) runs, where higher is better.
+
+    The verdicts are corrected for the number of pairs.
+    """
     chances = [mann_whitney(later, earlier) for later, earlier in pairs]
     testable = [least_p(len(later), len(earlier)) <= ALPHA for later, earlier in pairs]
     corrected = iter(holm([p for p, able in zip(chances, testable, strict=True) if able]))
@@ -63,7 +69,7 @@ def verdicts(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[R
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
-    """The two-sided p of the exact test. Equal values count half to each side, which errs towards noise."""
+    """Return the two-sided p-value of the exact test. Equal values count half to each side, which favours `noise`."""
     n, m = len(first), len(second)
     if not n or not m:
         return 1.0
@@ -75,21 +81,21 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def least_p(n: int, m: int) -> float:
-    """The least p that samples of these sizes can come to."""
+    """Return the smallest p-value that samples of these sizes can reach."""
     return min(1.0, 2 / sum(_arrangements(n, m))) if n and m else 1.0
 
 
 def _enough() -> int:
-    """The least number of runs of each by which anything can be told."""
+    """Return the smallest number of runs per side with which a difference can be significant."""
     return next(size for size in range(2, 100) if least_p(size, size) <= ALPHA)
 
 
 @cache
 def _arrangements(n: int, m: int) -> tuple[int, ...]:
-    """In how many arrangements of n and m values exactly u pairs are won by the first, for each u."""
+    """Return, for each u, how many arrangements of n and m values have exactly u pairs won by the first sample."""
     if not n or not m:
         return (1,)
-    # The greatest value is either of the first sample, and wins against all m, or of the second.
+    # The largest value is either in the first sample, and wins against all m values, or in the second.
     of_first, of_second = _arrangements(n - 1, m), _arrangements(n, m - 1)
     counts = [0] * (n * m + 1)
     for won, count in enumerate(of_first):
@@ -100,7 +106,10 @@ def _arrangements(n: int, m: int) -> tuple[int, ...]:
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Each p as it counts among the others: the least times their number, the next times one less, never falling."""
+    """Return the p-values with Holm's correction.
+
+    The smallest is multiplied by the number of values, the next one by one less, and so on; the results never decrease.
+    """
     corrected = [0.0] * len(chances)
     highest = 0.0
     for rank, place in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
@@ -110,7 +119,7 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def bootstrap_ratio(later: Sequence[float], earlier: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the ratio of medians, by drawing runs of each side again and again."""
+    """Return the 95 % interval of the ratio of medians, by resampling the runs of each side."""
     if not len(later) or not len(earlier):
         return 1.0, 1.0
     random = np.random.default_rng(_SEED)

@@ -1,8 +1,8 @@
-"""A clock that stands still while other programs have the processor: what a latency would be on a quiet machine.
+"""A clock that stops while other programs use the processor: latencies as on an otherwise idle machine.
 
-Linux counts how long each thread was ready to run and had to wait for a processor (`/proc/PID/task/TID/schedstat`, its
-second number, in nanoseconds). A clock is of the thread that made it, and asking it costs about 5 us. Waiting of other
-threads (the journal's) is not taken off: what is measured is rather too long than too short.
+Linux counts how long each thread was ready to run and waited for a processor (`/proc/PID/task/TID/schedstat`, its
+second number, in nanoseconds). A clock belongs to the thread that created it; reading it takes about 5 us. The waiting
+times of other threads (such as the journal's) are not subtracted, so measured times are too long rather than too short.
 """
 
 import time
@@ -17,7 +17,10 @@ _SCHEDSTAT = Path("/proc/thread-self/schedstat")
 
 @contextmanager
 def own_time(schedstat: Path = _SCHEDSTAT, wall: Clock = time.perf_counter) -> Iterator[Clock]:
-    """Seconds in which this thread ran or slept; the wall's where the system does not count its waiting."""
+    """Yield a clock of the seconds in which this thread ran or slept.
+
+    If the system does not count waiting times, yield the wall clock.
+    """
     try:
         counts = schedstat.open("rb", buffering=0)
     except OSError:

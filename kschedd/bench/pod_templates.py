@@ -30,7 +30,7 @@ class PodTemplate:
 
 
 def capacity(cpu: str, memory: str) -> Raw:
-    """A node status: Ready, allocatable equal to capacity, 110 pods."""
+    """Return a node status: Ready, allocatable equal to capacity, 110 pods."""
     resources = {"cpu": cpu, "memory": memory, "pods": "110"}
     return {"capacity": resources, "allocatable": resources, **READY}
 
@@ -39,7 +39,7 @@ STANDARD_STATUS: Raw = capacity("4", "32Gi")
 
 
 def node(name: str, labels: Mapping[str, str], status: Raw, taints: Sequence[Raw] = ()) -> Raw:
-    """A schedulable node; the hostname label is added to `labels`."""
+    """Return a schedulable node; the hostname label is added to `labels`."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -50,18 +50,18 @@ def node(name: str, labels: Mapping[str, str], status: Raw, taints: Sequence[Raw
 
 
 def namespace(name: str) -> Raw:
-    """A namespace without labels."""
+    """Return a namespace without labels."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def resources(cpu: str, memory: str) -> Raw:
-    """Resource requirements with requests equal to limits."""
+    """Return resource requirements with requests equal to limits."""
     amounts = {"cpu": cpu, "memory": memory}
     return {"requests": amounts, "limits": amounts}
 
 
 def spec(amounts: Raw, **more: object) -> Raw:
-    """The standard pod spec with these resources (see `resources`) and these additional fields."""
+    """Return the standard pod spec with these resources (see `resources`) and these additional fields."""
     container = {
         "name": "pause",
         "image": "registry.k8s.io/pause:3.10",
@@ -78,7 +78,7 @@ def spec(amounts: Raw, **more: object) -> Raw:
 
 
 def pod(name: str, namespace: str, template: PodTemplate) -> Raw:
-    """A pending pod."""
+    """Return a pending pod."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -88,7 +88,7 @@ def pod(name: str, namespace: str, template: PodTemplate) -> Raw:
 
 
 def bound(name: str, namespace: str, template: PodTemplate, node: str, status: Raw = RUNNING) -> Raw:
-    """A pod bound to `node`, by default Running."""
+    """Return a pod bound to `node`, by default Running."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -110,7 +110,7 @@ def taint(key: str, value: str, effect: str) -> Raw:
 
 
 def spread(max_skew: int, key: str, when: str, labels: Raw) -> Raw:
-    """One topology spread constraint over the pods with these labels."""
+    """Return a topology spread constraint for the pods with these labels."""
     return {
         "maxSkew": max_skew,
         "topologyKey": key,
@@ -120,7 +120,7 @@ def spread(max_skew: int, key: str, when: str, labels: Raw) -> Raw:
 
 
 def affinity_term(labels: Raw, key: str, namespaces: list[str] | None = None) -> Raw:
-    """One pod (anti-)affinity term; without namespaces it selects the pod's own namespace."""
+    """Return a pod (anti-)affinity term; without namespaces it selects the pod's own namespace."""
     term: Raw = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
     if namespaces is not None:
         term["namespaces"] = namespaces
@@ -128,18 +128,18 @@ def affinity_term(labels: Raw, key: str, namespaces: list[str] | None = None) ->
 
 
 def required(kind: str, term: Raw) -> Raw:
-    """The affinity stanza with one required term; kind is podAffinity or podAntiAffinity."""
+    """Return the affinity stanza with one required term; kind is podAffinity or podAntiAffinity."""
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def preferred(kind: str, weight: int, term: Raw) -> Raw:
-    """The affinity stanza with one preferred term; kind is podAffinity or podAntiAffinity."""
+    """Return the affinity stanza with one preferred term; kind is podAffinity or podAntiAffinity."""
     weighted = {"weight": weight, "podAffinityTerm": term}
     return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}
 
 
 def required_nodes(term: Raw) -> Raw:
-    """The affinity stanza with one required node selector term."""
+    """Return the affinity stanza with one required node selector term."""
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
@@ -185,7 +185,7 @@ _DAEMON_TOLERATIONS = [
 
 
 def daemon(node: str) -> PodTemplate:
-    """The template of a DaemonSet pod for this node: node affinity by metadata.name, and the DaemonSet tolerations."""
+    """Return a template of a DaemonSet pod on this node: affinity by metadata.name, and DaemonSet tolerations."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = required_nodes({"matchFields": [field]})
     return PodTemplate({}, {**DEFAULT.spec, "affinity": affinity, "tolerations": _DAEMON_TOLERATIONS})

@@ -1,7 +1,7 @@
-"""Questions over the socket while a benchmark runs: how long a client waits for an answer meanwhile.
+"""Socket requests during a benchmark, which measure the response times of a loaded daemon.
 
-One client, on a Unix socket in a folder of its own, asks one question after the other at a fixed rate, as somebody who
-looks on would. Server and client are in the process that is measured, and cost it what they cost.
+One client, on a Unix socket in a temporary folder, sends one request after the other at a fixed rate, like a user who
+watches the scheduler. Server and client run in the measured process, and their processor time counts.
 """
 
 import itertools
@@ -36,7 +36,7 @@ ASKED: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 @attrs.define(eq=False)
 class Questions:
-    """`latencies_s` has how long each answer took."""
+    """A client that sends requests. `latencies_s`: the response time of each."""
 
     _client: Client
     _clock: Clock
@@ -44,7 +44,7 @@ class Questions:
     any_answered: trio.Event = attrs.field(factory=trio.Event)
 
     async def ask(self) -> None:
-        """Ask for ever, one question after the other, each a while after the last was answered."""
+        """Send requests forever, one after the other, with a pause after each response."""
         for method, params in itertools.cycle(ASKED):
             began = self._clock()
             await self._client.call(method, **params)
@@ -55,7 +55,7 @@ class Questions:
 
 @asynccontextmanager
 async def questions_to(cluster: LiveCluster, clock: Clock) -> AsyncIterator[Questions]:
-    """A client of this cluster, served while the context is open."""
+    """Yield a client of this cluster, which is served while the context is open."""
     with tempfile.TemporaryDirectory(prefix="kschedd-bench-") as folder:
         path = Path(folder) / "k.sock"
         state = DaemonState("bench", str(path), cluster.clock.now())

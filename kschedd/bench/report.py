@@ -1,8 +1,7 @@
 """The report of benchmark runs: rows of figures, compared with kube-scheduler's and with an earlier result.
 
-Nothing here measures or prints. Latencies are seconds on input and milliseconds on output; percentiles are
-nearest-rank (the smallest value such that at least that share of the values is not greater), as in the recorded
-figures.
+Nothing is measured or printed here. Latencies are seconds on input and milliseconds on output. Percentiles are
+nearest-rank (the smallest value such that at least that share of the values is not greater), like the recorded figures.
 """
 
 import json
@@ -20,7 +19,10 @@ from kschedd.bench.resultfile import read_object, read_rows
 
 @attrs.frozen(kw_only=True)
 class ReportRow:
-    """One run. A ratio is this run's pods per second divided by the other's (above 1: this run is faster)."""
+    """The figures of one run.
+
+    A ratio is this run's pods per second divided by the other's (above 1: this run is faster).
+    """
 
     workload: str
     nodes: int
@@ -40,15 +42,15 @@ class ReportRow:
     ratio: float | None = None  # to kube-scheduler's recorded figure
     earlier_pods_per_second: float | None = None
     earlier_ratio: float | None = None
-    kube_version: str = ""  # whose decisions were made; "": those of the default version
-    version_ratio: float | None = None  # to the same run by the first version
-    runs_pods_per_second: tuple[float, ...] = ()  # of each run, in their order; none: there was one
+    kube_version: str = ""  # the version whose rules were used; "": the default version
+    version_ratio: float | None = None  # to the same run with the first version
+    runs_pods_per_second: tuple[float, ...] = ()  # of each run, in order; empty: there was only one
     runs_p99_ms: tuple[float, ...] = ()
-    other_cpu: float | None = None  # cores that others used meanwhile, the most of any run
+    other_cpu: float | None = None  # cores that other programs used during a run; the maximum of all runs
     verdict: str | None = None  # on the difference from the earlier result
-    journal: bool = False  # everything was kept on disk
-    own_time: bool = False  # without the time in which others had the processor
-    answers: int = 0  # to questions over the socket meanwhile
+    journal: bool = False  # all objects were written to disk
+    own_time: bool = False  # excludes the time in which other programs used the processor
+    answers: int = 0  # number of responses to socket requests during the run
     answers_p50_ms: float | None = None
     answers_p99_ms: float | None = None
 
@@ -65,7 +67,7 @@ class Percentiles:
 
 
 def percentiles(values: Iterable[float]) -> Percentiles:
-    """Nearest-rank percentiles; all 0 if there are no values."""
+    """Return the nearest-rank percentiles; all 0 if there are no values."""
     ordered = sorted(values)
     if not ordered:
         return Percentiles(0.0, 0.0, 0.0)
@@ -95,9 +97,9 @@ def measured(
     answers_s: Sequence[float] = (),
     figure: Figure | None = None,
 ) -> ReportRow:
-    """The row of a run that took `elapsed_s` for all pods and `latencies_s` for each of them.
+    """Return the row of a run that took `elapsed_s` for all pods and `latencies_s` for each of them.
 
-    Pods per second counts the latencies: in mode algo every iteration, failed ones included, in mode e2e every bound
+    Pods per second counts the latencies: in mode algo every iteration, including failed ones; in mode e2e every bound
     pod.
     """
     spread, answers = percentiles(latencies_s), percentiles(answers_s)
@@ -133,7 +135,7 @@ def _ratio(ours: float, theirs: float) -> float | None:
 
 
 def merged(runs: Sequence[ReportRow]) -> ReportRow:
-    """One row for several runs of the same: medians, the most memory and the most that others used."""
+    """Return one row for several runs with the same parameters: medians, but maximum memory and other load."""
     first = runs[0]
     if len(runs) == 1:
         return first
@@ -163,8 +165,10 @@ def _median_of(values: Iterable[float | None]) -> float | None:
 
 
 def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[ReportRow]:
-    """The rows, each with the earlier result's pods per second for the same parameters, if it has them, and a verdict
-    on whether they differ by more than noise."""
+    """Return the rows, each with the earlier result's pods per second for the same parameters, if it has them.
+
+    Each such row also gets a verdict on whether the two differ by more than noise.
+    """
     before = {_same_run(row): row for row in earlier}
     out = list(rows)
     places = [place for place, row in enumerate(out) if _same_run(row) in before]
@@ -182,7 +186,7 @@ def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[Re
 
 
 def beside_first_version(rows: Iterable[ReportRow]) -> list[ReportRow]:
-    """The rows, each but those of the first version with its ratio to the same run by that one."""
+    """Return the rows; those of later versions get their ratio to the same run with the first version."""
     first: dict[tuple[str, int, str, int, float], float] = {}
     out: list[ReportRow] = []
     for row in rows:
@@ -201,23 +205,23 @@ def _same_run(row: ReportRow) -> tuple[object, ...]:
 
 
 def as_json(rows: Iterable[ReportRow], about: BenchEnvironment | None = None) -> str:
-    """`{"about": {...}, "results": [{...}, ...]}`: where it was measured, and an object per row."""
+    """Return `{"about": {...}, "results": [{...}, ...]}`: the environment, and an object per row."""
     said = {} if about is None else {"about": attrs.asdict(about)}
     return json.dumps({**said, "results": [attrs.asdict(row) for row in rows]}, indent=2)
 
 
 def read_earlier(path: Path) -> list[ReportRow]:
-    """The rows of a result written with `-o json`. Raises ResultFileError with all faults."""
+    """Return the rows of a result written with `-o json`. Raises ResultFileError with all errors."""
     return read_rows(path, "results", ReportRow)
 
 
 def read_about(path: Path) -> BenchEnvironment:
-    """Where and when a result was measured; nothing of it is known of older files. Raises ResultFileError."""
+    """Return the environment of a result; it is empty in older files. Raises ResultFileError."""
     return read_object(path, "about", BenchEnvironment)
 
 
 def table(rows: Sequence[ReportRow]) -> str:
-    """The rows as a text table; optional columns that are empty in every row are left out."""
+    """Return the rows as a text table, without optional columns that are empty in every row."""
     heading = ["WORKLOAD", "NODES", "MODE", "VERSION", "SCORED", "PODS", "PODS/S", "KUBE", "RATIO"]
     heading += [
         "P50 MS",

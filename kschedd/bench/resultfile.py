@@ -1,7 +1,7 @@
-"""Reading rows of figures from a JSON file: kube-scheduler's recorded ones, or an earlier result of ours.
+"""Reading rows of figures from a JSON file: kube-scheduler's recorded figures, or an earlier result of ours.
 
 A row is read into an attrs class whose fields are str, int, float, these or null, a tuple of floats or another such
-class. Unknown fields are ignored, so that files of later versions can be read. Every fault is reported with its JSON
+class. Unknown fields are ignored, so that files of later versions can be read. Every error is reported with its JSON
 path.
 """
 
@@ -19,7 +19,7 @@ RowClass = TypeVar("RowClass", bound=attrs.AttrsInstance)
 
 @attrs.define(eq=False)
 class ResultFileError(KscheddError):
-    """A file of figures that cannot be read."""
+    """An error for a file of figures that cannot be read."""
 
     file: Path
     faults: tuple[str, ...]  # "$.results[3].nodes: -1: must be a whole number, 0 or more"
@@ -40,7 +40,7 @@ _ALLOWED: dict[Any, tuple[tuple[type, ...], str]] = {
 
 
 def read_rows(path: Path, field: str, row_class: type[RowClass]) -> list[RowClass]:
-    """The rows in the list `field` of the file's top-level object. Raises ResultFileError."""
+    """Return the rows in the list `field` of the file's top-level object. Raises ResultFileError."""
     found = _read(path).get(field)
     if not isinstance(found, list):
         raise ResultFileError(path, (f"$.{field}: must be a list of measurements",))
@@ -57,7 +57,7 @@ def read_rows(path: Path, field: str, row_class: type[RowClass]) -> list[RowClas
 
 
 def read_object(path: Path, field: str, row_class: type[RowClass]) -> RowClass:
-    """The object `field` of the file's top-level one, all by default where there is none. Raises ResultFileError."""
+    """Return the object `field` of the file's top-level object; defaults if it is missing. Raises ResultFileError."""
     raw = _read(path).get(field, {})
     faults = _faults(raw, row_class)
     if faults:

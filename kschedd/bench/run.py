@@ -1,7 +1,8 @@
 """`kschedd bench`: runs workloads and prints their figures next to kube-scheduler's.
 
-Each run is a process of its own, so that the memory figure is that run's alone and no run warms caches for another.
-The child reports progress on standard error and prints its row as JSON; this process collects the rows.
+Each run is a separate process, so that the memory figure contains only that run, and no run warms up caches for
+another. The child process reports progress on standard error and prints its row as JSON; this process collects the
+rows.
 """
 
 import argparse
@@ -54,7 +55,7 @@ class BenchRun:
     pods: int | None
     init_pods: int | None
     seed: int
-    kube_version: str = ""  # "": the default one
+    kube_version: str = ""  # "": the default version
     journal: bool = False
     questions: bool = False
     own_time: bool = False
@@ -165,17 +166,18 @@ def measured_in_turns(
     *,
     until: Callable[[], bool] = lambda: False,
 ) -> list[list[ReportRow]]:
-    """For each interpreter a row for each run, measured `rounds` times.
+    """Return, for each interpreter, a row per run, measured `rounds` times.
 
-    Each round measures everything once, with each interpreter in turn, so that what changes on the machine meanwhile
-    meets all of them alike. After the first round it ends early where `until` says so. Raises BenchError.
+    Each round measures every run once with each interpreter, so that changes of the machine's load affect all of them
+    equally. The measurement ends early if `until` returns true after a round. Raises BenchError.
     """
     found: list[list[list[ReportRow]]] = [[[] for _ in runs] for _ in pythons]
     for number in range(rounds):
         if number and until():
             break
         for place, run in enumerate(runs):
-            # Whoever is first finds the machine as the other left it: they take turns in that as well.
+            # The first interpreter finds the machine in the state the other left it in: the order alternates between
+            # rounds.
             sides = list(enumerate(pythons))
             for side, python in sides if number % 2 == 0 else reversed(sides):
                 which = f", round {number + 1} of {rounds}" if rounds > 1 else ""
@@ -214,12 +216,12 @@ def _runs(options: argparse.Namespace) -> Iterator[BenchRun]:
                         options.questions and mode == "e2e",
                         options.own_time,
                     )
-                    _workload(run)  # rejects sizes that the description forbids before anything runs
+                    _workload(run)  # rejects sizes that the workload does not allow before any run starts
                     yield run
 
 
 def _in_child(run: BenchRun, python: str) -> ReportRow:
-    # -P: the interpreter's own kschedd, not one that lies in this folder.
+    # -P: import kschedd from the interpreter's packages, not from the current folder.
     command = [python, "-P", "-m", "kschedd.bench.run", json.dumps(attrs.asdict(run))]
     before = CpuReading.now()
     try:
@@ -232,7 +234,7 @@ def _in_child(run: BenchRun, python: str) -> ReportRow:
     return attrs.evolve(row, other_cpu=round(CpuReading.now().others_since(before), 2))
 
 
-# -- in the child -----------------------------------------------------------------------------------------------
+# # -- in the child process ---------------------------------------------------------------------------------------
 
 
 def _workload(run: BenchRun) -> Workload:
@@ -304,7 +306,7 @@ def _measure(run: BenchRun) -> ReportRow:
 
 
 def peak_memory_mb() -> float:
-    """The peak resident memory of this process, in MiB; 0 if unknown."""
+    """Return the peak resident memory of this process, in MiB; 0 if unknown."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024

@@ -1,9 +1,9 @@
 """A lazy sequence of manifests, built on access.
 
-A hundred thousand nodes or a million pods as plain dicts take gigabytes. A Series knows its length and how to build
-element i, and keeps nothing: iterating twice builds twice, and gives equal dicts. Parts that elements have in common
-(a whole pod spec, a resources dict) are the same object in all of them, so that holding many costs little memory and
-identity is a cheap first test of equality. Manifests must not be modified.
+A hundred thousand nodes or a million pods take gigabytes as plain dicts. A Series stores only its length and a function
+that builds element i: iterating twice builds the elements twice, and yields equal dicts. Parts that elements have in
+common (a whole pod spec, a resources dict) are the same object in all of them. Holding many elements therefore takes
+little memory, and identity is a cheap first test of equality. Manifests must not be modified.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ Raw = dict[str, Any]
 
 
 class Series(Sequence[Raw]):
-    """`length` manifests; `at(i)` builds one, `walk()`, if given, builds all of them in order more cheaply."""
+    """A sequence of `length` manifests; `at(i)` builds one, `walk()`, if given, builds all in order more cheaply."""
 
     __slots__ = ("_at", "_length", "_walk")
 

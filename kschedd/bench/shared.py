@@ -1,7 +1,7 @@
 """The shared folder: recorded figures, golden cases and real-world input that are not part of the project.
 
-It contains `bench/`, `conformance/` and `realworld/`, and is the folder named by the caller, else by the environment
-variable KSCHEDD_SHARED, else `shared` next to a source checkout. Tests that need it are skipped without it.
+It contains `bench/`, `conformance/` and `realworld/`. It is the folder given by the caller, else the one in the
+environment variable KSCHEDD_SHARED, else `shared` next to a source checkout. Tests that need it are skipped without it.
 """
 
 import os
@@ -16,7 +16,7 @@ VARIABLE = "KSCHEDD_SHARED"
 
 @attrs.define(eq=False)
 class SharedError(KscheddError):
-    """The named shared folder does not exist."""
+    """An error for a named shared folder that does not exist."""
 
     named_by: str
     path: Path
@@ -26,14 +26,14 @@ class SharedError(KscheddError):
 
 
 def shared_folder(given: Path | None = None) -> Path | None:
-    """The folder, or None if none was named and there is none next to the checkout. Raises SharedError."""
+    """Return the folder; None if none was named and there is none next to the checkout. Raises SharedError."""
     if given is not None:
         return _existing("shared folder", given)
     if named := os.environ.get(VARIABLE):
         return _existing(VARIABLE, Path(named))
     checkout = Path(__file__).resolve().parents[2]
     beside = checkout.parent / "shared"
-    # Only a source checkout has pyproject.toml: for an installed package this path would be next to site-packages.
+    # Only a source checkout has pyproject.toml; for an installed package this path would be next to site-packages.
     if (checkout / "pyproject.toml").is_file() and beside.is_dir():
         return beside
     return None

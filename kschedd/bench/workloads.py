@@ -1,4 +1,4 @@
-"""The benchmark workloads: the same clusters and pods that kube-scheduler's figures were recorded with.
+"""The benchmark workloads: the same clusters and pods as in the recordings of kube-scheduler's figures.
 
 `workload(name, nodes)` returns the objects of one run; it measures nothing. Manifests are built on access (see
 Series), so a hundred thousand nodes and a million pods take only the memory of those the caller keeps.
@@ -33,10 +33,10 @@ _MANY_NODES = 15_000
 
 @attrs.define(eq=False)
 class WorkloadError(KscheddError):
-    """Parameters of a run that the workload's description does not allow."""
+    """An error for parameters of a run that the workload does not allow."""
 
     workload: str
-    field: str  # which parameter
+    field: str  # the name of the parameter
     value: object
     allowed: str
 
@@ -46,10 +46,10 @@ class WorkloadError(KscheddError):
 
 @attrs.frozen
 class Workload:
-    """One run: load namespaces, nodes and init_pods; then measure pods, in order.
+    """The objects of one run: load namespaces, nodes and init_pods; then measure pods, in order.
 
-    `pending` are pods that fit nowhere and must be attempted and found unschedulable before the measurement starts;
-    only Unschedulable has them, and only in mode e2e (see `measured_in`).
+    `pending` are pods that fit no node and must be attempted and found unschedulable before the measurement starts.
+    Only Unschedulable has them, and only in mode e2e (see `measured_in`).
     """
 
     name: str
@@ -60,7 +60,7 @@ class Workload:
     pending: Series
 
     def measured_in(self, mode: Mode) -> "Workload":
-        """The workload for this mode: in mode algo, Unschedulable measures the pods that fit nowhere."""
+        """Return the workload for this mode: in mode algo, Unschedulable measures the pods that fit no node."""
         if self.name != "Unschedulable" or mode != "algo":
             return self
         return attrs.evolve(self, pods=_too_big(len(self.pods)), pending=_too_big(0))
@@ -68,7 +68,7 @@ class Workload:
 
 @attrs.frozen
 class _Recipe:
-    """How a workload differs from SchedulingBasic."""
+    """The differences of a workload from SchedulingBasic."""
 
     zones: tuple[str, ...] = ()  # assigned to the nodes round-robin
     taints: tuple[tuple[Raw, ...], ...] = ((),)  # assigned to the nodes round-robin
@@ -133,7 +133,7 @@ class Sizes:
 
 
 def default_sizes(name: str, nodes: int, percentage: int = 0, offered_rate: float = 0) -> Sizes:
-    """The sizes kube-scheduler was measured with, or those of the module docstring for another number of nodes."""
+    """Return the sizes of kube-scheduler's recordings, or for other node counts those of the module docstring."""
     many = nodes >= _MANY_NODES
     init_pods, pods = nodes, min(2 * nodes, 2000)
     if name == "SchedulingPodAntiAffinity":
@@ -156,7 +156,7 @@ def workload(
     pods: int | None = None,
     pending: int | None = None,
 ) -> Workload:
-    """The objects of one run; sizes that are None default to `default_sizes`. Raises WorkloadError."""
+    """Return the objects of one run; sizes that are None default to `default_sizes`. Raises WorkloadError."""
     if name not in _RECIPES:
         raise WorkloadError(name, "name", name, f"one of {', '.join(WORKLOADS)}")
     if nodes < 1:

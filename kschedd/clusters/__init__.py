@@ -1,1 +1,1 @@
-"""Clusters that are not the daemon's own: virtual ones, forks and replays, and the methods over them."""
+"""Clusters other than the daemon's own: virtual clusters, forks and replays, and the methods for them."""

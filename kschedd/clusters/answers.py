@@ -1,4 +1,4 @@
-"""What the methods over forks answer."""
+"""Results of the methods for forks."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -9,14 +9,14 @@ import attrs
 @attrs.frozen
 class ForkAnswer:
     name: str
-    of: Annotated[str, "the fork that it was made of, empty for the cluster itself"]
-    age_s: Annotated[float, "of the machine's time"]
-    idle_s: Annotated[float, "for how long nobody has used it, of the machine's time"]
-    elapsed_s: Annotated[float, "the virtual time that has passed in it"]
+    of: Annotated[str, "the fork it was created from, empty for the cluster itself"]
+    age_s: Annotated[float, "seconds since its creation, by the machine's clock"]
+    idle_s: Annotated[float, "seconds since its last use, by the machine's clock"]
+    elapsed_s: Annotated[float, "the virtual time that has passed in the fork"]
     nodes: int
-    pods: Annotated[int, "those that have a node"]
+    pods: Annotated[int, "pods with a node"]
     pending: int
-    writes: Annotated[int, "how many there were in it"]
+    writes: Annotated[int, "number of writes in the fork"]
     begins_again: Annotated[
         str,
         "the pod whose attempt the debugger had stopped (empty: none), which in the fork begins again, as if nothing "
@@ -28,7 +28,7 @@ class ForkAnswer:
 class AdvanceAnswer:
     elapsed_s: float
     now_s: float
-    at_rest: Annotated[bool, "false if something was left to do at the limit"]
+    at_rest: Annotated[bool, "false if work was left at the time limit"]
 
 
 @attrs.frozen
@@ -40,37 +40,37 @@ class ObjectName:
 
 @attrs.frozen
 class ExportAnswer:
-    manifests: Annotated[str, "YAML, empty if nothing was written"]
-    deleted: Annotated[Sequence[ObjectName], "the objects that were deleted or evicted"]
-    config: Annotated[Sequence[Annotated[str, "text"]], "the changes of the configuration in words"]
+    manifests: Annotated[str, "YAML, empty if there were no writes"]
+    deleted: Annotated[Sequence[ObjectName], "deleted or evicted objects"]
+    config: Annotated[Sequence[Annotated[str, "text"]], "descriptions of the configuration changes"]
 
 
 @attrs.frozen
 class ShapeAnswer:
     name: str
     price: float
-    more: Annotated[int | None, "how many more fit with one more node of that shape, null at the limit"]
+    more: Annotated[int | None, "how many more pods fit with one more node of that shape, null at the limit"]
 
 
 @attrs.frozen
 class AlternativeAnswer:
-    amount: Annotated[str, "of the resource, for each pod; its other requests are scaled likewise"]
+    amount: Annotated[str, "amount of the resource per pod; its other requests are scaled by the same factor"]
     fits: int
-    limited: Annotated[bool, "the limit was reached"]
+    limited: Annotated[bool, "whether the limit was reached"]
 
 
 @attrs.frozen
 class FitsAnswer:
     specs: Sequence[ObjectName]
     fits: int
-    nodes: Annotated[int, "how many nodes got some"]
-    limited: Annotated[bool, "the limit was reached"]
-    why: Annotated[str, "why not one more"]
-    lacking: Annotated[int | None, "of which spec (an index)"]
+    nodes: Annotated[int, "number of nodes that got pods"]
+    limited: Annotated[bool, "whether the limit was reached"]
+    why: Annotated[str, "why not one more pod fits"]
+    lacking: Annotated[int | None, "index of the spec that does not fit"]
     shapes: Sequence[ShapeAnswer]
-    resource: Annotated[str, "by which alternatives are sized; empty: there are none"] = ""
-    amount: Annotated[str, "of this resource, for each pod"] = ""
-    alternatives: Annotated[Sequence[AlternativeAnswer], "pods of other sizes instead, the smallest first"] = ()
+    resource: Annotated[str, "the resource by which alternatives are scaled; empty: there are none"] = ""
+    amount: Annotated[str, "amount of this resource per pod"] = ""
+    alternatives: Annotated[Sequence[AlternativeAnswer], "counts for pods of other sizes, the smallest first"] = ()
 
 
 @attrs.frozen
@@ -91,5 +91,5 @@ class NeededAnswer:
     nodes: Sequence[NeededShape]
     price: float
     trials: int
-    exact: Annotated[bool, "false where another mixture may be cheaper"]
-    unplaced: Annotated[Sequence[UnplacedAnswer], "pods that have no place with the most nodes"]
+    exact: Annotated[bool, "false if another combination may be cheaper"]
+    unplaced: Annotated[Sequence[UnplacedAnswer], "pods that are unschedulable even with the largest number of nodes"]

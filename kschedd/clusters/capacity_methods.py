@@ -1,4 +1,4 @@
-"""Methods that answer how much fits, or what another configuration does. Each works on forks of its own."""
+"""Methods that compute how many pods fit, or compare configurations. Each works on its own forks."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -55,7 +55,7 @@ _MANIFESTS: Final = "YAML or JSON text, an object, or an array of objects"
 
 @attrs.frozen(eq=False)
 class CapacityMethods(Methods):
-    """`methods`: those that a fork answers."""
+    """Methods for capacity questions. `methods`: the methods that a fork serves."""
 
     _cluster: ClusterBackend
     _methods: MethodsOf
@@ -63,14 +63,14 @@ class CapacityMethods(Methods):
     @method(
         "capacity.compare",
         (
-            Param("configs", "string[]", False, [], "two configurations, the text of each"),
+            Param("configs", "string[]", False, [], "the texts of two configurations"),
             Param("manifests", "string|map|map[]", False, "", "the workload; empty: the pending pods"),
-            Param("versions", "string[]", False, [], "instead: two versions of Kubernetes, such as 1.36"),
+            Param("versions", "string[]", False, [], "instead of `configs`: two Kubernetes versions, such as 1.36"),
         ),
         reads=True,
-        doc="Runs one workload under two configurations, or by the decisions of two versions of Kubernetes, each "
+        doc="Runs one workload under two configurations, or under the rules of two Kubernetes versions, each "
         "on a fork of the cluster with the same random numbers. Nothing is changed. For versions without a "
-        "workload, each pod of the cluster is decided about by itself, as if it were to be scheduled now.",
+        "workload, each pod of the cluster is scheduled independently, as if it were pending now.",
         answer=ComparedConfigs | ComparedVersions,
     )
     async def compare(self, call: Call) -> Any:
@@ -113,7 +113,7 @@ class CapacityMethods(Methods):
 
     async def _compare_versions(self, call: Call) -> Any:
         if call["configs"] or len(call["versions"]) != 2:
-            raise RpcError("invalid", "versions: two are expected, and no configs beside them")
+            raise RpcError("invalid", "versions: two are expected, without configs")
         a, b = map(kube_version, call["versions"])
         snapshot = await self._cluster.snapshot()
 
@@ -143,7 +143,7 @@ class CapacityMethods(Methods):
             try:
                 config = base.config_by(base.machine.config, version)
                 cluster.engine.driver.step(Reconfigure(config))
-                cluster.engine.store.stand_for(config.rules)  # its API server keeps the fields of that version
+                cluster.engine.store.stand_for(config.rules)  # the store then keeps the fields of that version
                 self._apply(cluster, manifests)
             except RpcError as refusal:
                 raise RpcError(refusal.code, f"by {version.name}: {refusal.message}", refusal.data) from refusal
@@ -154,7 +154,7 @@ class CapacityMethods(Methods):
         return judge
 
     def _apply(self, cluster: VirtualCluster, manifests: Any) -> None:
-        """Apply the workload, and let the cluster run until nothing is left to do."""
+        """Apply the workload, and run the cluster until it is idle."""
         call = VirtualDaemon(cluster, self._methods).call
         applied = call("objects.apply", manifests=manifests, source="-f")
         for fault in applied["errors"]:
@@ -164,18 +164,23 @@ class CapacityMethods(Methods):
     @method(
         "capacity.pods",
         (
-            Param("manifests", "string|map|map[]", False, "", f"pods, or what makes pods: {_MANIFESTS}"),
-            Param("workload", "map", False, doc="instead: `{kind, name, namespace}`, counted as if it had no pods yet"),
-            Param("alternatives", "boolean", False, False, "also: how many of half the size, of double the size ..."),
-            Param("limit", "integer", False, 10000, "count no further", (), 1, _MOST_PODS),
-            Param("together", "boolean", False, False, "count sets, with one of each spec in each"),
-            Param("shapes", "map[]", False, [], "kinds of nodes to try one of: `{manifest, name?, price?}`"),
+            Param("manifests", "string|map|map[]", False, "", f"pods, or workloads that create pods: {_MANIFESTS}"),
+            Param(
+                "workload",
+                "map",
+                False,
+                doc="instead of `manifests`: `{kind, name, namespace}`, counted as if it had no pods yet",
+            ),
+            Param("alternatives", "boolean", False, False, "also count pods of half the size, of double the size ..."),
+            Param("limit", "integer", False, 10000, "maximum count", (), 1, _MOST_PODS),
+            Param("together", "boolean", False, False, "count sets that contain one pod of each spec"),
+            Param("shapes", "map[]", False, [], "node shapes; one node of each is tried: `{manifest, name?, price?}`"),
         ),
         reads=True,
-        doc="How many more pods of each spec the cluster takes as it is now, each spec by itself or all "
-        "together: found by scheduling one after the other on a copy, without preemption. Nothing is "
+        doc="Counts how many more pods of each spec fit into the current cluster, for each spec separately or for all "
+        "together, by scheduling them one after the other on a copy, without preemption. Nothing is "
         "changed.",
-        returns="one for each spec, or a single one for all together",
+        returns="an item per spec, or a single item for all together",
         answer=Sequence[FitsAnswer],
     )
     async def pods(self, call: Call) -> Any:
@@ -215,14 +220,14 @@ class CapacityMethods(Methods):
     @method(
         "capacity.nodes",
         (
-            Param("manifests", "string|map|map[]", doc="what is to fit; empty: the pending pods"),
-            Param("shapes", "map[]", doc="kinds of nodes: `{manifest, name?, price?}`"),
-            Param("limit", "integer", False, 512, "nodes of each shape at most", (), 1, MOST_NODES),
+            Param("manifests", "string|map|map[]", doc="the workload that must fit; empty: the pending pods"),
+            Param("shapes", "map[]", doc="node shapes: `{manifest, name?, price?}`"),
+            Param("limit", "integer", False, 512, "maximum number of nodes of each shape", (), 1, MOST_NODES),
         ),
         reads=True,
-        doc="How many more nodes of these shapes it takes until all in the manifests has a place: found on forks "
-        "with all controllers. Of one shape it is the smallest number; of several, a cheap set of which no "
-        "node can be left out. Nothing is changed.",
+        doc="Computes how many more nodes of these shapes are needed to schedule all pods of the manifests, on forks "
+        "with all controllers. For one shape it is the smallest number; for several, a cheap set from which no "
+        "node can be removed. Nothing is changed.",
         answer=NeededAnswer,
     )
     async def nodes(self, call: Call) -> Any:
@@ -262,7 +267,7 @@ class CapacityMethods(Methods):
 
 
 def _standing_judge(engine: Engine, given_up: GivenUp) -> Judge:
-    """Decides about each pod of the cluster by itself."""
+    """Return a function that schedules each pod of the cluster independently."""
     config, machine = engine.machine.config, engine.machine
     machine.choose = by_name
     listed = [pod for pod in engine.store.list("Pod") if isinstance(pod, Pod)]
@@ -289,12 +294,12 @@ def _wanted(manifests: Any) -> list[dict[str, Any]]:
 
 
 def _fits(engine: Engine, raws: Sequence[dict[str, Any]], limit: int, given_up: GivenUp) -> FitCount:
-    """How many more sets of these fit."""
+    """Return how many more sets of these pods fit."""
     return fit_count(engine.machine, [_pod(engine, raw) for raw in raws], limit, engine.now, given_up.check)
 
 
 def _pod(engine: Engine, raw: dict[str, Any]) -> Pod:
-    """The pod that a manifest is, or makes, as it would be created."""
+    """Return the pod of a manifest, or the pod that its controller would create."""
     template = dict(pod_of(raw))
     own = dict(as_map(template.get("metadata")))
     own["generateName"] = own.pop("generateName", "") or f"{own.pop('name', 'pod')}-"
@@ -302,7 +307,7 @@ def _pod(engine: Engine, raw: dict[str, Any]) -> Pod:
     pod = engine.store.create({**template, "metadata": own}, dry_run=True)
     assert isinstance(pod, Pod), "a pod is expected"
     if not engine.machine.responsible(pod.scheduler_name):
-        raise RpcError("invalid", f'no profile here is called "{pod.scheduler_name}"')
+        raise RpcError("invalid", f'no profile has the name "{pod.scheduler_name}"')
     return pod
 
 
@@ -317,7 +322,7 @@ def _told(raws: Sequence[dict[str, Any]], found: FitCount, shapes: Sequence[Shap
 
 
 def _without_pods(engine: Engine, named: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest of a workload, whose pods are taken off their nodes. Raises RpcError and NotFound."""
+    """Remove the pods of a workload from their nodes and return its manifest. Raises RpcError and NotFound."""
     kind, name = find_kind(engine.store, str(named.get("kind"))), str(named.get("name"))
     obj = engine.store.get(kind.name, str(named.get("namespace") or "default"), name)
     cluster = engine.machine.cluster
@@ -333,7 +338,7 @@ def _without_pods(engine: Engine, named: Mapping[str, Any]) -> dict[str, Any]:
 def _with_alternatives(
     engine: Engine, raws: Sequence[dict[str, Any]], told: FitsAnswer, limit: int, given_up: GivenUp
 ) -> FitsAnswer:
-    """The answer with what fits of pods of other sizes; of several pods together there are no other sizes."""
+    """Return the result with counts for pods of other sizes, or unchanged if several pods are counted together."""
     pod = _pod(engine, raws[0])
     resource = sized_by(pod) if len(raws) == 1 else ""
     if not resource:
@@ -350,7 +355,7 @@ def _with_alternatives(
 
 
 def _with_one(engine: Engine, shape: NodeShape) -> Engine:
-    """A fork with one more node of that shape, at rest: DaemonSets and pending pods have got their part of it."""
+    """Return a fork with one more node of that shape, run until idle: DaemonSets and pending pods already use it."""
     larger = Engine(resumed=engine.snapshot())
     for raw in shape.nodes(1):
         larger.store.create(raw)
@@ -361,7 +366,7 @@ def _with_one(engine: Engine, shape: NodeShape) -> Engine:
 def _shapes(given: Sequence[Any]) -> list[NodeShape]:
     shapes = [_shape(number, each) for number, each in enumerate(given, 1)]
     if len({shape.name for shape in shapes}) < len(shapes):
-        raise RpcError("invalid", "shapes: two of them have one name")
+        raise RpcError("invalid", "shapes: two shapes have the same name")
     return shapes
 
 

@@ -1,6 +1,8 @@
-"""Methods over forks of the cluster: what-if. A fork answers every method of the daemon, through `fork.call`.
+"""Methods for forks of the cluster, which answer what-if questions.
 
-The loop makes a fork's snapshot, a few milliseconds at a time; everything else about forks runs in worker threads.
+A fork serves all methods of the daemon, through `fork.call`.
+
+The loop takes a fork's snapshot, a few milliseconds at a time; all other work for forks runs in worker threads.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,14 +28,14 @@ from kschedd.simulation.export import exported
 
 T = TypeVar("T")
 
-_FORK: Final = Param("fork", "string", doc="its name")
+_FORK: Final = Param("fork", "string", doc="name of the fork")
 _LONGEST_S: Final = 10 * 365 * 86_400
 _REST_S: Final = 3_600
 
 
 @attrs.frozen(eq=False)
 class ForkMethods(Methods):
-    """`methods`: those that a fork answers."""
+    """Methods for forks. `methods`: the methods that a fork serves."""
 
     _cluster: ClusterBackend
     _daemon: DaemonState
@@ -48,14 +50,16 @@ class ForkMethods(Methods):
         "fork.create",
         (
             Param("name", "string|null", False, doc="null: fork-1, fork-2, ..."),
-            Param("of", "string|null", False, doc="a fork to make it of; null: the cluster as it is now"),
-            Param("version", "string|null", False, doc="whose decisions it makes; null: the same"),
-            Param("feature_gates", "string[]", False, [], "of that version, such as `GangScheduling=true`"),
+            Param("of", "string|null", False, doc="the fork to copy; null: the current cluster"),
+            Param("version", "string|null", False, doc="the Kubernetes version whose rules it uses; null: the same"),
+            Param(
+                "feature_gates", "string[]", False, [], "feature gates of that version, such as `GangScheduling=true`"
+            ),
         ),
-        doc="Makes a fork: a copy of the whole cluster (objects, queue, nominations, what is assumed, timers, "
-        "random numbers), which goes on in virtual time and serves the daemon's methods. It lives until it "
-        "is discarded or the daemon ends. At most 8 at a time, of which users who may only read have 4 at "
-        "most, and each 2.",
+        doc="Creates a fork: a copy of the whole cluster (objects, queue, nominations, assumed pods, timers, "
+        "random state), which continues in virtual time and serves the daemon's methods. It exists until it "
+        "is discarded or the daemon stops. There are at most 8 forks; read-only users have at most 4 of them, "
+        "and each of these users at most 2.",
         answer=ForkAnswer,
         own_forks=True,
     )
@@ -80,11 +84,13 @@ class ForkMethods(Methods):
             self._forks.release(name)
         return fork.told(self._now)
 
-    @method("fork.list", reads=True, doc="The forks there are, the oldest first.", answer=Sequence[ForkAnswer])
+    @method("fork.list", reads=True, doc="Lists the forks, the oldest first.", answer=Sequence[ForkAnswer])
     async def list(self, call: Call) -> Any:
         return [fork.told(self._now) for fork in self._forks]
 
-    @method("fork.discard", (_FORK,), doc="Forgets a fork, and tells what it was.", answer=ForkAnswer, own_forks=True)
+    @method(
+        "fork.discard", (_FORK,), doc="Deletes a fork and returns its last state.", answer=ForkAnswer, own_forks=True
+    )
     async def discard(self, call: Call) -> Any:
         self._own(call)
         gone = self._forks.discard(call["fork"])
@@ -96,12 +102,12 @@ class ForkMethods(Methods):
         "fork.call",
         (
             _FORK,
-            Param("method", "string", doc="any method but those over forks and those that open streams"),
-            Param("params", "map", False, {}, "its parameters, by name"),
+            Param("method", "string", doc="any method except those for forks and those that open streams"),
+            Param("params", "map", False, {}, "parameters of the method, by name"),
         ),
-        doc="Calls a method in a fork. What it causes at the fork's present time is done when it returns: pods "
+        doc="Calls a method in a fork. It returns once the work due at the fork's current time is done: pods "
         "are scheduled, controllers have acted.",
-        returns="what the method returns",
+        returns="the result of the method",
         answer=Any,
         large=True,
         own_forks=True,
@@ -122,13 +128,13 @@ class ForkMethods(Methods):
                 "seconds",
                 "number|null",
                 False,
-                doc="of virtual time; null: until nothing is left to do but the times of CronJobs",
+                doc="virtual time; null: until the fork is idle except for CronJobs",
                 minimum=0,
                 maximum=_LONGEST_S,
             ),
-            Param("limit_s", "number", False, _REST_S, "for null: at most so long", (), 0, _LONGEST_S),
+            Param("limit_s", "number", False, _REST_S, "time limit for `seconds` null", (), 0, _LONGEST_S),
         ),
-        doc="Lets time pass in a fork, with all that is due in it: back-offs, deletions, evictions, jobs.",
+        doc="Advances the time in a fork, with all due work: back-offs, deletions, evictions, jobs.",
         answer=AdvanceAnswer,
         own_forks=True,
     )
@@ -154,16 +160,20 @@ class ForkMethods(Methods):
         )
 
     def _own(self, call: Call) -> NamedFork:
-        """The fork that a call changes. Raises RpcError where a user who may only read has not made it."""
+        """Return the fork that a call changes. Raises RpcError if a read-only user has not created it."""
         fork, reader = self._forks.find(call["fork"], self._now), _reader(call)
         if reader and fork.owner != reader:
-            why = f'{reader} may only read here, and did not make the fork "{fork.name}": make one'
+            why = f'{reader} has read-only access, and did not create the fork "{fork.name}": create one'
             data = {"method": call.method, "name": fork.name, "user": reader}
             raise RpcError("forbidden", f"{call.method}: {why}", data)
         return fork
 
     @method(
-        "fork.diff", (_FORK,), reads=True, doc="What is different in a fork from when it was made.", answer=DiffAnswer
+        "fork.diff",
+        (_FORK,),
+        reads=True,
+        doc="Returns the differences between a fork and its state when it was created.",
+        answer=DiffAnswer,
     )
     async def diff(self, call: Call) -> Any:
         return await self._use(call, NamedFork.changes)
@@ -172,7 +182,7 @@ class ForkMethods(Methods):
         "fork.export",
         (_FORK,),
         reads=True,
-        doc="What calls changed in a fork, as manifests to be applied.",
+        doc="Returns the changes that calls made in a fork, as manifests to apply.",
         answer=ExportAnswer,
     )
     async def export(self, call: Call) -> Any:
@@ -195,6 +205,6 @@ class ForkMethods(Methods):
 
 
 def _reader(call: Call) -> str:
-    """The name of the user if that is one who may only read, else ""."""
+    """Return the name of the user if access is read-only, else ""."""
     user = call.services.caller.user
     return user.name if user.read_only else ""

@@ -1,10 +1,10 @@
-"""The forks of a cluster, by name: each a cluster in virtual time that serves the same methods.
+"""The forks of a cluster, by name: each is a cluster in virtual time that serves the same methods.
 
-A fork lives until it is discarded, or the daemon ends. Their number is limited; when all places are taken no more are
-made until one is discarded, and the refusal names the one that has not been used for the longest time.
+A fork exists until it is discarded, or the daemon stops. Their number is limited. When the limit is reached, no more
+are created until one is discarded, and the error names the fork that has not been used for the longest time.
 
-What runs in a fork runs in a thread of the worker pool, one call at a time: the fork's owner is whoever holds `busy`.
-What may take long (time that passes) ends when the fork is discarded, or when nobody waits for it any more.
+Work in a fork runs in a thread of the worker pool, one call at a time: the thread that holds `busy` owns the fork. Long
+work (advancing time) ends when the fork is discarded, or when its caller gives up.
 """
 
 import re
@@ -31,7 +31,7 @@ from kschedd.simulation.engine import Engine
 T = TypeVar("T")
 
 MOST_FORKS: Final = 8
-_LOOK_S: Final = 0.1  # between two looks at whether what waits for a fork is still wanted
+_LOOK_S: Final = 0.1  # seconds between two checks whether a caller that waits for the fork has given up
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 
@@ -43,7 +43,7 @@ def _not_found(name: str, names: Iterable[str]) -> RpcError:
 
 @attrs.define(eq=False)
 class NamedFork:
-    """A fork and what it is known by. `of`: the fork that it was made of, "" for the cluster itself."""
+    """A fork with its metadata. `of`: the fork it was created from, "" for the cluster itself."""
 
     name: str
     of: str
@@ -52,13 +52,13 @@ class NamedFork:
     cluster: VirtualCluster
     daemon: VirtualDaemon
     start: ForkStart
-    owner: str  # the user who made it, if that is one who may only read; else ""
-    begins_again: str  # the pod whose attempt was stopped where the fork was made of; "" if none was
+    owner: str  # the user who created it, if access is read-only; else ""
+    begins_again: str  # the pod whose attempt was stopped in the original; "" if none was
     busy: threading.Lock = attrs.field(factory=threading.Lock)
     discarded: bool = False
 
     def use(self, work: Callable[["NamedFork"], T], given_up: GivenUp) -> T:
-        """Run this as the fork's owner, in a thread that may block. Raises RpcError if it was discarded."""
+        """Run `work` as the fork's owner, in a thread that may block. Raises RpcError if the fork was discarded."""
         while not self.busy.acquire(timeout=_LOOK_S):
             self.check(given_up)
         try:
@@ -68,19 +68,19 @@ class NamedFork:
             self.busy.release()
 
     def check(self, given_up: GivenUp) -> None:
-        """Raises RpcError once it is discarded, GivenUpError once nobody waits for what is done in it."""
+        """Raise RpcError if the fork was discarded, GivenUpError if the caller has given up."""
         given_up.check()
         if self.discarded:
             raise _not_found(self.name, ())
 
     def close(self) -> None:
-        """Forget the cluster, once what runs in it has ended. Takes long for a large one."""
+        """Delete the cluster, once the running work has ended. Takes long for a large cluster."""
         self.discarded = True
         with self.busy:
             self.cluster.engine.close()
 
     def changes(self) -> DiffAnswer:
-        """Everything that is different from when the fork was made."""
+        """Return all differences to the state when the fork was created."""
         return changes(self.cluster.engine, self.start, self.cluster.log.owned)
 
     def told(self, now: float) -> ForkAnswer:
@@ -101,9 +101,9 @@ class NamedFork:
 
 
 def _too_many_of_readers(most: int, whose: str) -> RpcError:
-    """`whose` "": all users who may only read together."""
-    has = f"{whose} has" if whose else "users who may only read have"
-    why = f"{has} {most} forks, which is the limit: discard one, or wait until somebody does"
+    """Return the error for too many forks. `whose`: the user; "": all read-only users together."""
+    has = f"{whose} has" if whose else "read-only users have"
+    why = f"{has} {most} forks, which is the limit: discard one, or wait until one is discarded"
     return RpcError("too_many", why, {"most": most, "whose": whose})
 
 
@@ -117,9 +117,10 @@ def fork_of(
     feature_gates: Sequence[str] = (),
     owner: str = "",
 ) -> NamedFork:
-    """A new fork, with the decisions of `version` if one is given; to be called in a thread.
+    """Create a fork; call this in a thread.
 
-    `feature_gates`: as the flag has them, for that version. Raises PluginLoadError, ConfigErrors.
+    `version`: the version whose rules it uses; None: the same. `feature_gates`: in the syntax of the flag, for that
+    version. Raises PluginLoadError, ConfigErrors.
     """
     cluster = VirtualCluster(resumed=snapshot)
     start = ForkStart(cluster.engine)
@@ -137,21 +138,21 @@ def fork_of(
 
 
 class Forks:
-    """All forks there are, and the names of those that are being made."""
+    """All forks, and the names of those being created."""
 
     def __init__(self, most: int = MOST_FORKS, most_of_readers: int = 4, most_of_one_reader: int = 2) -> None:
         self._most = most
         self._most_of_readers, self._most_of_one_reader = most_of_readers, most_of_one_reader
-        self._most_made = self._most_made_by_readers = self._most_made_by_one_reader = 0  # at once
+        self._most_made = self._most_made_by_readers = self._most_made_by_one_reader = 0  # highest numbers at one time
         self._forks: dict[str, NamedFork] = {}
-        self._making: dict[str, str] = {}  # whose is what is being made
+        self._making: dict[str, str] = {}  # owner by name of the forks being created
         self._count = 0
 
     def __iter__(self) -> Iterator[NamedFork]:
         return iter(self._forks.values())
 
     def find(self, name: str, now: float) -> NamedFork:
-        """The fork of that name, which is used now. Raises RpcError."""
+        """Return the fork with that name and record its use. Raises RpcError."""
         fork = self._forks.get(name)
         if fork is None:
             raise _not_found(name, self._forks)
@@ -159,11 +160,11 @@ class Forks:
         return fork
 
     def _by_readers(self) -> Counter[str]:
-        """How many forks there are of each user who may only read."""
+        """Return the number of forks of each read-only user."""
         return Counter(fork.owner for fork in self._forks.values() if fork.owner)
 
     def reserve(self, name: str | None, now: float, owner: str = "") -> str:
-        """The name of a fork that is about to be made; None finds one. `owner`: a user who may only read."""
+        """Reserve and return the name of a new fork; None generates one. `owner`: a read-only user."""
         if name is None:
             while not name or name in self._forks or name in self._making:
                 self._count += 1
@@ -197,22 +198,22 @@ class Forks:
         self._most_made_by_one_reader = max(self._most_made_by_one_reader, *counts.values(), 0)
 
     def used(self) -> tuple[int, int]:
-        """How many there are, and how many there were at most."""
+        """Return the current and the highest number of forks."""
         return len(self._forks), self._most_made
 
     def used_by_readers(self) -> tuple[int, int]:
         return self._by_readers().total(), self._most_made_by_readers
 
     def used_by_one_reader(self) -> tuple[int, int]:
-        """The same of the one who has, and had, most."""
+        """Return the current and the highest number of forks of the read-only user with the most."""
         return max(self._by_readers().values(), default=0), self._most_made_by_one_reader
 
     def release(self, name: str) -> None:
-        """The fork was made, or could not be."""
+        """Release the reserved name once the fork was created, or could not be."""
         self._making.pop(name, None)
 
     def discard(self, name: str) -> NamedFork:
-        """Raises RpcError."""
+        """Remove and return the fork. Raises RpcError."""
         fork = self._forks.pop(name, None)
         if fork is None:
             raise _not_found(name, self._forks)
@@ -220,11 +221,10 @@ class Forks:
 
 
 class ObservedFork:
-    """A client of a cluster in virtual time whose one fork can be observed, also after it has been discarded.
+    """A client of a cluster in virtual time whose only fork can be observed, even after it was discarded.
 
-    `begin` is called with the fork's engine when it is made; every name means that fork.
-
-    `methods` are those of the cluster, `of_fork` those that a fork answers.
+    `begin` is called with the fork's engine when it is created; every fork name refers to that fork. `methods`: those
+    of the cluster; `of_fork`: the methods that a fork serves.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class ObservedFork:
         self._fork: NamedFork | None = None
 
     def call(self, method: str, /, **params: Any) -> Any:
-        """As a daemon's client does."""
+        """Call a method like a daemon's client."""
         if not method.startswith("fork."):
             return self._daemon.call(method, **params)
         if method == "fork.create":

@@ -1,10 +1,10 @@
-"""A replay as a cluster that answers the daemon's methods: it can be read, stopped, stepped and forked, not changed.
+"""A replay as a cluster that serves the daemon's methods: it can be read, stopped, stepped and forked, not changed.
 
-`ReplayCluster` is the cluster that the methods work on. The recording goes on only when somebody moves it: `advance`,
-`until`, `step`, `next` and `wait` play it up to where the time, or the debugger, says. All else is read between two
-notes. What would change the past is refused: a fork goes on from a moment of it.
+`ReplayCluster` is the cluster that the methods work on. The recording is played only by a call: `advance`, `until`,
+`step`, `next` and `wait` play it up to a time or to a stop of the debugger. All other methods read the state between
+two notes. A method that would change the past is rejected; a fork can continue from any point of it.
 
-Owns: the player, and the records of what it came to.
+Owns: the player, and the records of its attempts.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
@@ -38,14 +38,14 @@ from kschedd.values import run_steps
 
 T = TypeVar("T")
 
-_SLICE_S: Final = 0.005  # played between two looks at others
-_MOVING: Final = ("debug.", "time.", "fork.", "daemon.", "rpc.")  # methods that are no changes of the past
+_SLICE_S: Final = 0.005  # seconds of playing between two pauses for other tasks
+_MOVING: Final = ("debug.", "time.", "fork.", "daemon.", "rpc.")  # prefixes of methods that do not change the past
 _CHANGING: Final = frozenset(("debug.force", "debug.veto", "debug.score", "debug.drop", "time.set_speed"))
 
 
 @attrs.define(eq=False)
 class PastError(KscheddError, rpc_code="conflict"):
-    """Somebody wants to change what has happened."""
+    """An error for a request that would change the past."""
 
     what: str
 
@@ -54,7 +54,7 @@ class PastError(KscheddError, rpc_code="conflict"):
 
 
 def readable(methods: Iterable[Method]) -> list[Method]:
-    """The methods as a replay has them."""
+    """Return the methods for a replay, in which those that change the past raise PastError."""
     return [
         method
         if method.name not in _CHANGING and (method.reads or method.name.startswith(_MOVING))
@@ -95,7 +95,7 @@ class _ReplayStore:
 
 @attrs.frozen(eq=False)
 class _ReplayTime:
-    """Plays the recording. One at a time."""
+    """The time of a replay, which plays the recording, one call at a time."""
 
     _player: Player
     _stops: Bulletin
@@ -131,7 +131,7 @@ class _ReplayTime:
 
 
 class ReplayCluster(OwnersAtHand):
-    """See the module. It is stopped before the first attempt."""
+    """A replay; see the module. It is stopped before the first attempt."""
 
     def __init__(self, recording: RecordingFile) -> None:
         log = Log()
@@ -173,4 +173,4 @@ class ReplayCluster(OwnersAtHand):
         return question((), self._objects.store())
 
     async def run_controllers(self) -> None:
-        """There are none: what they wrote is in the recording."""
+        """Do nothing: the writes of the controllers are in the recording."""

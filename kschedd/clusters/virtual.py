@@ -1,8 +1,8 @@
-"""A cluster in virtual time that answers the daemon's methods.
+"""A cluster in virtual time that serves the daemon's methods.
 
 `VirtualCluster` is the cluster that the methods work on: the store, driver, queue and records of a simulation, called
 directly instead of through actors. `VirtualDaemon` is the client that verbs call: it looks up the method in the table
-that the socket serves, checks the parameters as the socket does, and processes all pending work before it returns.
+that the socket serves, checks the parameters like the socket, and processes all pending work before it returns.
 
 Owns the engine and the records. Time advances only through `engine.advance` and `engine.run_to_rest`.
 """
@@ -56,12 +56,12 @@ T = TypeVar("T")
 
 
 MethodsOf = Callable[[ClusterBackend, DaemonState], Iterable[Method]]
-"""The methods of a cluster: `kschedd.methods.daemon_methods`."""
+"""A function that returns the methods of a cluster, such as `kschedd.methods.daemon_methods`."""
 
 
 @attrs.frozen(eq=False)
 class AtHand(Generic[S]):
-    """State that is queried by a direct call, in place of an actor's."""
+    """State that is queried by a direct call; the counterpart of an actor's state."""
 
     owned: S
 
@@ -103,7 +103,7 @@ class StoreAtHand:
 
 @attrs.frozen(eq=False)
 class ClockAtHand:
-    """Virtual time, which its owner tells: in seconds, and when something is due next."""
+    """Virtual time, provided by its owner: the current time in seconds, and the next deadline."""
 
     now: Callable[[], float]
     next_deadline: Callable[[], float | None]
@@ -118,24 +118,24 @@ class ClockAtHand:
 class TimeAtHand:
     async def set_speed(self, speed: float) -> None:
         if speed:
-            raise RpcError("invalid", "time is virtual here, and nothing happens by itself")
+            raise RpcError("invalid", "this cluster has virtual time, which does not run by itself")
 
     async def advance(self, until_s: float | None, told: Callable[[], Awaitable[None]]) -> Never:
         raise _no_streams()
 
     async def until_idle(self) -> None:
-        """It is always, when a call has returned."""
+        """Return at once: the cluster is always idle when a call has returned."""
 
 
 class StopsAtHand(Bulletin):
-    """The bulletin of a cluster that is idle between two calls: nothing is waited for."""
+    """The stop bulletin of a cluster that is always idle between two calls, so that no call waits."""
 
     async def wait_stopped_or_idle(self, after: int, until_idle: Callable[[], Awaitable[None]], limit_s: float) -> None:
-        """Return at once."""
+        """Return at once: the cluster is always idle between two calls."""
 
 
 class OwnersAtHand:
-    """What a cluster without actors answers of owners that can be asked at any moment."""
+    """A cluster without actors, whose state can be queried directly at any time."""
 
     queue: AtHand[QueueAtHand]
     scheduler: AtHand[SchedulingDriver]
@@ -151,11 +151,11 @@ class OwnersAtHand:
 
 
 class VirtualCluster(OwnersAtHand):
-    """See the module. `on_decision` is called with every attempt, `on_result` with its result before it is acted on.
+    """A cluster; see the module.
 
-    It begins at `start_s` (seconds since the epoch).
-    Without `controlled` it has no controllers. With `resumed` it goes on from there, and the
-    other parameters are not given.
+    `on_decision` is called with every attempt, `on_result` with its result before the result is applied. The cluster
+    begins at `start_s` (seconds since the epoch). Without `controlled` it has no controllers. With `resumed` it
+    continues from that snapshot, and the other parameters must not be given.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class VirtualCluster(OwnersAtHand):
         self.scheduler = AtHand(self.engine.driver)
         self.queue = AtHand(QueueAtHand(self.engine.loop.operations))
         self.log = AtHand(log)
-        engine = self.engine  # and not the cluster, which has the clock
+        engine = self.engine  # not a reference to the cluster, which holds the clock
         self.clock = ClockAtHand(lambda: engine.now, engine.next_moment)
         self.time, self.stops = TimeAtHand(), StopsAtHand()
         self.journal: Path | None = None
@@ -214,7 +214,8 @@ class VirtualCluster(OwnersAtHand):
 
     async def start_recording(self, file: Path, wait_s: float) -> Never:
         raise RpcError(
-            "invalid", "what is recorded is the run of a daemon; a cluster in virtual time comes out the same anyway"
+            "invalid",
+            "only a daemon's run can be recorded; a cluster in virtual time always has the same results anyway",
         )
 
     async def end_recording(self) -> Never:
@@ -231,7 +232,7 @@ class VirtualCluster(OwnersAtHand):
 
 
 class VirtualDaemon:
-    """See the module. It serves one client and implements `ClientServices` for it."""
+    """A daemon; see the module. It serves one client and implements `ClientServices` for it."""
 
     def __init__(self, cluster: VirtualCluster, methods: MethodsOf) -> None:
         self._cluster = cluster
@@ -240,15 +241,18 @@ class VirtualDaemon:
         self.identity: Mapping[str, Any] = {"server": "kschedd"}
         self.caller = Caller()
         self.turns, self.workers = Uninterrupted(), AtOnce()
-        self.written: list[tuple[int, int]] = []  # after which version, up to which: what calls themselves wrote
+        self.written: list[tuple[int, int]] = []  # versions before and after the writes that calls made themselves
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """The method's result, after all work that the call causes at this virtual time is done. Raises RpcError."""
-        request_bytes(1, method, wire_params(args, named))  # refused here, too, is what a socket could not carry
+        """Return the method's result, after all work that the call causes at this virtual time is done.
+
+        Raises RpcError.
+        """
+        request_bytes(1, method, wire_params(args, named))  # also rejects parameters that a socket could not transmit
         return _as_sent(self.perform(method, *args, **named))
 
     def perform(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """The same, as the method gives it."""
+        """Return the same result, without encoding it as for a socket."""
         declared = find_method(self.methods, method)
         given = bind(method, declared.params, [named] if named else list(args))
         call = Call(method, given, "scenario", self, _refuse_stream)
@@ -272,13 +276,13 @@ class VirtualDaemon:
         return False
 
     def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
-        """The one client is there as long as the cluster."""
+        """Do nothing: the only client exists as long as the cluster."""
 
 
 def _run(answer: Awaitable[Any]) -> Any:
-    """Run a handler's coroutine to its end without an event loop: nothing in virtual time has to be waited for.
+    """Run a handler's coroutine to its end without an event loop: in virtual time no handler has to wait.
 
-    Raises RpcError for a handler that waits, as those of streams do.
+    Raises RpcError for a handler that waits, such as one of a stream.
     """
     running = answer.__await__()
     try:
@@ -289,7 +293,7 @@ def _run(answer: Awaitable[Any]) -> Any:
 
 
 def _as_sent(answer: Any) -> Any:
-    """The result after encoding and decoding, as a socket client gets it: a copy of plain values only."""
+    """Return the result after encoding and decoding: a copy of plain values, as a socket client receives it."""
     encoded = b"".join(encode_large(1, answer)) if isinstance(answer, Large) else encode_response(1, answer)
     (response,) = Connection(FROM_DAEMON).receive(encoded)
     assert isinstance(response, RpcResponse)

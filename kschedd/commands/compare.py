@@ -1,4 +1,4 @@
-"""What `kschedd compare` asks without a daemon: of a dump, or, for two versions, of a scenario."""
+"""`kschedd compare` without a daemon: with the cluster of a dump or, for two versions, the pods of a scenario."""
 
 import sys
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class EmptyDumpError(KscheddError, rpc_code="invalid"):
 
 
 def answer(named: Mapping[str, Any]) -> Any:
-    """What `capacity.compare` answers, about the cluster of a dump (`origin`), or about a `scenario`."""
+    """Return the answer of `capacity.compare` for the cluster of a dump (`origin`) or for a `scenario`."""
     versions, configs = named.get("versions") or [], named.get("configs") or []
     if named.get("scenario") is not None:
         scenario = read(Path(named["scenario"]))
@@ -64,9 +64,9 @@ def answer(named: Mapping[str, Any]) -> Any:
 
 
 def _with_gates(scenario: Scenario, *versions: KubernetesVersion) -> list[KubernetesVersion]:
-    """The versions with the feature gates that the scenario turns on or off, each with those that it has.
+    """Return the versions with the feature gates of the scenario, each with those that it has.
 
-    Raises ScenarioError for one that none of them has, or that cannot be changed.
+    Raises ScenarioError for a gate that no version has, or that cannot be changed.
     """
     known = {name: gate for version in versions for name, gate in version.gates.items()}
     states: dict[str, bool] = {}
@@ -86,7 +86,7 @@ def _of_version(states: Mapping[str, bool], version: KubernetesVersion) -> dict[
 
 
 def _outcomes(scenario: Scenario, version: KubernetesVersion) -> PodOutcomes:
-    """What the last attempt of each pod of the scenario came to. Raises ScenarioError."""
+    """Return the outcome of the last attempt of each pod of the scenario. Raises ScenarioError."""
     found: dict[str, PodOutcome] = {}
 
     def note(attempt: LoggedAttempt) -> None:

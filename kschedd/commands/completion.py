@@ -67,11 +67,11 @@ SCRIPTS: Final[Mapping[str, str]] = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "completion",
-        help="a completion script for a shell",
-        description="Print a script that has a shell complete verbs, flags, and the names of what the daemon has. "
-        "For this session: source <(kschedd completion bash), or: kschedd completion fish | source.",
+        help="print a completion script",
+        description="Print a script for completion of commands, flags and names of live objects. For this session: "
+        "source <(kschedd completion bash), or: kschedd completion fish | source.",
     )
-    parser.add_argument("shell", choices=tuple(SCRIPTS), help="which shell")
+    parser.add_argument("shell", choices=tuple(SCRIPTS), help="the shell")
     parser.set_defaults(run=run)
 
 
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parser_of(command: str, modules: Mapping[str, tuple[str, str]]) -> NotingParser:
-    """The parser of a command that has its own module."""
+    """Return the parser of a command that has its own module."""
     parsers: dict[str, NotingParser] = {}
     root = NotingParser(prog="kschedd")
     subparsers = root.add_subparsers(parser_class=NotingParser)
@@ -115,7 +115,7 @@ def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callabl
 
 
 def _of_command(words: Sequence[str], last: str, noted: Sequence[Flag]) -> list[CompletionCandidate]:
-    """Flags, and values with fixed choices; the shell itself completes files."""
+    """Return completions of flags and of values with fixed choices; the shell itself completes files."""
     before = next((flag for flag in noted if words and words[-1] in flag.names), None)
     if before is not None and before.metavar:
         found = [CompletionCandidate(choice) for choice in before.choices]

@@ -22,8 +22,10 @@ class DumpedCluster:
 
 
 def dumped_cluster(options: argparse.Namespace) -> DumpedCluster:
-    """The cluster of `--from` (or what the flag is called), with the configuration that the flags name; what was
-    assumed is written to standard error. Raises KscheddError."""
+    """Build the cluster of `--from`, with the configuration of the flags.
+
+    Assumptions about the dump are written to standard error. Raises KscheddError.
+    """
     from kschedd.clusters.virtual import VirtualCluster
     from kschedd.commands.simulate import read_config
     from kschedd.config.changing.changes import with_schedulers

@@ -36,7 +36,7 @@ def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) 
 
 
 def _options(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """The flags of the dump and of the scheduler, and the words of the verb."""
+    """Parse the flags of the dump and of the scheduler; return them and the other words."""
     parser = NotingParser(prog="kschedd explain", add_help=False, allow_abbrev=False)
     add_dump_flags(parser)
     add_scheduler_flags(parser)

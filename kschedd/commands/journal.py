@@ -17,32 +17,28 @@ _PROGRESS_S = 1.0
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "journal",
-        help="verify, repair, compact or export the journal of a daemon that does not run, or remove objects from it",
-        description="Look after a journal: PATH is the state directory of a daemon (run --state), or a journal's file. "
-        "While a daemon uses it this is refused; kschedd snapshot save works then. Exit status of verify: 1 if the "
-        "journal is damaged.",
+        help="verify, repair, compact or export the journal of a stopped daemon, or remove objects",
+        description="Maintain a journal: PATH is the state directory of a daemon (run --state) or a journal file. A "
+        "journal that a daemon uses is rejected; use kschedd snapshot save then. Exit status of verify: "
+        "1 if the journal is damaged.",
     )
     what = parser.add_subparsers(dest="what", required=True, metavar="verify|repair|compact|export|remove")
-    verify = what.add_parser("verify", help="hold every row against its checksums; changes nothing")
+    verify = what.add_parser("verify", help="verify the checksum of every row; changes nothing")
     verify.add_argument("-o", "--output", choices=("text", "json"), default="text")
     verify.set_defaults(run=_verify)
-    repair = what.add_parser("repair", help="go on with what is whole of a damaged journal, and say what is lost")
+    repair = what.add_parser("repair", help="keep the intact part of a damaged journal, and report what is lost")
     repair.set_defaults(run=_repair)
-    compact = what.add_parser("compact", help="make the last state the snapshot, and the file small")
+    compact = what.add_parser("compact", help="replace the log by a snapshot of the last state")
     compact.set_defaults(run=_compact)
-    export = what.add_parser(
-        "export", help="print its objects as a List, which kschedd run --from reads, or its writes"
-    )
-    export.add_argument("-o", "--output", choices=("json", "yaml"), default="json", help="default: json")
-    export.add_argument("--events", action="store_true", help="the writes since the snapshot, one a line, as JSON")
+    export = what.add_parser("export", help="print the objects as a List for `kschedd run --from`, or the writes")
+    export.add_argument("-o", "--output", choices=("json", "yaml"), default="json", help="output format (json)")
+    export.add_argument("--events", action="store_true", help="print the writes since the snapshot, as JSON lines")
     export.set_defaults(run=_export)
-    remove = what.add_parser("remove", help="remove objects, such as those that verify lists as unreadable")
+    remove = what.add_parser("remove", help="remove objects, such as those that `verify` lists as unreadable")
     remove.set_defaults(run=_remove)
     for each in (verify, repair, compact, export, remove):
-        each.add_argument("path", type=path_value, metavar="PATH", help="a state directory, or a journal's file")
-    remove.add_argument(
-        "objects", nargs="+", metavar="KIND/NAMESPACE/NAME", help="KIND/NAME where the kind has no namespaces"
-    )
+        each.add_argument("path", type=path_value, metavar="PATH", help="a state directory or a journal file")
+    remove.add_argument("objects", nargs="+", metavar="KIND/NAMESPACE/NAME", help="KIND/NAME for cluster-scoped kinds")
 
 
 def _verify(options: argparse.Namespace) -> int:

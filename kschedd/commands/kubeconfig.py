@@ -13,20 +13,22 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "kubeconfig",
         help="print a kubeconfig for the daemon's REST API",
-        description="Print a kubeconfig with which kubectl and other clients of Kubernetes talk to a daemon that was "
-        "started with --http: kschedd kubeconfig > FILE; kubectl --kubeconfig FILE get pods",
+        description="Print a kubeconfig for kubectl and other clients of a daemon that was started with --http: "
+        "kschedd kubeconfig > FILE; kubectl --kubeconfig FILE get pods",
     )
     parser.add_argument(
-        "--socket", metavar="PATH", help="the daemon's; default: $KSCHEDD_SOCKET or the runtime directory"
+        "--socket", metavar="PATH", help="the daemon's socket; default: $KSCHEDD_SOCKET or the runtime directory"
     )
-    parser.add_argument("--server", metavar="URL", help="the address as clients see it; default: what the daemon says")
+    parser.add_argument("--server", metavar="URL", help="address of the server for clients; default: the daemon's own")
     parser.add_argument(
-        "--certificate-authority", type=path_value, metavar="FILE", help="who signed the server's (PEM)"
+        "--certificate-authority", type=path_value, metavar="FILE", help="CA certificate of the server (PEM)"
     )
-    parser.add_argument("--token", metavar="TOKEN", help="what lets the client in")
-    parser.add_argument("--client-certificate", type=path_value, metavar="FILE", help="or its certificate (PEM)")
-    parser.add_argument("--client-key", type=path_value, metavar="FILE", help="and the certificate's key (PEM)")
-    parser.add_argument("-n", "--namespace", metavar="NS", help="the namespace that clients begin in")
+    parser.add_argument("--token", metavar="TOKEN", help="bearer token")
+    parser.add_argument("--client-certificate", type=path_value, metavar="FILE", help="client certificate (PEM)")
+    parser.add_argument(
+        "--client-key", type=path_value, metavar="FILE", help="private key of the client certificate (PEM)"
+    )
+    parser.add_argument("-n", "--namespace", metavar="NS", help="default namespace")
     parser.set_defaults(run=run)
 
 

@@ -55,8 +55,8 @@ def add_parser(subparsers: Any) -> None:
         help="manual pages",
         description="Print the manual page of kschedd, of a verb or of a command, in roff: kschedd man get | man -l -",
     )
-    parser.add_argument("command", nargs="?", default="", metavar="COMMAND", help="of which; default: kschedd itself")
-    parser.add_argument("--dir", type=path_value, metavar="DIR", help="write all pages into this folder instead")
+    parser.add_argument("command", nargs="?", default="", metavar="COMMAND", help="a command; default: kschedd itself")
+    parser.add_argument("--dir", type=path_value, metavar="DIR", help="write all pages into this directory instead")
     parser.set_defaults(run=run)
 
 
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def all_pages(modules: Mapping[str, tuple[str, str]]) -> Iterator[Page]:
-    """The pages of kschedd itself, then of commands, then of verbs."""
+    """Yield the pages of kschedd itself, then of commands, then of verbs."""
     from kschedd.verbs.table import VERBS
 
     commands = [*((name, what) for name, (_, what) in modules.items()), *((v.name, v.summary) for v in VERBS)]
@@ -110,7 +110,7 @@ def all_pages(modules: Mapping[str, tuple[str, str]]) -> Iterator[Page]:
 
 
 def roff(page: Page) -> str:
-    """The page in the man(7) macro language."""
+    """Return the page in the man(7) macro language."""
     command = f"kschedd {page.name}".strip()
     lines = [
         f'.TH "{page.title.upper()}" "1" "" "kschedd" "kschedd manual"',
@@ -155,6 +155,6 @@ def _synopsis(flag: Flag) -> str:
 
 
 def _text(text: str) -> str:
-    """The text, escaped for roff."""
+    """Escape the text for roff."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("\n", " ")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

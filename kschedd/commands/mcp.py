@@ -23,21 +23,25 @@ NOT_INSTALLED: Final = "error: the Model Context Protocol needs the package mcp:
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "mcp",
-        help="serve an assistant (a language model) with tools over the cluster: MCP on standard input and output",
-        description="Serve the Model Context Protocol on standard input and output: tools that look at the cluster of "
-        "a running daemon, say why pods are where they are, and try changes on a copy. With --from the cluster is a "
-        "dump's, in virtual time, and no daemon is needed. A client is told to start this command.",
+        help="serve tools for language models: MCP on standard input and output",
+        description="Serve the Model Context Protocol on standard input and output: tools that read the cluster of a"
+        " running daemon, explain placements, and try changes on a copy. With --from the cluster is a "
+        "dump in virtual time, and no daemon is required. An MCP client starts this command.",
     )
     parser.add_argument(
-        "--socket", metavar="PATH", help="the daemon's; default: $KSCHEDD_SOCKET or the runtime directory"
+        "--socket", metavar="PATH", help="the daemon's socket; default: $KSCHEDD_SOCKET or the runtime directory"
     )
     parser.add_argument(
-        "--allow-writes", action="store_true", help="with tools that change the cluster: apply, delete, scale, ..."
+        "--allow-writes",
+        action="store_true",
+        help="also serve tools that change the cluster: apply, delete, scale, ...",
     )
     add_dump_flags(parser)
     add_scheduler_flags(parser)
-    parser.add_argument("--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="yours")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="decides ties, with --from (0)")
+    parser.add_argument(
+        "--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="a Python file with plugins"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of tie-breaking, with --from (0)")
     parser.set_defaults(run=main)
 
 
@@ -76,7 +80,7 @@ def target_of_daemon(socket: str | None) -> Any:
 
 
 def target_of_dump(options: argparse.Namespace) -> Any:
-    """A cluster of its own that begins as the dump. Raises KscheddError."""
+    """Create a cluster that starts as the dump. Raises KscheddError."""
     from kschedd.assistants.command import ServedCluster
     from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
     from kschedd.commands.simulate import read_config

@@ -151,22 +151,23 @@ class PluginCommandError(KscheddError):
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "plugin",
-        help="begin a plugin of your own, or hold one to the rules",
-        description="Write a plugin with its test and a profile, or check plugin files against the rules of "
-        "the plugin interface in random clusters. examples/plugins/README.md says what a plugin may have.",
+        help="create a plugin skeleton, or check a plugin",
+        description="Create a plugin with its test and a profile, or check plugin files against the rules of the "
+        "plugin interface in random clusters. examples/plugins/README.md describes plugins. With a "
+        "running daemon: kschedd plugin list, kschedd plugin costs, kschedd plugin reload FILE.py.",
     )
     what = parser.add_subparsers(dest="what", required=True, metavar="new|check")
-    new = what.add_parser("new", help="write NAME's file, its test and a profile")
-    new.add_argument("name", metavar="NAME", help="the plugin's name in profiles, such as CheapNodes")
-    new.add_argument("--folder", type=path_value, default=Path(), metavar="DIR", help="where; default: here")
+    new = what.add_parser("new", help="create a plugin file with a test and a profile")
+    new.add_argument("name", metavar="NAME", help="name of the plugin in profiles, such as CheapNodes")
+    new.add_argument("--folder", type=path_value, default=Path(), metavar="DIR", help="directory (.)")
     new.set_defaults(run=_new)
-    check = what.add_parser("check", help="hold every plugin of a file to the rules")
+    check = what.add_parser("check", help="check the plugins of a file against the rules of the plugin interface")
     check.add_argument("files", nargs="+", type=path_value, metavar="FILE.py")
     check.add_argument(
         "--config",
         type=path_value,
         metavar="FILE",
-        help="a profile with the plugins' arguments; default: they get none",
+        help="a configuration with the plugins' arguments; default: no arguments",
     )
     check.add_argument("--seeds", type=int, default=_SEEDS, metavar="N", help=f"random clusters; default {_SEEDS}")
     check.set_defaults(run=_check)
@@ -175,17 +176,19 @@ def add_parser(subparsers: Any) -> None:
 def _new(options: argparse.Namespace) -> int:
     name: str = options.name
     if not _NAME.fullmatch(name):
-        raise PluginCommandError(f"{name!r} is no plugin name: a capital letter, then letters and digits: CheapNodes")
+        raise PluginCommandError(
+            f"{name!r} is not a plugin name: expected a capital letter, then letters and digits, such as CheapNodes"
+        )
     from kschedd.config.in_tree import IN_TREE
 
     if name in IN_TREE:
-        raise PluginCommandError(f"{name} is a built-in plugin: choose another name")
+        raise PluginCommandError(f"{name} is a built-in plugin; choose another name")
     module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
     texts = {f"{module}.py": PLUGIN, f"test_{module}.py": TEST, f"{module}.yaml": PROFILE}
     files = {options.folder / file: text.substitute(name=name, module=module) for file, text in texts.items()}
     there = [str(path) for path in files if path.exists()]
     if there:
-        raise PluginCommandError(f"{', '.join(there)}: there already; nothing was written")
+        raise PluginCommandError(f"{', '.join(there)}: already exist; nothing was written")
     try:
         options.folder.mkdir(parents=True, exist_ok=True)
         for path, text in files.items():
@@ -241,8 +244,10 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _arguments(path: Path | None, registry: "Registry") -> dict[str, Any]:
-    """Of the plugins that the profiles of this file have arguments for, by name; of several profiles the first that has
-    some. Raises ConfigErrors and PluginCommandError."""
+    """Return the plugin arguments in the profiles of this file, by plugin name.
+
+    If several profiles have some, the first counts. Raises ConfigErrors and PluginCommandError.
+    """
     from kschedd.config.in_tree import IN_TREE
     from kschedd.config.loading.load import load_config
 

@@ -9,22 +9,28 @@ from kschedd.verbs.command_line.parsing import path_text
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "repl",
-        help="talk to the daemon with completion, history and a status bar",
-        description="Talk to a running daemon. Without a terminal, or with -f or -c, commands are read from a script; "
-        "the first one that fails ends it. What diff finds is no failure, though the exit status tells it.",
+        help="open a prompt",
+        description="Open a prompt for a running daemon. Without a terminal, or with -f or -c, run commands from a "
+        "script; the first failure ends it. A difference found by diff is no failure, but sets the exit "
+        "status.",
     )
     parser.add_argument(
-        "--socket", metavar="PATH", help="the daemon's; default: $KSCHEDD_SOCKET or the runtime directory"
+        "--socket", metavar="PATH", help="the daemon's socket; default: $KSCHEDD_SOCKET or the runtime directory"
     )
     parser.add_argument(
         "-f", "--file", type=path_text, action="append", default=[], metavar="FILE", help="run the commands in FILE"
     )
-    parser.add_argument("-c", "--command", action="append", default=[], metavar="TEXT", help="run this command")
-    parser.add_argument("-k", "--keep-going", action="store_true", help="go on with a script after a failed command")
-    parser.add_argument("-n", "--namespace", default="default", metavar="NS", help="the namespace to begin in")
     parser.add_argument(
-        "--no-rc", action="store_true", help="without the commands of $XDG_CONFIG_HOME/kschedd/replrc (~/.config)"
+        "-c",
+        "--command",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="run this command and exit; may be repeated",
     )
+    parser.add_argument("-k", "--keep-going", action="store_true", help="continue a script after a failed command")
+    parser.add_argument("-n", "--namespace", default="default", metavar="NS", help="the default namespace")
+    parser.add_argument("--no-rc", action="store_true", help="do not read $XDG_CONFIG_HOME/kschedd/replrc (~/.config)")
     parser.set_defaults(run=run)
 
 

@@ -27,49 +27,55 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "replay",
         help="replay a recorded run",
-        description="Replay what `kschedd run --record FILE` recorded: the same decisions, byte for byte, at once, "
-        "in virtual time and without plugins or extenders, whose answers are in the recording. Exit status: 0 the "
-        "same, 1 something differs, 2 some input could not be used.",
+        description="Replay a recording of `kschedd run --record FILE` in virtual time: the same decisions, byte for"
+        " byte. Out-of-tree plugins and extenders are not called; their answers are in the recording. "
+        "Exit status: 0 equal, 1 different, 2 an input is unusable.",
     )
-    parser.add_argument("recording", type=path_value, metavar="FILE", help="what `run --record` has written")
+    parser.add_argument("recording", type=path_value, metavar="FILE", help="a file written by `run --record`")
     where = parser.add_argument_group("how far")
     where.add_argument(
         "--until",
         metavar="N|TIME",
-        help="stop after so many attempts, or at a time: 90s and 1m30s count from the start",
+        help="stop after N attempts, or at a time: 90s and 1m30s count from the start",
     )
-    where.add_argument("--to", metavar="POD[#ATTEMPT]", help="stop right before an attempt of this pod (the first)")
+    where.add_argument("--to", metavar="POD[#ATTEMPT]", help="stop before the first attempt of this pod")
     other = parser.add_argument_group("under another configuration")
     other.add_argument(
         "--config",
         type=path_value,
         metavar="FILE",
-        help="what a KubeSchedulerConfiguration would have done: what came from outside is done again at its times, "
-        "and the placements are compared",
+        help="replay the inputs at their times under this KubeSchedulerConfiguration, and compare the placements",
     )
-    other.add_argument("--kube-version", type=kube_version_value, metavar="VERSION", help="likewise: another version")
+    other.add_argument(
+        "--kube-version", type=kube_version_value, metavar="VERSION", help="compare with another version of Kubernetes"
+    )
     other.add_argument(
         "--feature-gates",
         action="append",
         default=[],
         metavar="GATE=BOOL,...",
-        help="likewise: with features of that version, or of the recorded one, turned on or off",
+        help="compare with feature gates turned on or off",
     )
     other.add_argument(
-        "--plugin", type=path_value, action="append", default=[], metavar="FILE", help="plugins of either configuration"
+        "--plugin",
+        type=path_value,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a Python file with plugins of either configuration",
     )
-    other.add_argument("--limit", type=int, default=20, metavar="N", help="how many pods to show (20)")
+    other.add_argument("--limit", type=int, default=20, metavar="N", help="print at most N pods (20)")
     live = parser.add_argument_group("at the prompt")
     live.add_argument(
         "--attach",
         action="store_true",
-        help="the REPL on the replay, stopped at that moment (without one: at the start, before the scheduler has seen "
-        "anything): look, `debug step`, `debug until`, `fork create`",
+        help="open the prompt on the replay, stopped at that moment (default: the start): read everything, "
+        "`debug step`, `debug until`, `fork create`",
     )
-    live.add_argument("--serve", action="store_true", help="serve it on --socket for other clients, until Ctrl-C")
-    live.add_argument("--socket", metavar="PATH", help="where to serve it")
+    live.add_argument("--serve", action="store_true", help="serve the replay on --socket, until Ctrl-C")
+    live.add_argument("--socket", metavar="PATH", help="socket of --serve")
     live.add_argument(
-        "-c", "--command", action="append", default=[], metavar="TEXT", help="run this command, with --attach"
+        "-c", "--command", action="append", default=[], metavar="TEXT", help="run this command (requires --attach)"
     )
     live.add_argument(
         "-f",
@@ -78,7 +84,7 @@ def add_parser(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="run the commands in FILE, likewise",
+        help="run the commands in FILE (requires --attach)",
     )
     out = parser.add_argument_group("what comes out")
     out.add_argument("-o", "--output", choices=("table", "json"), default="table")
@@ -86,9 +92,11 @@ def add_parser(subparsers: Any) -> None:
         "--redact",
         type=path_value,
         metavar="FILE",
-        help="write a recording to pass on, with made-up names in place of those of the cluster, and replay that",
+        help="write a copy of the recording with replaced names, and replay that",
     )
-    out.add_argument("--decisions", type=path_value, metavar="FILE", help="write one line of JSON for each attempt")
+    out.add_argument(
+        "--decisions", type=path_value, metavar="FILE", help="write the decision log: a line of JSON for each attempt"
+    )
     parser.set_defaults(run=main)
 
 
@@ -113,7 +121,7 @@ def _under_another(options: argparse.Namespace) -> int:
 
     if any((options.until, options.to, options.attach, options.serve, options.decisions, options.redact)):
         raise ReplayUsageError(
-            "--config, --kube-version and --feature-gates compare whole runs: not with --until, --to or --attach"
+            "--config, --kube-version and --feature-gates exclude --until, --to and --attach: they compare whole runs"
         )
     registry = Registry(run_async=run_async)
     registry.add_entry_points()

@@ -46,7 +46,7 @@ def serve(options: AttachOptions) -> int:
 
 
 def attach(options: AttachOptions, commands: Sequence[str], files: Sequence[str]) -> int:
-    """The REPL on the replay, or a script. Returns an exit status."""
+    """Run the REPL on the replay, or a script. Returns an exit status."""
     from kschedd_repl.app import run_repl
 
     with _prepared(options) as cluster, TemporaryDirectory(prefix="kschedd-replay-") as folder:
@@ -66,7 +66,7 @@ def attach(options: AttachOptions, commands: Sequence[str], files: Sequence[str]
 
 @contextmanager
 def _prepared(options: AttachOptions) -> Iterator[ReplayCluster]:
-    """The replay at the moment that is asked for, stopped there."""
+    """Yield the replay, stopped at the requested moment."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("error"))
     with RecordingFile.open(options.file) as recording:
         stop = StopAt.parse(options.until, options.to, recording.header.start_s)

@@ -1,8 +1,9 @@
-"""`kschedd run`: the daemon in the foreground, until Ctrl-C, SIGTERM or `kschedd stop`."""
+"""`kschedd run`: the daemon, in the foreground or, with --detach, in the background."""
 
 import argparse
 import gc
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,10 +31,15 @@ class MirrorUsageError(KscheddError):
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "run",
-        help="run the daemon",
-        description="Run the daemon: a cluster's store, controllers and scheduler, with a socket for everybody else. "
-        "It ends with Ctrl-C, SIGTERM or `kschedd stop`. With --image it is kubectl's verb, which creates a pod: "
-        "kschedd run NAME --image IMAGE.",
+        help="start the daemon",
+        description="Start the daemon: the store, controllers and scheduler of a cluster, with a socket for clients. "
+        "It ends with Ctrl-C, SIGTERM or `kschedd stop`. With --image it is kubectl's verb, which creates a pod "
+        "(kschedd run NAME --image IMAGE); `kschedd kubectl run --help` describes that.",
+    )
+    parser.add_argument(
+        "--detach",
+        action="store_true",
+        help="run in the background: return when the daemon is ready; it logs to a file",
     )
     add_daemon_flags(parser)
     parser.set_defaults(run=run)
@@ -42,6 +48,8 @@ def add_parser(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     if wants_gates(options):
         return 0
+    if options.detach:
+        return _detach(options)
     import trio
 
     from kschedd.serving import run_daemon
@@ -55,8 +63,28 @@ def run(options: argparse.Namespace) -> int:
         gc.freeze()  # what goes with the process need not be looked at
 
 
+def _detach(options: argparse.Namespace) -> int:
+    """Start the daemon as a child process and wait until it is ready. Raises DaemonStartError."""
+    from kschedd.commands.child_daemon import ChildDaemon
+    from kschedd.rpc.paths import default_socket_path, prepare_path
+
+    socket = prepare_path(options.socket or default_socket_path())
+    log = socket.with_suffix(".log")
+    words = [word for word in options.command_line if word != "--detach"]
+    child = ChildDaemon.start(words, socket, log)
+    try:
+        child.wait_until_ready()
+    except KeyboardInterrupt:
+        child.stop()
+        raise
+    client = "kschedd" if options.socket is None else f"kschedd --socket {shlex.quote(options.socket)}"
+    print(f"The daemon is ready: pid {child.process.pid}, socket {socket}, log {log}")
+    print(f"Stop it with: {client} stop")
+    return 0
+
+
 def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
-    """Raises AccessError, ConfigErrors, MirrorUsageError and others of KscheddError for values that cannot be used."""
+    """Build the daemon's options. Raises AccessError, ConfigErrors, MirrorUsageError and other KscheddErrors."""
     from kschedd.controllers.options import OPTIONS, controller_options
     from kschedd.daemon import MOVES_LOGGED
     from kschedd.limits import read_limits
@@ -113,7 +141,7 @@ def _audit_file(options: argparse.Namespace) -> "AuditFile | None":
 
 
 def _http_settings(options: argparse.Namespace) -> "ListenSettings | None":
-    """Raises AccessError."""
+    """Return the settings of the REST API; None without --http. Raises AccessError."""
     from kschedd.access.addresses import read_address
     from kschedd.access.credentials import ListenSettings
     from kschedd.access.errors import AccessError
@@ -121,13 +149,16 @@ def _http_settings(options: argparse.Namespace) -> "ListenSettings | None":
     cert, key, tokens, client_ca = options.http_cert, options.http_key, options.http_tokens, options.http_client_ca
     if options.http is None:
         if any((cert, key, tokens, client_ca)):
-            raise AccessError("the other --http options say how it is served: give --http as well")
+            raise AccessError("--http-cert, --http-key, --http-tokens and --http-client-ca require --http")
         return None
     return ListenSettings(read_address(options.http), cert, key, client_ca, tokens)
 
 
 def _endpoint_of_environment() -> str:
-    """Where the environment says that telemetry is pushed to. It may be meant for others, so it is no error here."""
+    """Return the telemetry endpoint of the environment.
+
+    It may be meant for other programs, so a missing package is no error.
+    """
     endpoint = os.environ.get(OTLP_ENDPOINT, "")
     if not endpoint or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return ""
@@ -140,7 +171,7 @@ def _endpoint_of_environment() -> str:
 
 
 def _listen_settings(options: argparse.Namespace) -> "ListenSettings | None":
-    """Raises AccessError."""
+    """Return the settings of --listen; None without it. Raises AccessError."""
     from kschedd.access.addresses import SCHEME, read_address
     from kschedd.access.credentials import SOCKET_FLAGS, ListenSettings
     from kschedd.access.errors import AccessError
@@ -148,7 +179,7 @@ def _listen_settings(options: argparse.Namespace) -> "ListenSettings | None":
     files = (options.tls_cert, options.tls_key, options.client_ca, options.tokens)
     if options.listen is None:
         if any(files):
-            raise AccessError("--tls-cert, --tls-key, --client-ca and --tokens say how it is served", "--listen")
+            raise AccessError("required by --tls-cert, --tls-key, --client-ca and --tokens", "--listen")
         return None
     if not options.listen.startswith(SCHEME):
         raise AccessError(f'"{options.listen}": allowed is tcp://HOST:PORT', "--listen")
@@ -157,15 +188,15 @@ def _listen_settings(options: argparse.Namespace) -> "ListenSettings | None":
 
 
 def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
-    """Raises MirrorUsageError."""
+    """Return the settings of --mirror or --schedule; None without them. Raises MirrorUsageError."""
     from kschedd.startup.options import MirrorOptions
 
     if not _is_real(options):
         if options.kubeconfig:
-            raise MirrorUsageError("--kubeconfig goes with --mirror and --schedule")
+            raise MirrorUsageError("--kubeconfig requires --mirror or --schedule")
         return None
     if options.mirror is not None and options.schedule is not None:
-        raise MirrorUsageError("--mirror and --schedule exclude each other: --schedule is a mirror as well")
+        raise MirrorUsageError("--mirror and --schedule exclude each other: --schedule includes --mirror")
     own = "--mirror" if options.schedule is None else "--schedule"
     others = {"--state": options.state, "--from": options.origin, "--record": options.record}
     for flag, value in others.items():
@@ -176,10 +207,10 @@ def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
     if options.schedule is None:
         return MirrorOptions(options.kubeconfig, options.mirror)
     if "scheduler" in options.without:
-        raise MirrorUsageError("--without scheduler does not go with --schedule")
+        raise MirrorUsageError("--schedule excludes --without scheduler")
     return MirrorOptions(options.kubeconfig, options.schedule, True, options.leader_elect)
 
 
 def _is_real(options: argparse.Namespace) -> bool:
-    """Whether the objects are those of a real cluster."""
+    """Return whether the objects are those of a real cluster."""
     return options.mirror is not None or options.schedule is not None

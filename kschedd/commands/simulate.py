@@ -42,7 +42,7 @@ from kschedd.simulation.inputs import read_manifests
 from kschedd.simulation.simulation import Arrivals, Simulation
 from kschedd.simulation.summary import Summary, span
 from kschedd.simulation.trace import read_trace
-from kschedd.verbs.command_line.parsing import path_text, path_value
+from kschedd.verbs.command_line.parsing import duration, path_text, path_value
 
 if TYPE_CHECKING:
     from kschedd.controllers.running.controller import Controller
@@ -63,9 +63,9 @@ class SimulateUsageError(KscheddError):
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "simulate",
-        help="run a cluster offline in virtual time: what goes where, what stays pending and why",
-        description="Place what manifests or a recorded trace ask for, in virtual time, without a daemon. "
-        "Exit status: 0 all placed, 1 something pending, 2 some input could not be used.",
+        help="schedule pods in virtual time, without a daemon",
+        description="Schedule the pods of manifests, a dump or a trace in virtual time, without a daemon. "
+        "Exit status: 0 all are scheduled, 1 some are pending, 2 an input is unusable.",
     )
     add_arguments(parser)
     parser.set_defaults(run=main)
@@ -80,75 +80,77 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="manifests: a file, a folder, - for stdin",
+        help="manifests: a file, a folder, or - for standard input",
     )
     add_dump_flags(given)
     given.add_argument(
         "--validate",
         choices=tuple(VALIDATE),
         default="strict",
-        help="fields that a kind does not have: refuse them, or take the object without them and warn, or silently",
+        help="unknown fields: reject the object (strict), drop them with a warning (warn) or silently (ignore)",
     )
-    given.add_argument("--nodes", type=path_value, metavar="FILE.csv", help="nodes of a recorded cluster")
-    given.add_argument(
-        "--pods", type=path_value, metavar="FILE.csv", help="pods of a recorded cluster, with their times"
-    )
+    given.add_argument("--nodes", type=path_value, metavar="FILE.csv", help="nodes of a trace")
+    given.add_argument("--pods", type=path_value, metavar="FILE.csv", help="pods of a trace, with their times")
     given.add_argument(
         "--fill",
         metavar="RESOURCE=PERCENT",
-        help="the trace's pods in random order (--seed), drawn again when all have come, until they ask for that share "
-        "of what the nodes have; recorded times do not count, nobody leaves",
+        help="add the trace's pods in random order (--seed), repeatedly, until they request that share of the nodes' "
+        "capacity; recorded times are ignored and no pod ends",
     )
     generated = parser.add_argument_group("a generated workload")
     generated.add_argument(
         "--generate",
         type=int,
         metavar="PODS",
-        help="so many pods that arrive at random, run for a while and leave; nothing is kept of those that left",
+        help="generate N pods that arrive at random, run for a while and end; ended pods take no memory",
     )
-    generated.add_argument(
-        "--arrival-rate", type=float, metavar="PODS", help="pods that arrive in a second, on average (default 10)"
-    )
-    generated.add_argument(
-        "--lifetime", metavar="DURATION", help="how long a pod is there, on average, as 90s or 15m (default 10m)"
-    )
+    generated.add_argument("--arrival-rate", type=float, metavar="PODS", help="average arrivals per second (10)")
+    generated.add_argument("--lifetime", metavar="DURATION", help="average lifetime of a pod, such as 90s or 15m (10m)")
     generated.add_argument(
         "--pod-shape",
         action="append",
         default=[],
         metavar="CPU=N,...",
-        help="what a pod requests, as cpu=500m,memory=1Gi,weight=3,priority=100; with several, by weight "
+        help="a generated pod, such as cpu=500m,memory=1Gi,weight=3,priority=100; several are chosen by weight "
         f"(default: {' and '.join(POD_SHAPES)})",
     )
-    generated.add_argument("--generate-nodes", type=int, metavar="N", help="so many nodes of one shape")
-    generated.add_argument("--node-shape", metavar="CPU=N,...", help=f"what they have (default: {NODE_SHAPE})")
+    generated.add_argument("--generate-nodes", type=int, metavar="N", help="generate N nodes of one shape")
+    generated.add_argument(
+        "--node-shape", metavar="CPU=N,...", help=f"capacity of generated nodes (default: {NODE_SHAPE})"
+    )
     add_scheduler_flags(given)
     given.add_argument(
-        "--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="plugins of yours"
+        "--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="a Python file with plugins"
     )
     how = parser.add_argument_group("how it runs")
-    how.add_argument("--seed", type=int, metavar="N", help="decides ties and made-up names (default 0)")
+    how.add_argument("--seed", type=int, metavar="N", help="seed of tie-breaking and generated names (0)")
     how.add_argument(
         "--until",
-        type=float,
-        metavar="SECONDS",
-        help="stop at this virtual time; default: at rest, or after a day where something goes on, such as CronJobs",
+        type=duration,
+        metavar="DURATION",
+        help="stop after this virtual time, such as 1h; default: when no work is pending, at most a day (CronJobs)",
     )
-    how.add_argument("--allow-pending", action="store_true", help="pods that stay pending are no failure")
+    how.add_argument("--allow-pending", action="store_true", help="exit with 0 even if pods stay pending")
     how.add_argument(
         "--trust-plugins",
         action="store_true",
-        help="plugins run without limits of time, several times faster; one that hangs hangs the run",
+        help="run plugins without timeouts, several times faster; a plugin that hangs blocks the run",
     )
-    how.add_argument("--audit", action="store_true", help="after every event look for pods that would fit and sleep on")
+    how.add_argument(
+        "--audit",
+        action="store_true",
+        help="after every event, report unschedulable pods that would fit but were not woken",
+    )
     out = parser.add_argument_group("what comes out")
     out.add_argument("-o", "--output", choices=("table", "json"), default="table")
     out.add_argument(
         "--explain",
         action="store_true",
-        help="why pods stay pending, by cause, and what would help the largest group",
+        help="explain pending pods by cause, with remedies for the largest group",
     )
-    out.add_argument("--decisions", type=path_value, metavar="FILE", help="write one line of JSON for each attempt")
+    out.add_argument(
+        "--decisions", type=path_value, metavar="FILE", help="write the decision log: a line of JSON for each attempt"
+    )
     add_report_flags(out)
     add_trace_flag(out)
     scenario = parser.add_argument_group("scenarios")
@@ -158,9 +160,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=path_value,
         default=[],
         metavar="FILE",
-        help="run the commands of a scenario file",
+        help="run a scenario file",
     )
-    scenario.add_argument("--rewrite", action="store_true", help="write what came out into the scenario file")
+    scenario.add_argument("--rewrite", action="store_true", help="write the output into the scenario file")
 
 
 def main(options: argparse.Namespace) -> int:
@@ -211,7 +213,7 @@ def _scenarios(options: argparse.Namespace) -> int:
         given.append("-o")
     if given:
         raise SimulateUsageError(
-            f"{', '.join(given)}: not beside --scenario, whose files say by commands what there is"
+            f"{', '.join(given)}: excluded by --scenario, whose files set up the cluster by commands"
         )
     from kschedd.scenarios.runner import run_files
 
@@ -228,18 +230,16 @@ def _scenarios(options: argparse.Namespace) -> int:
 
 def _simulate(options: argparse.Namespace) -> int:
     if options.rewrite:
-        raise SimulateUsageError("--rewrite is for --scenario")
+        raise SimulateUsageError("--rewrite requires --scenario")
     generated = _generated(options)
     if not options.filename and not options.origin and options.nodes is None and options.pods is None:
         if generated is None:
             raise SimulateUsageError(
-                "nothing to simulate; give a dump with --from, manifests with -f, a trace with --nodes and --pods, or "
-                "--generate and --generate-nodes"
+                "no input: give a dump with --from, manifests with -f, a trace with --nodes and --pods, or --generate "
+                "and --generate-nodes"
             )
     if options.frozen and not options.origin:
-        raise SimulateUsageError("--frozen goes with --from")
-    if options.until is not None and not 0 <= options.until < 1e12:
-        raise SimulateUsageError(f"--until {options.until}: must be seconds, 0 or more")
+        raise SimulateUsageError("--frozen requires --from")
     registry, config = read_config(options)
     config = with_flags(config, {}, options.pod_max_in_unschedulable_pods_duration)
     config = with_schedulers(config, dict(options.scheduler))
@@ -274,20 +274,20 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
-    """The workload of --generate and the flags beside it; None without them."""
+    """Return the workload of --generate and related flags; None without them."""
     shaping = [
         _NOT_WITH_SCENARIOS[name]
         for name in ("arrival_rate", "lifetime", "pod_shape")
         if getattr(options, name) not in (None, [])
     ]
     if options.generate is None and shaping:
-        raise SimulateUsageError(f"{', '.join(shaping)}: of the pods of --generate, which is not given")
+        raise SimulateUsageError(f"{', '.join(shaping)} requires --generate")
     if options.generate_nodes is None and options.node_shape is not None:
-        raise SimulateUsageError("--node-shape: of the nodes of --generate-nodes, which is not given")
+        raise SimulateUsageError("--node-shape requires --generate-nodes")
     if options.generate is None and options.generate_nodes is None:
         return None
     if options.generate is not None and (options.pods is not None or options.fill is not None):
-        raise SimulateUsageError("--generate: not beside the pods of a trace")
+        raise SimulateUsageError("--generate excludes the pods of a trace")
     pods, nodes = options.generate or 0, options.generate_nodes or 0
     if not 0 <= pods <= _MOST_GENERATED or not 0 <= nodes <= _MOST_GENERATED:
         raise SimulateUsageError(f"--generate, --generate-nodes: must be 0 to {_MOST_GENERATED:,}")
@@ -302,13 +302,13 @@ def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
         for number, text in enumerate(options.pod_shape or POD_SHAPES, start=1)
     ]
     if not any(shape.weight for shape in shapes):
-        raise SimulateUsageError("--pod-shape: one of them must have a weight above 0")
+        raise SimulateUsageError("--pod-shape: at least one weight must be greater than 0")
     made = generated_nodes(nodes, options.node_shape or NODE_SHAPE)
     return GeneratedWorkload(made, pods, rate, lifetime_s, shapes, options.seed or 0)
 
 
 def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
-    """The plugin registry, and the scheduler configuration."""
+    """Return the plugin registry and the scheduler configuration."""
     path, version, gates = options.config, version_of(options), gates_of(options)
     registry = Registry(run_async=_run_async)
     registry.add_entry_points()
@@ -389,7 +389,7 @@ def _controllers() -> "Sequence[Controller]":
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
-    """What stands at the top of the report: nothing that depends on the machine."""
+    """Return the heading of the report: facts that do not depend on the machine."""
     return [
         ("nodes", f"{summary.nodes:,}"),
         ("pods placed", f"{summary.placed:,}"),

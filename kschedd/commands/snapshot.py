@@ -10,22 +10,24 @@ from kschedd.verbs.command_line.parsing import path_value
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "snapshot",
-        help="save the whole state of a cluster in a file, or restore it",
-        description="Save every object as it is at one moment, with uid and resourceVersion (Secrets too), or make a "
-        "new state directory from such a file: kschedd run --state DIR then goes on from there. kschedd save "
-        "writes manifests instead, for other tools and to be passed on.",
+        help="save the whole state of a daemon in a file, or restore it",
+        description="Save all objects at one moment, with uid and resourceVersion (including Secrets), or create a "
+        "state directory from such a file, with which kschedd run --state DIR continues. kschedd save "
+        "writes manifests instead, for other tools.",
     )
     parser.add_argument(
-        "--socket", metavar="PATH", help="the daemon's; default: $KSCHEDD_SOCKET or the runtime directory"
+        "--socket", metavar="PATH", help="the daemon's socket; default: $KSCHEDD_SOCKET or the runtime directory"
     )
     what = parser.add_subparsers(dest="what", required=True, metavar="save|restore")
-    save = what.add_parser("save", help="write FILE: of the daemon that runs, or of a state directory that none uses")
+    save = what.add_parser(
+        "save", help="write FILE from the running daemon, or from a state directory that no daemon uses"
+    )
     save.add_argument("file", type=path_value, metavar="FILE")
     save.add_argument("--state", type=path_value, metavar="DIR", help="a state directory that no daemon uses")
     save.set_defaults(run=_save)
-    restore = what.add_parser("restore", help="make the state directory DIR from FILE")
+    restore = what.add_parser("restore", help="create the state directory DIR from FILE")
     restore.add_argument("file", type=path_value, metavar="FILE")
-    restore.add_argument("--state", type=path_value, metavar="DIR", required=True, help="without a journal in it")
+    restore.add_argument("--state", type=path_value, metavar="DIR", required=True, help="a directory without a journal")
     restore.set_defaults(run=_restore)
 
 

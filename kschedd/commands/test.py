@@ -26,19 +26,17 @@ from kschedd.verbs.command_line.parsing import path_value
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "test",
-        help="run scenarios: clusters in virtual time, held to what is expected of them",
-        description="Run scenario files (examples/scenarios says how they are written), and those of folders. "
-        "Exit status: 0 all is as expected, 1 something is not, 2 some input cannot be used.",
+        help="run scenario files and check their expectations",
+        description="Run scenario files and folders of them (examples/scenarios describes the format). Exit status: "
+        "0 all expectations hold, 1 some do not, 2 an input is unusable.",
     )
-    parser.add_argument("paths", nargs="+", type=path_value, metavar="PATH", help="a scenario, or a folder of them")
+    parser.add_argument("paths", nargs="+", type=path_value, metavar="PATH", help="a scenario file or a folder")
     add_kube_version_flag(parser)
     add_feature_gates_flag(parser)
-    parser.add_argument("--junit", type=path_value, metavar="FILE", help="write the results as JUnit XML")
+    parser.add_argument("--junit", type=path_value, metavar="FILE", help="write a JUnit XML report")
+    parser.add_argument("--rewrite", action="store_true", help="write the output into the files as the new expectation")
     parser.add_argument(
-        "--rewrite", action="store_true", help="write what came out into the files, as what is expected from now on"
-    )
-    parser.add_argument(
-        "-j", "--jobs", type=whole_number, default=1, metavar="N", help="so many files at a time, each in a process (1)"
+        "-j", "--jobs", type=whole_number, default=1, metavar="N", help="run N files in parallel processes (1)"
     )
     parser.set_defaults(run=main)
 

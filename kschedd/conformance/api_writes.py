@@ -1,4 +1,4 @@
-"""The scheduler's writes in the format of a golden trace: verb, object, and what a patch of a pod changes.
+"""The scheduler's writes in the format of a golden trace: verb, object, and the changes made by a patch of a pod.
 
 Source of the format: the README beside the records ("Traces").
 """
@@ -17,9 +17,9 @@ _NONE: Final[Raw] = {}
 
 
 def verb_of(write: Write, before: Object | None) -> str:
-    """Return the verb of the request that upstream sends for a write. `before`: the object as it was last.
+    """Return the verb of the request that upstream sends for a write. `before`: the last state of the object.
 
-    Upstream updates claims, of which only the changes are written here; it patches those that it no longer reserves.
+    Upstream updates claims, but patches them to remove reservations. This scheduler writes only the changes of a claim.
     """
     match write:
         case MergePatch("ResourceClaim") if not _gives_up(write.patch, before):
@@ -50,9 +50,9 @@ def target_of(write: Write) -> tuple[str, str]:
 
 
 def told(write: Write, before: Object | None, code: int) -> dict[str, Any] | None:
-    """Return a write as a trace tells of it; None for a patch without effect, which upstream does not send.
+    """Return a write in the format of a trace; None for a patch without effect, which upstream does not send.
 
-    `before`: the object as the scheduler saw it last. `code`: that of the error; 0: the write was done.
+    `before`: the last state of the object that the scheduler saw. `code`: the error code; 0: the write succeeded.
     """
     kind, key = target_of(write)
     entry: dict[str, Any] = {"verb": verb_of(write, before), "object": f"{kind.partition('.')[0]} {key}"}
@@ -66,7 +66,7 @@ def told(write: Write, before: Object | None, code: int) -> dict[str, Any] | Non
 
 
 def _changes(before: Object | None, patch: Raw) -> Iterator[str]:
-    """Yield the conditions that a patch of a pod's status changes, each with its changed fields, and the nomination."""
+    """Yield the conditions that a patch of a pod's status changes, with their changed fields, and the nomination."""
     old: Raw = _NONE if before is None else before.raw.get("status") or _NONE
     new: Raw = merge_patch({"status": dict(old)}, {"status": patch.get("status") or {}}).get("status") or _NONE
     known = {one["type"]: one for one in old.get("conditions") or ()}
@@ -81,7 +81,7 @@ def _changes(before: Object | None, patch: Raw) -> Iterator[str]:
 
 
 def _gives_up(patch: Raw, before: Object | None) -> bool:
-    """Return whether all that a claim's patch does is to end reservations."""
+    """Return whether a claim's patch only removes reservations."""
     known = [] if before is None else before.status.get("reservedFor") or []
     status = patch.get("status") or _NONE
     return set(status) == {"reservedFor"} and all(one in known for one in status["reservedFor"] or ())

@@ -45,7 +45,7 @@ Actual = dict[str, Any]
 
 
 def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remember: bool = False) -> Actual:
-    """Our scheduler's outcome of the case by the rules of `version`, in the format of the record's `want`.
+    """Return our scheduler's outcome of the case by the rules of `version`, in the format of the record's `want`.
 
     `remember` evaluates the pod twice beforehand, so that the outcome comes from cached evaluations.
     """
@@ -87,7 +87,7 @@ def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, reme
 
 
 def stated_differences(record: GoldenRecord, version: KubernetesVersion, *, remember: bool) -> Iterator[str]:
-    """Yield the differences of a case whose `want` lists only what it is about; the rest is not compared."""
+    """Yield the differences of a case; parts that are missing in its `want` are not compared."""
     want = record.want
     binding: Raw | None = {"allocations": [{"config": []}]} if "allocations" in want else None
     found = run_case(attrs.evolve(record, raw={**record.raw, "binding": binding}), version, remember=remember)
@@ -105,7 +105,7 @@ def stated_differences(record: GoldenRecord, version: KubernetesVersion, *, reme
 
 
 def _restricted(found: Any, wanted: Any) -> Any:
-    """Return only those parts of what was found that are wanted."""
+    """Return only the parts of `found` that `wanted` contains."""
     if isinstance(wanted, Mapping) and isinstance(found, Mapping):
         return {name: _restricted(found[name], part) for name, part in wanted.items() if name in found}
     if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
@@ -123,7 +123,7 @@ def _scheduler(
     for raw in objects:
         if raw["kind"] == "Pod" and not raw["spec"].get("nodeName"):
             pending = Pod.from_raw(raw)
-            # Gated pods are in no queue; by the rule their nominations count all the same.
+            # Gated pods are in no queue; with this rule their nominations count nevertheless.
             counts = config.rules.gated_nominations_kept or not raw["spec"].get("schedulingGates")
             if pending.nominated_node_name and counts:
                 nominated.setdefault(pending.nominated_node_name, []).append(pending)
@@ -153,7 +153,7 @@ def _said(status: Status) -> Raw:
 
 
 def _filter(verdicts: Verdicts) -> dict[str, Any]:
-    """Each node's Filter status in the record's format; None for a feasible node."""
+    """Return each node's Filter status in the record's format; None for a feasible node."""
     said = {name: None if status is None else _said(status) for name, status in verdicts.by_node()}
     for name in verdicts.table.row_of:
         if name not in said:
@@ -162,7 +162,7 @@ def _filter(verdicts: Verdicts) -> dict[str, Any]:
 
 
 def _all_verdicts(scheduler: Scheduler, pod: Pod, nominated: dict[str, list[Pod]]) -> Verdicts:
-    """The verdicts on all nodes, for an attempt that did not evaluate them all."""
+    """Return the verdicts on all nodes, for an attempt that evaluated only some of them."""
     again = drive(scheduler.attempt(attrs.evolve(pod, nominated_node_name=""), nominated, every_node=True))
     verdicts = again.verdicts if isinstance(again, ScheduleResult) else again.diagnosis.verdicts
     assert isinstance(verdicts, Verdicts), "a pod that got its nominated node is expected to have passed PreFilter"
@@ -209,7 +209,7 @@ def _describe_placed(
 
 
 def _describe_binding(scheduler: Scheduler, placed: ScheduleResult, rules: Rules, recorded: Raw) -> Raw:
-    """What becomes of the pod on its node until PreBind: where it is said to go, and what is allocated to it."""
+    """Return the state of the pod on its node up to PreBind: the node it is assigned to, and its allocations."""
     framework, state, node_name = scheduler.profile, placed.state, placed.node_name
     binding: dict[str, Any] = {"node": node_name, "nominated_node": None}
     assumed = scheduler.cluster.assume(placed.pod, node_name)
@@ -236,7 +236,7 @@ _RESULT: Mapping[str, str] = {
 
 
 def _allocated(state: CycleState, with_config: bool) -> Iterator[Raw]:
-    """Yield the allocations that DynamicResources has reserved, with their configuration where records have it."""
+    """Yield the allocations that DynamicResources has reserved, with their configuration if records have one."""
     attempt = state.data.get(DynamicResources.name)
     if isinstance(attempt, DeviceAttempt):
         for place, allocation in sorted(attempt.reserved.items()):

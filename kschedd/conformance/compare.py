@@ -11,7 +11,7 @@ _MISSING = "(missing)"
 
 
 def differences(want: Any, got: Any, path: str = "") -> Iterator[str]:
-    """One line for each path at which `got` differs from `want`."""
+    """Yield one line for each path at which `got` differs from `want`."""
     if isinstance(want, Mapping) and isinstance(got, Mapping):
         for key in sorted({*want, *got}):
             below = f"{path}.{key}" if path else str(key)

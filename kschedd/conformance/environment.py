@@ -33,7 +33,7 @@ _NOT_FOUND, _CONFLICT = 404, 409
 
 
 def scheduled_condition(obj: Object | None) -> dict[str, str] | None:
-    """The pod's PodScheduled condition, in the format of a step; None if it has none."""
+    """Return the pod's PodScheduled condition, in the format of a step; None if it has none."""
     if not isinstance(obj, Pod):
         return None
     for condition in obj.status.get("conditions") or ():
@@ -51,12 +51,12 @@ class TraceEnvironment:
     events: list[WatchEvent] = attrs.field(factory=list)  # not delivered yet
     bound: list[list[str]] = attrs.field(factory=list)  # [pod, node] bound in this step
     deleted: list[str] = attrs.field(factory=list)  # pods deleted by the scheduler in this step
-    writes: list[dict[str, Any]] = attrs.field(factory=list)  # the scheduler's requests of this step
-    failures: dict[str, list[int]] = attrs.field(factory=dict)  # by verb: the codes of the next answers
+    writes: list[dict[str, Any]] = attrs.field(factory=list)  # the scheduler's requests in this step
+    failures: dict[str, list[int]] = attrs.field(factory=dict)  # by verb: the error codes of the next requests
     conditions: dict[str, dict[str, str]] = attrs.field(factory=dict)  # pod -> condition that changed in this step
     _shown: dict[str, dict[str, str] | None] = attrs.field(factory=dict)  # pod -> its condition before this step
-    _kinds: dict[str, str] = attrs.field(factory=dict)  # of manifests -> as it is known here
-    _removed: dict[tuple[str, str], Object] = attrs.field(factory=dict)  # objects that are gone
+    _kinds: dict[str, str] = attrs.field(factory=dict)  # kind in manifests -> internal kind
+    _removed: dict[tuple[str, str], Object] = attrs.field(factory=dict)  # deleted objects
     _bindings: int = 0
     _version: int = 0
 
@@ -79,9 +79,9 @@ class TraceEnvironment:
         return found if isinstance(found, Pod) else None
 
     def write(self, write: Write) -> Status | None:
-        """Apply one write of the scheduler; returns an error status if the API refuses it.
+        """Apply one write of the scheduler; return an error status if the API rejects it.
 
-        A binding or a pod's status is sent again while the API answers that it has failed.
+        A binding or a patch of a pod's status is retried while the API returns a server error.
         """
         tries = tries_of(write)
         conflicts = self.rules.status_conflicts_retried and isinstance(write, MergePatch)
@@ -96,7 +96,7 @@ class TraceEnvironment:
                 return refusal
 
     def _answer(self, write: Write, verb: str) -> tuple[Status | None, int]:
-        """Return the refusal of a write and its code; (None, 0) if it is done."""
+        """Return the error of a write and its code; (None, 0) if it succeeds."""
         failures = self.failures.get(verb)
         if failures:
             return error("told to fail"), failures.pop(0)
@@ -106,7 +106,7 @@ class TraceEnvironment:
         return refusal, _NOT_FOUND if refusal.message.endswith(" not found") else _CONFLICT
 
     def _seen_by(self, write: Write) -> Object | None:
-        """Return the object that a write of the scheduler changes, as it was last."""
+        """Return the last state of the object that a write of the scheduler changes."""
         target = target_of(write)
         return self.objects.get(target) or self._removed.get(target)
 
@@ -164,7 +164,7 @@ class TraceEnvironment:
     # -- the trace's interface --------------------------------------------------------------------------------
 
     def apply(self, op: Raw) -> None:
-        """An operation on an object: create, patch or delete."""
+        """Apply an operation on an object: create, patch or delete."""
         if op["op"] == "create":
             self._put(op["object"])
             return

@@ -1,10 +1,8 @@
 """Golden facts: single functions, queueing hints, argument checks, texts and defaults of a kube-scheduler release.
 
-A fact is judged by the code that decides. Of a `cycle` only what the fact wants is compared; of `pod-requests` the
-requests, since no decision here depends on limits; of a `validation` the fields that are refused, whose words differ.
-A `sequence` says in words what happens, so it is unsupported.
-
-Source of the format: the README beside the records.
+A fact is checked against the function that the scheduler uses. Comparisons are limited: of a `cycle`, to the fields in
+the fact; of `pod-requests`, to the requests, since no decision depends on limits; of a `validation`, to the rejected
+fields, since the messages differ. A `sequence` is described in prose and therefore unsupported.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,7 +49,7 @@ _RESOURCES: Final[Mapping[str, EventResource]] = {"AssignedPod": EventResource.P
 
 
 def fact_differences(record: GoldenRecord, version: KubernetesVersion) -> Iterator[str]:
-    """Yield the differences of a fact that is no cycle; raises UnsupportedRecord for one that nothing here judges."""
+    """Yield the differences of a fact other than a cycle; raise UnsupportedRecord if there is no check for it."""
     raw = record.raw
     match raw["kind"]:
         case "function":
@@ -71,7 +69,7 @@ def fact_differences(record: GoldenRecord, version: KubernetesVersion) -> Iterat
 
 
 def _function(raw: Raw, version: KubernetesVersion) -> tuple[Any, Any]:
-    """Return what is wanted and what a function returns, quantities as numbers."""
+    """Return the expected and the actual result of a function, with quantities as numbers."""
     args, want = raw["args"], raw["want"]
     rules = DeviceRules(
         capacity_representable=version.rules.capacity_representable,
@@ -80,7 +78,7 @@ def _function(raw: Raw, version: KubernetesVersion) -> tuple[Any, Any]:
     )
     match raw["function"]:
         case "volume-score":
-            # Configured scores are tenths of those that the points give.
+            # Configured scores are multiplied by ten to get the points of the record.
             shape = [ShapePoint(utilization, points / 10) for utilization, points in args["points"]]
             return want, score(shape, {name: tuple(pair) for name, pair in args["classes"].items()})
         case "pod-requests":
@@ -120,7 +118,7 @@ def _numbers(quantities: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _patched(args: Raw) -> list[dict[str, Any]]:
-    """Return slices in the short form of facts, with the taints of rules."""
+    """Return slices in the short form of facts, with the taints from the rules."""
     slices = [_slice(one) for one in args["slices"]]
     found = TaintedSlices().of(slices, [parse(dict(rule)) for rule in args["rules"]])
     return [
@@ -146,7 +144,7 @@ def _slice(short: Raw) -> Object:
 
 
 def _refused(raw: Raw, version: KubernetesVersion) -> list[str]:
-    """Return the fields of a plugin's arguments that are refused."""
+    """Return the fields of a plugin's arguments that are rejected."""
     if raw["args"].get("shape") == []:
         raise UnsupportedRecord("an empty shape is defaulted before it is validated, by upstream's API, too")
     config = {
@@ -175,7 +173,7 @@ def _hint(raw: Raw, version: KubernetesVersion) -> str:
 
 
 def _message(raw: Raw, version: KubernetesVersion) -> str:
-    """Return the text of 1.36 as this version has it, by what its PostFilter plugins say."""
+    """Return the text of release 1.36 as this version words it, from the results of its PostFilter plugins."""
     before: str = raw["was_1_36"]
     handle = Handle(SchedulerCache(), rules=version.default_rules)
     fit, found, placed = raw["want"].partition(" preemption: found a potential placement for pod on node ")
@@ -197,7 +195,7 @@ def _config(raw: Raw, version: KubernetesVersion) -> tuple[Any, Any]:
         plugins = default_plugins(version.default_rules, {})
         return raw["want"]["multiPoint"], [[plugin, weight or None] for plugin, weight in plugins]
     gate = version.gates.get(name)
-    # What is said beside the state, in brackets, is about other compatibility versions than the release's own.
+    # The remark in parentheses after the state is about compatibility versions other than the release's own.
     want = raw["want"].partition(" (")[0].replace(", not locked", "")
     if name == "DRAFractionalCapacityRange":
         want = "beta off"

@@ -1,6 +1,6 @@
-"""Reading golden records: JSON lines, optionally gzip-compressed, one record of kube-scheduler's behaviour a line.
+"""Golden records in JSON lines, optionally gzip-compressed: one record of kube-scheduler's behaviour per line.
 
-Errors: RecordError with file, line and reason; the caller may go on with other files.
+Errors: RecordError with file, line and reason; the caller can continue with other files.
 """
 
 import gzip
@@ -33,7 +33,7 @@ _RECORDED: Final = re.compile(r"kube-scheduler \**v(\d+\.\d+(?:\.\d+)?)")
 
 
 def recorded_version(file: Path) -> str | None:
-    """The release whose decisions a file of records has: the first that the README beside it names."""
+    """Return the release that a file of records was made with: the first one named in the README next to it."""
     try:
         found = _RECORDED.search((file.parent / "README.md").read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
@@ -42,7 +42,7 @@ def recorded_version(file: Path) -> str | None:
 
 
 class UnsupportedRecord(Exception):
-    """The record needs a feature that this kschedd does not have."""
+    """An error for a record that needs a feature which kschedd does not have."""
 
 
 @attrs.frozen(eq=False)
@@ -60,18 +60,18 @@ class GoldenRecord:
 
     @property
     def evidence(self) -> str:
-        """The witness of a fact: upstream-test, source, derived and so on; "" for a recorded decision."""
+        """The source of a fact: upstream-test, source, derived and so on; "" for a recorded decision."""
         found: str = self.raw.get("evidence", "")
         return found
 
     @property
     def binding(self) -> Raw | None:
-        """What is wanted of a placed pod until PreBind, in a record that says it."""
+        """The expected state of a placed pod up to PreBind, if the record contains it."""
         return self.raw.get("binding")
 
 
 def record_files(paths: Iterable[Path]) -> list[Path]:
-    """The paths that are files, and the golden record files in those that are folders. Raises RecordError."""
+    """Return the paths that are files, and the golden record files in those that are folders. Raises RecordError."""
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -87,7 +87,7 @@ def record_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def read_records(file: Path) -> Iterator[GoldenRecord]:
-    """The records of a file, one at a time. Raises RecordError at the first line that is not a record."""
+    """Yield the records of a file. Raises RecordError at the first line that is not a record."""
     number = 0
     try:
         with gzip.open(file, "rb") if file.name.endswith(".gz") else file.open("rb") as lines:
@@ -111,7 +111,7 @@ class _NoRecord(Exception):
     pass
 
 
-# Required fields of a record and their types: those its runner reads.
+# Required fields of a record and their types: those that its runner reads.
 _FIELDS: Mapping[str, type | tuple[type, ...]] = {"id": str, "family": str, "objects": list, "want": dict}
 _CASE: Mapping[str, type | tuple[type, ...]] = {**_FIELDS, "pod": dict}
 _FACT: Mapping[str, type | tuple[type, ...]] = {"id": str, "family": str, "kind": str, "evidence": str}

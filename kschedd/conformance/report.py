@@ -21,7 +21,7 @@ class RecordOutcome(StrEnum):
 class Verdict:
     record: GoldenRecord
     outcome: RecordOutcome
-    differences: tuple[str, ...] = ()  # or the reason why the record is unsupported
+    differences: tuple[str, ...] = ()  # for an unsupported record, the reason
 
 
 @attrs.define(eq=False)
@@ -33,7 +33,7 @@ class Family:
 @attrs.define(eq=False)
 class VerifyReport:
     families: dict[str, Family] = attrs.field(factory=dict)
-    evidence: dict[str, Counter[RecordOutcome]] = attrs.field(factory=dict)  # of facts, by their witness
+    evidence: dict[str, Counter[RecordOutcome]] = attrs.field(factory=dict)  # of facts, by their source
     faults: list[RecordError] = attrs.field(factory=list)  # files that could not be read completely
 
     def add(self, verdict: Verdict) -> None:
@@ -63,7 +63,7 @@ class VerifyReport:
         return json.dumps({"families": families, "evidence": evidence})
 
     def as_table(self, show: int = 1) -> str:
-        """The counts, and the first differences of the first `show` records of each family that did not pass."""
+        """Return the counts, and the first differences of the first `show` records of each family that did not pass."""
         rows = [("FAMILY", *(outcome.name for outcome in RecordOutcome))]
         for name, family in sorted(self.families.items()):
             rows.append((name, *(str(family.counts[outcome]) for outcome in RecordOutcome)))

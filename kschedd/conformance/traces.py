@@ -1,12 +1,8 @@
-"""One golden trace in lockstep: each recorded operation is applied, the scheduler runs until idle in virtual time, and
-what it did is returned in the record's format, step by step.
+"""One golden trace in lockstep: after each recorded operation, the scheduler runs until idle in virtual time.
 
-Where kube-scheduler chose one of several nodes with the highest score, we choose the same node if it is among our own
-best; the sets of best nodes are compared too. The run ends at the first step that differs, since later steps would
-only differ as a consequence.
-
-Source of the format and the rules: the README beside the records ("Traces").
-Units: milliseconds since the start of the trace.
+Its actions are returned in the record's format, step by step. Where kube-scheduler chose one of several nodes with the
+highest score, we choose the same node if it is among our own best; the sets of best nodes are compared too. The run
+ends at the first step that differs, since later steps would only differ because of it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,7 +45,7 @@ _SHOWN_IF_ANY = (SubQueue.PENDING_GROUP, SubQueue.INCOMPLETE_GROUP)
 def trace_differences(
     record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remember: bool = True
 ) -> Iterator[str]:
-    """The differences of the first step that differs; none if the whole trace matches."""
+    """Yield the differences of the first step that differs; none if the whole trace matches."""
     run = Lockstep(record, version, remember=remember)
     for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
         hinted = record.want["hints"][number] if "hints" in record.want else ()
@@ -64,10 +60,10 @@ def trace_differences(
 
 @attrs.define(eq=False)
 class RecordedChoice:
-    """Chooses the node recorded from upstream if it is one of our best, else the alphabetically first."""
+    """Choice of the node that upstream recorded if it is one of our best, else of the alphabetically first."""
 
     node: str = ""
-    hint: str = ""  # the node that was tried first
+    hint: str = ""  # the node that upstream tried first
 
     def __call__(self, rows: Rows, names: Sequence[str], places: Ints | None = None) -> int:
         for recorded in filter(None, (self.hint, self.node)):
@@ -96,18 +92,18 @@ class Lockstep:
         machine = SchedulingMachine(config, choose=self._choose, remember=remember)
         self.loop = SchedulingLoop(machine, self.environment, recorder=recorder, on_effects=self._applied)
         self.loop.one_by_one = True
-        self._want: list[Raw] = []  # attempts recorded for this step that we have not made yet
+        self._want: list[Raw] = []  # attempts recorded for this step that have not happened yet
         self._made: list[Actual] = []
-        self._failures: dict[str, FailedAttempt] = {}  # of the cycle under way, by uid
+        self._failures: dict[str, FailedAttempt] = {}  # of the current cycle, by uid
         self.hints: list[list[str]] = []  # [pod, node] hinted in this step
-        self._hinted: list[Sequence[str]] = []  # those recorded for this step that are not made yet
+        self._hinted: list[Sequence[str]] = []  # hints recorded for this step that have not been used yet
         self.environment.load(record.objects)
         self._deliver()
 
     def step(self, op: Raw, want: Sequence[Raw], hinted: Sequence[Sequence[str]] = ()) -> Actual:
         """Apply one operation and return a step in the record's format.
 
-        `want`: the attempts recorded for it; `hinted`: pods, each with the node that was tried first for it.
+        `want`: the attempts recorded for it; `hinted`: pods, each with the node that upstream tried first for it.
         """
         world = self.environment
         self._hinted = list(hinted)
@@ -205,7 +201,7 @@ class Lockstep:
         tell_outcome(made, result, best, self._failures.get(entry.uid), deleted)
 
     def _deleted_by(self, end: Callable[[], object]) -> list[str]:
-        """End a cycle. Returns the pods that the scheduler deletes for it."""
+        """End a cycle and return the pods that the scheduler deletes for it."""
         self._failures, world = {}, self.environment
         before, world.deleted = world.deleted, []
         end()
@@ -214,7 +210,7 @@ class Lockstep:
         return deleted
 
     def _group_cycle(self, first: QueuedPod) -> None:
-        """The cycle of a PodGroup. Among equal nodes the first by name is taken, as in the records."""
+        """Run the cycle of a PodGroup. Among equally good nodes the first one by name is taken, as in the records."""
         loop, world, key = self.loop, self.environment, first.pod.pod_group
         entries = [first, *(entry for entry in loop.driver.popped_entries if entry.pod.pod_group == key)]
         attempt, told = loop.queue.groups.in_cycle[key].attempts, dict[str, ScheduleResult | FitError]()
@@ -229,7 +225,7 @@ class Lockstep:
         deleted = self._deleted_by(lambda: loop.group_cycle(first, lambda one, result: told.update({one.key: result})))
         loop.resume_bindings()
         tried = loop.driver.latest_group
-        if tried is not None and tried.status.code is Code.ERROR:  # an error leaves what Score said
+        if tried is not None and tried.status.code is Code.ERROR:  # an error leaves the Score result unchanged
             told |= {member.entry.key: member.result for member in tried.members}
         for outcome in made:
             result = told.get(outcome["pod"])
@@ -242,7 +238,7 @@ class Lockstep:
         world.now_ms += 1
 
     def _release(self) -> None:
-        """Let the bindings go on that an operation has held."""
+        """Continue the bindings that an operation has held back."""
         if self.loop.held is not None:
             before, self.environment.deleted = self.environment.deleted, []
             self.loop.release()
@@ -264,9 +260,10 @@ class Lockstep:
 def reconsidered(
     result: ScheduleResult | FitError, driver: SchedulingDriver, world: TraceEnvironment
 ) -> ScheduleResult | FitError:
-    """The result of an attempt with operations during it: PostFilter runs again with the present nominated pods.
+    """Return the result of an attempt with operations during it.
 
-    These are the nominated pods as stored in the API; the queue has not received their events yet.
+    PostFilter runs again with the currently nominated pods. These are the nominated pods as stored in the API; the
+    queue has not received their events yet.
     """
     if not isinstance(result, FitError) or not driver.nominator:
         return result
@@ -275,7 +272,7 @@ def reconsidered(
         for pod in pods.values():
             stored = world.current_pod(pod.key)
             if stored is not None and stored.uid == pod.uid and not stored.node_name:
-                # A nominator entry without a spec, only a name, is kept as it is.
+                # A nominator entry with only a name and no spec is kept unchanged.
                 nominated.setdefault(node, []).append(stored if pod.raw["spec"] else pod)
     return driver.machine.schedulers[result.pod.scheduler_name].post_filters.reconsider(result, nominated)
 
@@ -286,8 +283,11 @@ def reconsidered(
 def tell_outcome(
     made: Actual, result: ScheduleResult | FitError, best: list[str] | None, failed: FailedAttempt | None, deleted: Any
 ) -> None:
-    """Add the outcome of an attempt to `made`. `best`: the nodes with the highest total, if a node was found;
-    `failed`: the failure of the attempt or of its binding; `deleted`: the pods that the scheduler deleted for it."""
+    """Add the outcome of an attempt to `made`.
+
+    `best`: the nodes with the highest total, if a node was found; `failed`: the failure of the attempt or of its
+    binding; `deleted`: the pods that the scheduler deleted for it.
+    """
     if best is not None:
         made["best"] = best
     if failed is None:
@@ -296,7 +296,7 @@ def tell_outcome(
         return
     made["result"] = "unschedulable" if failed.reason == "Unschedulable" else "error"
     made["message"] = failed.message
-    # As in the queue entry, which includes a gating PreEnqueue plugin; of a group's pods before that.
+    # As in the queue entry, which includes a gating PreEnqueue plugin; for pods of a group, as before that entry.
     queued = NO_PLUGINS if "group" in made else failed.entry.unschedulable_plugins
     if plugins := failed.unschedulable_plugins | queued:
         made["unschedulable_plugins"] = sorted(plugins)
@@ -312,7 +312,7 @@ def tell_outcome(
 
 
 def best_nodes(result: ScheduleResult, names: Sequence[str]) -> list[str]:
-    """The nodes with the highest total score; `names` are the node names of all rows."""
+    """Return the nodes with the highest total score; `names` are the node names of all rows."""
     rows = result.feasible
     if result.totals is not None:
         rows = rows[result.totals == result.totals.max()]
@@ -322,7 +322,7 @@ def best_nodes(result: ScheduleResult, names: Sequence[str]) -> list[str]:
 def step_of(
     made: list[Actual], world: TraceEnvironment, queue: SchedulingQueue, nominator: Nominator, zero_ns: int = 0
 ) -> Actual:
-    """A step in the record's format. `zero_ns` is the start of the trace by the queue's clock."""
+    """Return a step in the record's format. `zero_ns` is the start of the trace by the queue's clock."""
     return {
         "attempts": made,
         "bound": world.bound,
@@ -344,6 +344,6 @@ def step_of(
 
 
 def trace_config(config: Config) -> Config:
-    """The configuration the traces were recorded with: percentageOfNodesToScore is 100."""
+    """Return the configuration the traces were recorded with: percentageOfNodesToScore is 100."""
     profiles = tuple(attrs.evolve(profile, percentage_of_nodes_to_score=100) for profile in config.profiles)
     return attrs.evolve(config, profiles=profiles, percentage_of_nodes_to_score=100)

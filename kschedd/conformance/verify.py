@@ -42,7 +42,7 @@ TRACES = "traces"
 
 
 def check(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remembered: bool = False) -> Verdict:
-    """Run one record. `remembered`: by the evaluations that earlier attempts left in the cache, as in the daemon."""
+    """Run one record. `remembered`: use the evaluations that earlier attempts left in the cache, as in the daemon."""
     try:
         found = tuple(_differences(record, version, remembered))
     except ModuleNotFoundError as missing:
@@ -53,8 +53,8 @@ def check(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remembe
         return Verdict(record, RecordOutcome.UNSUPPORTED, (str(lack),))
     except KscheddError as refusal:
         found = (f"refused: {refusal}",)
-    except Exception as bug:  # a bug found by one record must not keep the others from running
-        found = (f"kschedd broke down: {_where(bug)}",)
+    except Exception as bug:  # a bug found by one record must not prevent the others from running
+        found = (f"kschedd failed: {_where(bug)}",)
     return Verdict(record, RecordOutcome.FAILED if found else RecordOutcome.PASSED, found)
 
 
@@ -70,9 +70,9 @@ def _differences(record: GoldenRecord, version: KubernetesVersion, remembered: b
 
 
 def version_of(file: Path) -> KubernetesVersion:
-    """The version that a file's records were made by: as the README beside it says, else 1.34.1.
+    """Return the version that a file's records were made with: as stated in the README next to it, else 1.34.1.
 
-    Raises RecordError for one that there is not here.
+    Raises RecordError if this version is not supported.
     """
     recorded = recorded_version(file)
     try:
@@ -82,7 +82,7 @@ def version_of(file: Path) -> KubernetesVersion:
 
 
 def _where(bug: Exception) -> str:
-    """The exception, with the file and line that raised it."""
+    """Return the exception, with the file and line that raised it."""
     trace = bug.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -94,13 +94,13 @@ def _where(bug: Exception) -> str:
 class VerifyOptions:
     paths: tuple[Path, ...]
     remembered: bool = False
-    only: str = ""  # run only records whose id contains this
-    version: KubernetesVersion | None = None  # None: that of each file's records
-    feature_gates: Sequence[str] = ()  # as the flag has them
+    only: str = ""  # run only records whose id contains this text
+    version: KubernetesVersion | None = None  # None: the version of each file's records
+    feature_gates: Sequence[str] = ()  # in the syntax of the flag
 
 
 def shown_on(line: ProgressLine) -> Callable[[Verdict], None]:
-    """Has it say how many records of a family there are so far."""
+    """Return a function that shows in the line how many records of a family have been run."""
     judged = Counter[str]()
 
     def show(verdict: Verdict) -> None:
@@ -113,7 +113,10 @@ def shown_on(line: ProgressLine) -> Callable[[Verdict], None]:
 
 
 def verify(options: VerifyOptions, *, progress: Callable[[Verdict], None] = lambda verdict: None) -> VerifyReport:
-    """Run all records of all files. Raises RecordError for an unusable path; unreadable files are in the report."""
+    """Run all records of all files and return the report. Raises RecordError for an unusable path.
+
+    Unreadable files are in the report.
+    """
     report = VerifyReport()
     for file in record_files(options.paths):
         try:
@@ -182,7 +185,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Execute the parsed command; returns the exit status."""
+    """Execute the parsed command; return the exit status."""
     progress = ProgressLine(sys.stderr)
     try:
         version = None if args.kube_version is None else kube_version(args.kube_version)
@@ -205,7 +208,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """`python -m kschedd.conformance PATH...`"""
+    """Run `python -m kschedd.conformance PATH...`."""
     parser = argparse.ArgumentParser(prog="kschedd verify", description="Check decisions against golden records.")
     _add_arguments(parser)
     return run(parser.parse_args(args))

@@ -56,7 +56,7 @@ def _duration(text: str) -> float:
     try:
         seconds = parse_duration(text)
     except DurationError:
-        raise ValueError("is no duration, such as 50s or 1m30s") from None
+        raise ValueError("must be a duration, such as 50s or 1m30s") from None
     if seconds < 0:
         raise ValueError("must not be negative")
     return seconds
@@ -66,9 +66,9 @@ def _rate(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise ValueError("is no number, such as 0.1") from None
+        raise ValueError("must be a number, such as 0.1") from None
     if not 0 <= number < math.inf:
-        raise ValueError("must be a number from 0 on")
+        raise ValueError("must be a number of at least 0")
     return number
 
 
@@ -98,56 +98,59 @@ OPTIONS: Final[Mapping[str, Option]] = {
         "node_monitor_period_s",
         _positive_duration,
         show_duration(_DEFAULT.node_monitor_period_s),
-        "how often nodes are looked at",
+        "interval between checks of the nodes",
     ),
     "node-monitor-grace-period": Option(
         "node_monitor_grace_period_s",
         _duration,
         show_duration(_DEFAULT.node_monitor_grace_period_s),
-        "how long a kubelet may be silent until its node is Unknown",
+        "time without a kubelet heartbeat after which a node becomes Unknown",
     ),
     "node-startup-grace-period": Option(
         "node_startup_grace_period_s",
         _duration,
         show_duration(_DEFAULT.node_startup_grace_period_s),
-        "the same for one that has never reported",
+        "the same for a node without any heartbeat yet",
     ),
     "node-eviction-rate": Option(
-        "node_eviction_rate", _rate, f"{_DEFAULT.node_eviction_rate}", "nodes of a zone tainted in a second"
+        "node_eviction_rate", _rate, f"{_DEFAULT.node_eviction_rate}", "nodes per zone that are tainted in one second"
     ),
     "secondary-node-eviction-rate": Option(
         "secondary_node_eviction_rate",
         _rate,
         f"{_DEFAULT.secondary_node_eviction_rate}",
-        "the same in a large zone that is disrupted in part",
+        "the same in a large zone that is partially disrupted",
     ),
     "large-cluster-size-threshold": Option(
         "large_cluster_size_threshold",
         _count,
         f"{_DEFAULT.large_cluster_size_threshold}",
-        "a zone with more nodes is large; in others disrupted in part nobody is tainted",
+        "number of nodes above which a zone is large; in smaller partially disrupted zones no node is tainted",
     ),
     "unhealthy-zone-threshold": Option(
         "unhealthy_zone_threshold",
         _share,
         f"{_DEFAULT.unhealthy_zone_threshold}",
-        "the share of nodes not Ready from which on a zone is disrupted in part",
+        "share of nodes that are not Ready from which a zone counts as partially disrupted",
     ),
     "terminated-pod-gc-threshold": Option(
         "terminated_pod_gc_threshold",
         _count,
         f"{TERMINATED_POD_THRESHOLD}",
-        "so many finished pods are kept; 0: all of them",
+        "maximum number of finished pods to keep; 0: unlimited",
     ),
     "cloud-provider": Option(
         "cloud_provider",
         _provider,
         "",
         "external: nodes register with the taint uninitialized, as with kubelet --cloud-provider=external; annotations "
-        "kschedd.io/cloud-zone, cloud-region and cloud-instance-type state the labels that they get when it goes",
+        "kschedd.io/cloud-zone, cloud-region and cloud-instance-type state the labels that they get when it is removed",
     ),
     "cloud-init-delay": Option(
-        "cloud_init_delay_s", _duration, "", "how long after its creation a cloud's node is initialized; else by a verb"
+        "cloud_init_delay_s",
+        _duration,
+        "",
+        "time from a cloud node's creation to its initialization; without it, a command initializes the node",
     ),
 }
 

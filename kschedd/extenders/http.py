@@ -142,7 +142,7 @@ def request(client: httpx.AsyncClient, call: ExtenderCall, parts: Sequence[bytes
 
 
 def too_long(call: ExtenderCall) -> ExtenderFailure:
-    return call.failed(f"the answer is longer than {MAX_ANSWER_BYTES >> 20} MiB")
+    return call.failed(f"the response exceeds {MAX_ANSWER_BYTES >> 20} MiB")
 
 
 def failure(call: ExtenderCall, fault: Exception, *, reading: bool) -> ExtenderFailure:

@@ -81,7 +81,7 @@ class _FieldReader:
         text = value.decode("latin-1").strip()
         known = building.headers.get(field)
         if known is not None and field in ("host", "content-type", "authorization"):
-            raise HttpFault(400, f"the header field {field} comes twice")
+            raise HttpFault(400, f"duplicate header field {field}")
         building.headers[field] = text if known is None else f"{known}, {text}"
 
 
@@ -141,9 +141,9 @@ class RequestReader(_FieldReader):
             self._fault = HttpFault(400, f"not an HTTP/1.1 request: {error}")
         else:
             if self._in_head and self._head_size > self._most_head:
-                self._fault = HttpFault(431, f"a head of more than {self._most_head} bytes")
+                self._fault = HttpFault(431, f"the head exceeds {self._most_head} bytes")
         if self._fault is None and len(self._ready) > MOST_WAITING:
-            self._fault = HttpFault(400, f"more than {MOST_WAITING} requests without waiting for an answer")
+            self._fault = HttpFault(400, f"more than {MOST_WAITING} pipelined requests")
 
     # Callbacks of httptools
 
@@ -247,7 +247,7 @@ class ResponseReader(_FieldReader):
         except httptools.HttpParserError as error:
             raise HttpFault(502, f"not an HTTP/1.1 response: {error}") from None
         if self._in_head and self._head_size > MOST_HEAD:
-            raise HttpFault(502, f"a head of more than {MOST_HEAD} bytes")
+            raise HttpFault(502, f"the head exceeds {MOST_HEAD} bytes")
         events, self._events = self._events, []
         return events
 

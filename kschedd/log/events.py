@@ -1,6 +1,8 @@
-"""Events as `kubectl get events` shows them, made of entries of the log; equal ones are counted as one series.
+"""Events as `kubectl get events` shows them, created from entries of the log; equal ones are counted as one series.
 
-A series ends with its last entry: once that is forgotten, so is the series. Messages are formatted when they are read.
+A series ends with its last entry: once that entry is deleted from the log, so is the series. Messages are formatted
+when they are read.
+
 Source: Kubernetes v1.34, scheduler/schedule_one.go (truncateMessage), framework/preemption.
 """
 
@@ -18,7 +20,7 @@ SOURCE: Final = "default-scheduler"
 
 _LONGEST: Final = 1024  # bytes of a message
 _CUT: Final = " ..."
-_NUMBER: Final = 3  # place in the fields of a series
+_NUMBER: Final = 3  # index in the fields of a series
 
 
 @attrs.frozen(eq=False)
@@ -33,11 +35,11 @@ class SchedulerEvent:
     message: str
     uid: str = ""  # of the pod
     scheduler: str = ""  # the name of the profile that reports it
-    preemptor: Pod | None = None  # of a pod that was preempted
+    preemptor: Pod | None = None  # the preemptor, for the event of a victim
 
 
 def event_of(entry: Happened) -> SchedulerEvent | None:
-    """The event that users are shown of this entry, if there is one."""
+    """Return the event that users see for this entry, if there is one."""
     namespace, _, name = entry.pod.partition("/")
     if isinstance(entry, PodBound):
         message = f"Successfully assigned {entry.pod} to {entry.node}"
@@ -52,7 +54,8 @@ def event_of(entry: Happened) -> SchedulerEvent | None:
         return SchedulerEvent(
             entry.at_s, NORMAL, "Preempted", namespace, name, message, entry.uid, by.scheduler_name, by
         )
-    if entry.node or (entry.attempted is not None and entry.attempted.node_name):  # the latter only has to be resized
+    # second case: the pod has a node and only has to be resized
+    if entry.node or (entry.attempted is not None and entry.attempted.node_name):
         return None
     scheduler = "" if entry.attempted is None else entry.attempted.scheduler_name
     return SchedulerEvent(
@@ -67,8 +70,11 @@ def _cut(message: str) -> str:
 
 @attrs.frozen(eq=False)
 class EventSeries:
-    """One series of equal events, as it was when it was read. `number` is the sequence number of its last change and
-    grows with every change of any series; `born`, the number of its first occurrence, identifies the series."""
+    """One series of equal events, as of the time it was read.
+
+    `number` is the sequence number of its last change and grows with every change of any series; `born`, the number of
+    its first occurrence, identifies the series.
+    """
 
     entry: Happened  # the first one
     last_s: float
@@ -83,7 +89,7 @@ class EventSeries:
         return event
 
 
-_Fields = tuple[Happened, float, int, int, int]  # of an EventSeries, which takes longer to make
+_Fields = tuple[Happened, float, int, int, int]  # of an EventSeries, whose creation takes longer
 
 
 class SeriesByEvent:
@@ -92,14 +98,14 @@ class SeriesByEvent:
     def __init__(self, instance: str) -> None:
         self.instance = instance
         self.number = 0  # of the last event
-        self._forgotten = 0  # the latest number that a series had which is no longer there
+        self._forgotten = 0  # the highest number of a series that was deleted
         self._series: OrderedDict[tuple[object, ...], _Fields] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._series)
 
     def told(self, entry: Happened) -> None:
-        """Count an entry of which users are shown an event."""
+        """Count an entry for which users see an event."""
         key: tuple[object, ...]
         if isinstance(entry, PodBound):
             key = entry.pod, entry.node
@@ -116,7 +122,7 @@ class SeriesByEvent:
             self._series[key] = first, entry.at_s, count + 1, number, born
 
     def forget(self, number: int) -> None:
-        """Forget the series that have not changed since this number."""
+        """Delete the series that have not changed since this number."""
         series = self._series
         while series and (last := next(iter(series.values()))[_NUMBER]) <= number:
             series.popitem(last=False)
@@ -125,7 +131,7 @@ class SeriesByEvent:
     def latest(
         self, namespace: str | None = None, name: str | None = None, limit: int | None = None
     ) -> list[EventSeries]:
-        """The series about these pods (None: all), oldest first, as they are now."""
+        """Return the current series about these pods (None: all), oldest first."""
         found: list[EventSeries] = []
         for series in reversed(self._series.values()):
             if limit is not None and len(found) >= limit:
@@ -136,11 +142,11 @@ class SeriesByEvent:
         return found[::-1]
 
     def reaches_back_to(self, number: int, instance: str | None) -> bool:
-        """Return whether all that came after this number of that log (None: this one) is still there."""
+        """Return whether all series after this number of that log (None: this one) are still available."""
         return instance in (None, self.instance) and self._forgotten <= number <= self.number
 
     def since(self, number: int) -> list[EventSeries]:
-        """The series that began or were repeated after this number, in order, as they are now."""
+        """Return the current series that began or were repeated after this number, in order."""
         found: list[EventSeries] = []
         for series in reversed(self._series.values()):
             if series[_NUMBER] <= number:

@@ -1,9 +1,10 @@
-"""Log: what happened in a cluster, oldest first, as far back as there is room.
+"""Log: the history of a cluster, oldest entry first, up to a maximum length.
 
-Entries are appended and never change. They lie in chunks; when there are more entries than allowed the oldest chunk is
-forgotten, and with it its index of pods and the series of Events that ended in it. Of what is forgotten only totals
-stay. Appending costs no more than a list; entries are counted and put into chunks many at a time, and whatever is read
-is up to date.
+Entries are appended and never change. They are stored in chunks; when there are more entries than allowed, the oldest
+chunk is deleted, with its index of pods and the series of Events that ended in it. Only totals of deleted entries
+remain. Appending is as cheap as for a list: entries are counted and moved into chunks many at a time, and always before
+a read.
+
 Owns the entries; calls nothing. Times are seconds since the epoch, except for those of moves.
 """
 
@@ -20,35 +21,38 @@ from kschedd.queue.entry import Move
 from kschedd.queue.metrics import MoveMetrics
 from kschedd.scheduling.records import AttemptRecord, Happened
 
-KEPT: Final = 100_000  # entries: a pod that is scheduled at once has five
+KEPT: Final = 100_000  # entries: a pod that is scheduled in its first attempt has five
 _CHUNK: Final = 1_000
 _LEAST_CHUNKS: Final = 16
-_RATE_S: Final = 5  # seconds over which the rate of attempts is averaged
+_RATE_S: Final = 5  # seconds over which the attempts per second are averaged
 
 Entry = Happened | Move
 
 
 class Subscriber(Protocol):
-    """Someone who reads the Events as they come."""
+    """A reader of new Events."""
 
     closed: bool
 
     def ring(self) -> None: ...
 
     def close(self) -> None:
-        """There will be no more."""
+        """End the subscription."""
 
 
 @attrs.define(eq=False)
 class _Chunk:
-    """Entries that are forgotten together. `last_event`: the number of the last Event when it was complete."""
+    """A group of entries that are deleted together.
+
+    `last_event`: the number of the last Event when the chunk was complete.
+    """
 
     entries: list[Entry] = attrs.field(factory=list)
     last_event: int = 0
     _by_pod: dict[str, list[Entry]] | None = None
 
     def of(self, pod: str) -> Sequence[Entry]:
-        """The entries of this pod, once the chunk is complete."""
+        """Return the entries of this pod, once the chunk is complete."""
         if self._by_pod is None:
             self._by_pod = {}
             for entry in self.entries:
@@ -57,19 +61,19 @@ class _Chunk:
 
 
 class Log:
-    """See the module. `instance` names this log: a number of an Event of another one means nothing here."""
+    """The log; see the module. `instance` identifies it: Event numbers are valid only within one log."""
 
     def __init__(self, most: int = KEPT, instance: str = "") -> None:
         self._most = most
         self._size = max(min(_CHUNK, most // _LEAST_CHUNKS), 1)
         self._chunks: deque[_Chunk] = deque([_Chunk()])
-        self._fresh: list[Entry] = []  # appended, but neither counted nor in a chunk yet
+        self._fresh: list[Entry] = []  # appended, but not counted or moved into a chunk yet
         self._series = SeriesByEvent(instance)
         self._failed = 0
         self._moves = MoveMetrics()
-        self._attempts: deque[tuple[float, int]] = deque()  # (second, attempts in it), of the last few seconds
-        self._rung = 0  # the number of the last Event when subscribers were rung
-        self.subscribers: set[Subscriber] = set()  # rung by the log's owner
+        self._attempts: deque[tuple[float, int]] = deque()  # (second, attempts in it) for the last few seconds
+        self._rung = 0  # the number of the last Event when subscribers were notified
+        self.subscribers: set[Subscriber] = set()  # notified by the log's owner
         self.append = self._fresh.append
 
     def extend(self, entries: Iterable[Entry]) -> None:
@@ -85,7 +89,7 @@ class Log:
         return (len(self._chunks) - 1) * self._size + len(self._chunks[-1].entries)
 
     def __iter__(self) -> Iterator[Entry]:
-        """The entries, oldest first."""
+        """Return the entries, oldest first."""
         self._flush()
         return chain.from_iterable(chunk.entries for chunk in self._chunks)
 
@@ -99,11 +103,11 @@ class Log:
         yield from [entry for entry in last.entries if entry.pod == pod]
 
     def moves(self, pod: str) -> list[Move]:
-        """The moves in the queue of the pods that had this key."""
+        """Return the moves in the queue of the pods with this key."""
         return [entry for entry in self.of(pod) if isinstance(entry, Move)]
 
     def attempts(self, pod: str | None = None, limit: int | None = None) -> list[AttemptRecord]:
-        """The latest attempts for this pod (None: any pod), oldest first."""
+        """Return the latest attempts for this pod (None: any pod), oldest first."""
         if pod is not None:
             found = [entry for entry in self.of(pod) if isinstance(entry, AttemptRecord)]
             return found if limit is None else found[max(len(found) - limit, 0) :]
@@ -121,12 +125,12 @@ class Log:
 
     @property
     def events(self) -> SeriesByEvent:
-        """The Events that the entries amount to."""
+        """The Events for the entries."""
         self._flush()
         return self._series
 
     def ring(self) -> None:
-        """Ring the subscribers if there are further Events."""
+        """Notify the subscribers if there are new Events."""
         number = self.events.number
         if number != self._rung:
             self._rung = number
@@ -138,12 +142,12 @@ class Log:
 
     @property
     def failed(self) -> int:
-        """Attempts and bindings that failed since the start."""
+        """The number of attempts and bindings that failed since the start."""
         self._flush()
         return self._failed
 
     def rate(self, now_s: float) -> float:
-        """Attempts per second, over the last few seconds that had any."""
+        """Return the attempts per second, over the last few seconds with attempts."""
         self._flush()
         recent = [(second, count) for second, count in self._attempts if second > now_s - _RATE_S]
         if not recent:
@@ -151,14 +155,14 @@ class Log:
         return sum(count for _, count in recent) / max(now_s - recent[0][0], 1.0)
 
     def move_metrics(self) -> list[MetricFamily]:
-        """What was counted of moves in the queue since the start."""
+        """Return the metrics of moves in the queue since the start."""
         self._flush()
         return self._moves.families()
 
-    # -- keeping and forgetting ---------------------------------------------------------------------------------
+    # # -- storing and deleting -------------------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Put fresh entries into chunks, count them, and forget what there is no room for."""
+        """Move new entries into chunks, count them, and delete the oldest ones beyond the maximum."""
         fresh = self._fresh[:]
         self._fresh.clear()
         start = 0
@@ -173,7 +177,7 @@ class Log:
             self._count_all(part)
 
     def _begin_chunk(self) -> None:
-        """Complete the newest chunk, and forget the oldest ones so that there is room for another one."""
+        """Complete the newest chunk, and delete the oldest ones to make room for another one."""
         self._chunks[-1].last_event = self._series.number
         while self._chunks and len(self._chunks) * self._size + self._size > self._most:
             self._series.forget(self._chunks.popleft().last_event)

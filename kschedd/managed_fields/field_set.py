@@ -179,7 +179,7 @@ def _canonical(step: Any) -> str:
                 return key_step(keys)
         case "i:":
             return f"i:{int(text)}"
-    raise ValueError(f"{str(step)[:100]!r} is no step of a path")
+    raise ValueError(f"{str(step)[:100]!r} is not a valid path element")
 
 
 def key_step(keys: Mapping[str, Any]) -> str:

@@ -1,1 +1,1 @@
-"""Metrics: what is counted and timed, kept as plain numbers by their owners, and written in Prometheus' text format."""
+"""Metrics: counts and durations, kept as plain numbers by their owners, and written in Prometheus' text format."""

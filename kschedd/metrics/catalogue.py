@@ -1,15 +1,16 @@
-"""Catalogue: every metric of /metrics and /metrics/resources, in one place, with what it means here.
+"""Catalogue: every metric of /metrics and /metrics/resources, in one place, with its meaning in this scheduler.
 
-`UPSTREAM` are kube-scheduler's, by its names, labels, buckets and stability; the help says what is meant here where
-that differs. `OWN` are those that kube-scheduler has not. They are counted elsewhere, by those who own what is counted.
-`python -m kschedd.metrics.catalogue` prints the table of docs/OPERATING.md.
+`UPSTREAM` are kube-scheduler's metrics, with its names, labels, buckets and stability; the help text describes the
+meaning here if it differs. `OWN` are metrics that kube-scheduler does not have. The counting itself is done elsewhere,
+by the owners of the counted events. `python -m kschedd.metrics.catalogue` prints the table of docs/OPERATING.md.
 
 Source: Kubernetes v1.34, scheduler/metrics/metrics.go, scheduler/framework/plugins/volumebinding/metrics/metrics.go,
 scheduler/metrics/resources/resources.go, component-base/metrics/prometheus/feature/metrics.go; kube-state-metrics
 (kube_pod_overhead_…).
-Left out, since nothing here does what they count: rest_client_… and workqueue_… (the scheduler writes to the store of
-its own process), leader_election_… (`kschedd status` says it), scheduler_volume_binder_cache_requests_total (which
-upstream registers and never counts), go_….
+
+Omitted, since the events that they count do not exist here: rest_client_… and workqueue_… (the scheduler writes to the
+store of its own process), leader_election_… (`kschedd status` shows it), scheduler_volume_binder_cache_requests_total
+(which upstream registers and never counts), go_….
 """
 
 from typing import Final
@@ -26,14 +27,14 @@ _OF_POD: Final = ("namespace", "pod", "node", "scheduler", "priority", "resource
 ATTEMPTS: Final = Metric(
     "scheduler_schedule_attempts_total",
     "counter",
-    "Attempts, by what came of them.",
+    "Attempts, by result.",
     ("result", "profile"),
     stability="STABLE",
 )
 ATTEMPT_DURATION: Final = Metric(
     "scheduler_scheduling_attempt_duration_seconds",
     "histogram",
-    "How long an attempt took; with the binding where it found a node.",
+    "Duration of an attempt; includes the binding if a node was found.",
     ("result", "profile"),
     _MILLISECONDS,
     "STABLE",
@@ -41,7 +42,7 @@ ATTEMPT_DURATION: Final = Metric(
 ALGORITHM_DURATION: Final = Metric(
     "scheduler_scheduling_algorithm_duration_seconds",
     "histogram",
-    "How long it took to find a node.",
+    "Duration of the search for a node.",
     (),
     _MILLISECONDS,
     "ALPHA",
@@ -49,7 +50,7 @@ ALGORITHM_DURATION: Final = Metric(
 SLI_DURATION: Final = Metric(
     "scheduler_pod_scheduling_sli_duration_seconds",
     "histogram",
-    "From a pod's entry into the active queue until it was bound, by the number of its attempts.",
+    "Time from a pod's entry into the active queue until its binding, by number of attempts.",
     ("attempts",),
     exponential(0.01, 2, 20),
     "BETA",
@@ -57,7 +58,7 @@ SLI_DURATION: Final = Metric(
 POD_ATTEMPTS: Final = Metric(
     "scheduler_pod_scheduling_attempts",
     "histogram",
-    "How many attempts a bound pod needed.",
+    "Number of attempts of a bound pod.",
     (),
     exponential(1, 2, 5),
     "STABLE",
@@ -65,7 +66,7 @@ POD_ATTEMPTS: Final = Metric(
 EXTENSION_POINT_DURATION: Final = Metric(
     "scheduler_framework_extension_point_duration_seconds",
     "histogram",
-    "How long all plugins of an extension point took.",
+    "Duration of all plugins of an extension point.",
     ("extension_point", "status", "profile"),
     _SHORT,
     "STABLE",
@@ -73,7 +74,7 @@ EXTENSION_POINT_DURATION: Final = Metric(
 PLUGIN_DURATION: Final = Metric(
     "scheduler_plugin_execution_duration_seconds",
     "histogram",
-    "How long a call of a plugin took, in a tenth of the attempts. One of Filter or Score is about many nodes.",
+    "Duration of a plugin call, measured in one of ten attempts. One call of Filter or Score covers many nodes.",
     ("plugin", "extension_point", "status"),
     _PLUGIN,
     "ALPHA",
@@ -81,15 +82,15 @@ PLUGIN_DURATION: Final = Metric(
 PLUGIN_EVALUATIONS: Final = Metric(
     "scheduler_plugin_evaluation_total",
     "counter",
-    "How often a plugin was asked, at PreFilter, Filter, PreScore and Score; at Filter and Score once for each node. "
-    "What the evaluation cache knew is not among them.",
+    "Plugin evaluations at PreFilter, Filter, PreScore and Score; at Filter and Score, one per node. Evaluations taken "
+    "from the evaluation cache are not counted.",
     ("plugin", "extension_point", "profile"),
     stability="ALPHA",
 )
 PERMIT_WAIT: Final = Metric(
     "scheduler_permit_wait_duration_seconds",
     "histogram",
-    "How long pods waited at Permit.",
+    "Waiting time of pods at Permit.",
     ("result",),
     _MILLISECONDS,
     "ALPHA",
@@ -97,13 +98,13 @@ PERMIT_WAIT: Final = Metric(
 PREEMPTION_ATTEMPTS: Final = Metric(
     "scheduler_preemption_attempts_total",
     "counter",
-    "How often PostFilter looked for pods to evict.",
+    "Number of preemption attempts, in which PostFilter searches for pods to evict.",
     stability="STABLE",
 )
 PREEMPTION_VICTIMS: Final = Metric(
     "scheduler_preemption_victims",
     "histogram",
-    "How many pods a preemption evicts.",
+    "Number of pods that a preemption evicts.",
     (),
     exponential(1, 2, 7),
     "STABLE",
@@ -111,7 +112,7 @@ PREEMPTION_VICTIMS: Final = Metric(
 PREEMPTION_DURATION: Final = Metric(
     "scheduler_preemption_goroutines_duration_seconds",
     "histogram",
-    "How long the evictions of a preemption took, beside further attempts; with the gate SchedulerAsyncPreemption.",
+    "Duration of a preemption's evictions, concurrent with further attempts; with the gate SchedulerAsyncPreemption.",
     ("result",),
     exponential(0.01, 2, 20),
     "ALPHA",
@@ -119,20 +120,20 @@ PREEMPTION_DURATION: Final = Metric(
 PREEMPTION_EXECUTIONS: Final = Metric(
     "scheduler_preemption_goroutines_execution_total",
     "counter",
-    "Preemptions whose evictions were carried out beside further attempts; with the gate SchedulerAsyncPreemption.",
+    "Preemptions with evictions concurrent with further attempts; with the gate SchedulerAsyncPreemption.",
     ("result",),
     stability="ALPHA",
 )
 CACHE_SIZE: Final = Metric(
-    "scheduler_cache_size", "gauge", "What the scheduler cache holds.", ("type",), stability="ALPHA"
+    "scheduler_cache_size", "gauge", "Number of objects in the scheduler cache, by type.", ("type",), stability="ALPHA"
 )
 GOROUTINES: Final = Metric(
-    "scheduler_goroutines", "gauge", "What is under way at once, by what it does.", ("operation",), stability="ALPHA"
+    "scheduler_goroutines", "gauge", "Number of concurrent tasks, by operation.", ("operation",), stability="ALPHA"
 )
 VOLUME_ERRORS: Final = Metric(
     "scheduler_volume_scheduling_stage_error_total",
     "counter",
-    "Errors of VolumeBinding, by the stage: predicate, assume, bind.",
+    "Errors of VolumeBinding, by stage: predicate, assume, bind.",
     ("operation",),
     stability="ALPHA",
 )
@@ -142,14 +143,14 @@ VOLUME_ERRORS: Final = Metric(
 API_CALLS: Final = Metric(
     "scheduler_async_api_call_execution_total",
     "counter",
-    "Writes of the scheduler that were done beside its attempts; with the gate SchedulerAsyncAPICalls.",
+    "Writes of the scheduler concurrent with its attempts; with the gate SchedulerAsyncAPICalls.",
     ("call_type", "result"),
     stability="ALPHA",
 )
 API_CALL_DURATION: Final = Metric(
     "scheduler_async_api_call_execution_duration_seconds",
     "histogram",
-    "How long the request took that such a write was part of; with the gate SchedulerAsyncAPICalls.",
+    "Duration of the request that contained such a write; with the gate SchedulerAsyncAPICalls.",
     ("call_type", "result"),
     _MILLISECONDS,
     "ALPHA",
@@ -157,7 +158,7 @@ API_CALL_DURATION: Final = Metric(
 PENDING_API_CALLS: Final = Metric(
     "scheduler_pending_async_api_calls",
     "gauge",
-    "Such writes that are not done yet; with the gate SchedulerAsyncAPICalls.",
+    "Such writes that are still pending; with the gate SchedulerAsyncAPICalls.",
     ("call_type",),
     stability="ALPHA",
 )
@@ -165,40 +166,40 @@ PENDING_API_CALLS: Final = Metric(
 # -- the queue --------------------------------------------------------------------------------------------------
 
 PENDING_PODS: Final = Metric(
-    "scheduler_pending_pods", "gauge", "Pods that wait, by their place in the queue.", ("queue",), stability="STABLE"
+    "scheduler_pending_pods", "gauge", "Pending pods, by queue.", ("queue",), stability="STABLE"
 )
 INCOMING_PODS: Final = Metric(
     "scheduler_queue_incoming_pods_total",
     "counter",
-    "Pods that got to a place of the queue, by the event that moved them.",
+    "Pods added to a queue, by queue and event.",
     ("queue", "event"),
     stability="STABLE",
 )
 QUEUED_ENTITIES: Final = Metric(
     "scheduler_queued_entities",
     "gauge",
-    "Entries of the queue, by their place: pods without a PodGroup, and PodGroups, each of which is one entry.",
+    "Entries of the scheduling queue, by queue and type: a pod without a PodGroup is one entry, and so is a PodGroup.",
     ("queue", "type"),
     stability="ALPHA",
 )
 UNSCHEDULABLE_PODS: Final = Metric(
     "scheduler_unschedulable_pods",
     "gauge",
-    "Unschedulable pods by plugin: each counts for every plugin that rejected it.",
+    "Unschedulable pods, by plugin; a pod counts for every plugin that rejected it.",
     ("plugin", "profile"),
     stability="ALPHA",
 )
 IN_FLIGHT_EVENTS: Final = Metric(
     "scheduler_inflight_events",
     "gauge",
-    "Events that are held for pods whose attempt is under way.",
+    "Events kept for pods whose attempt is in progress.",
     ("event",),
     stability="ALPHA",
 )
 EVENT_DURATION: Final = Metric(
     "scheduler_event_handling_duration_seconds",
     "histogram",
-    "How long it took the queue to handle a change of an object.",
+    "Duration of the queue's handling of an object change.",
     ("event",),
     _SHORT,
     "ALPHA",
@@ -206,7 +207,8 @@ EVENT_DURATION: Final = Metric(
 HINT_DURATION: Final = Metric(
     "scheduler_queueing_hint_execution_duration_seconds",
     "histogram",
-    "How long a call of a plugin's queueing hint took; one call does for all pods of which the plugin says the same.",
+    "Duration of a call of a plugin's queueing hint; one call covers all pods for which the plugin returns the "
+    "same hint.",
     ("plugin", "event", "hint"),
     _PLUGIN,
     "ALPHA",
@@ -217,72 +219,77 @@ HINT_DURATION: Final = Metric(
 FEATURE_ENABLED: Final = Metric(
     "kubernetes_feature_enabled",
     "gauge",
-    "Whether a feature gate is on, of those that are known here.",
+    "Whether a known feature gate is enabled.",
     ("name", "stage"),
     stability="BETA",
 )
 BUILD_INFO: Final = Metric(
     "kschedd_build_info",
     "gauge",
-    "Always 1: the version of kschedd, and the Kubernetes version whose decisions are made.",
+    "Always 1; the labels are the version of kschedd and the Kubernetes version whose rules it uses.",
     ("version", "kubernetes_version"),
 )
 
 # -- /metrics/resources -----------------------------------------------------------------------------------------
 
 POD_REQUEST: Final = Metric(
-    "kube_pod_resource_request", "gauge", "What pods that have not ended request.", _OF_POD, stability="STABLE"
+    "kube_pod_resource_request",
+    "gauge",
+    "Resource requests of pods that are not finished.",
+    _OF_POD,
+    stability="STABLE",
 )
 POD_LIMIT: Final = Metric(
-    "kube_pod_resource_limit", "gauge", "What pods that have not ended are limited to.", _OF_POD, stability="STABLE"
+    "kube_pod_resource_limit", "gauge", "Resource limits of pods that are not finished.", _OF_POD, stability="STABLE"
 )
 
-# -- what kube-scheduler has not --------------------------------------------------------------------------------
+# # -- metrics that kube-scheduler does not have ------------------------------------------------------------------
 
 POD_CPU_OVERHEAD: Final = Metric(
-    "kube_pod_overhead_cpu_cores", "gauge", "CPU for running the pod.", ("namespace", "pod")
+    "kube_pod_overhead_cpu_cores", "gauge", "CPU overhead of running the pod.", ("namespace", "pod")
 )
 POD_MEMORY_OVERHEAD: Final = Metric(
-    "kube_pod_overhead_memory_bytes", "gauge", "Memory for running the pod.", ("namespace", "pod")
+    "kube_pod_overhead_memory_bytes", "gauge", "Memory overhead of running the pod.", ("namespace", "pod")
 )
 REJECTIONS: Final = Metric(
     "kschedd_filter_rejections_total",
     "counter",
-    "Nodes that were rejected for pods which found none, by plugin and reason.",
+    "Nodes rejected in unsuccessful attempts, by plugin and reason.",
     ("plugin", "reason"),
 )
 SCORE: Final = Metric(
     "kschedd_plugin_score",
     "histogram",
-    "The weighted score that a plugin gave the chosen node, in one of 512 attempts.",
+    "Weighted score of a plugin for the selected node, measured in one of 512 attempts.",
     ("plugin", "profile"),
     (0, 10, 25, 50, 75, 90, 100, 150, 200, 300, 500, 1000),
 )
 MARGIN: Final = Metric(
     "kschedd_score_margin",
     "histogram",
-    "By how much the chosen node's total was above the best that was not chosen, in a tenth of the attempts.",
+    "Difference between the total scores of the selected node and the best other node, measured in one of ten "
+    "attempts.",
     ("profile",),
     (0, 1, 2, 5, 10, 20, 50, 100, 200, 500),
 )
 CACHED_EVALUATIONS: Final = Metric(
     "kschedd_evaluation_cache_nodes_total",
     "counter",
-    "Verdicts on nodes that attempts took from the evaluation cache (hit), and that plugins were asked for (miss): the "
-    "latter with those of other nodes that will be needed soon.",
+    "Verdicts on nodes that attempts took from the evaluation cache (hit), or that plugins computed (miss); the latter "
+    "include those of further nodes that will be needed soon.",
     ("profile", "result"),
 )
 QUEUE_WAIT: Final = Metric(
     "kschedd_queue_wait_seconds",
     "histogram",
-    "How long pods stayed at a place of the queue.",
+    "Time that pods stayed in a queue.",
     ("queue",),
     exponential(0.001, 4, 12),
 )
 REQUEUED: Final = Metric(
     "kschedd_requeued_pods_total",
     "counter",
-    "Pods that an event woke, by the plugin whose hint decided, and whether the next attempt found a node.",
+    "Pods requeued by an event, by the plugin whose hint decided and the result of the next attempt.",
     ("plugin", "event", "result"),
 )
 
@@ -331,13 +338,13 @@ OWN: Final = (
 
 
 def table() -> str:
-    """The metrics as two tables of Markdown."""
-    head = "| metric | type | labels | what it says |\n|---|---|---|---|\n"
+    """Return the metrics as two tables of Markdown."""
+    head = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
     return (
         "kube-scheduler's:\n\n"
         + head
         + "".join(map(_line, sorted(UPSTREAM, key=lambda metric: metric.name)))
-        + "\nWhat it has not:\n\n"
+        + "\nThose that kube-scheduler does not have:\n\n"
         + head
         + "".join(map(_line, sorted(OWN, key=lambda metric: metric.name)))
     )

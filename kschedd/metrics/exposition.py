@@ -1,4 +1,4 @@
-"""Exposition: families of samples in Prometheus' text format."""
+"""Exposition: metric families in Prometheus' text format."""
 
 import heapq
 from collections.abc import Iterable, Iterator
@@ -17,13 +17,13 @@ from kschedd.values import in_parts
 
 __all__ = ["CONTENT_TYPE", "text_of"]
 
-_RUN = 2_000  # samples sorted at once
+_RUN = 2_000  # samples per sort
 
 
 def text_of(families: Iterable[MetricFamily], process: bool = False) -> str:
-    """The families in the order of their names, each with its samples in the order of their labels.
+    """Return the families in the order of their names, each with its samples in the order of their labels.
 
-    `process`: after them those of the process, `process_…`, by the names that all clients of Prometheus use.
+    `process`: append the metrics of the process, `process_…`, with the names common to all Prometheus clients.
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(sorted(families, key=lambda family: family.metric.name)))
@@ -43,7 +43,7 @@ class _Collected(Collector):
 def _family(family: MetricFamily) -> PrometheusFamily:
     metric = family.metric
     help_text = f"[{metric.stability}] {metric.help}" if metric.stability else metric.help
-    # A sort of 200,000 samples at once would hold up all threads.
+    # Sorting 200,000 samples at once would block all threads.
     samples = heapq.merge(*map(sorted, in_parts(family.samples.items(), _RUN)))
     if metric.kind == "histogram":
         histogram = HistogramMetricFamily(metric.name, help_text, labels=metric.labels)
@@ -61,6 +61,6 @@ def _family(family: MetricFamily) -> PrometheusFamily:
 
 
 def _bound(number: float) -> str:
-    """As the text format has it."""
+    """Return the bound in the text format."""
     written: str = floatToGoString(number)  # type: ignore[no-untyped-call]  # prometheus_client has no type for it
     return written

@@ -1,9 +1,10 @@
-"""Instruments: counters and histograms as plain numbers, and what of them is shown: families of samples.
+"""Instruments: counters and histograms as plain numbers, and the families of samples that are read from them.
 
-An instrument belongs to one task and has no lock: its owner writes to it, and answers with a copy (`family`) when it is
-asked. Writing costs a tenth of a microsecond where the series is kept at hand (`series`): observations are put into
-their buckets many at once, when somebody looks or when enough of them have come together.
-A family that has labels shows a sample for each combination that has occurred, one without labels always.
+An instrument belongs to one task and has no lock: its owner writes to it, and returns a copy (`family`) on request.
+Writing takes a tenth of a microsecond if the caller keeps the series (`series`). Observations are sorted into their
+buckets many at a time: when the histogram is read, or when enough of them have accumulated.
+
+A family with labels has a sample for each combination that has occurred; one without labels always has a sample.
 """
 
 from bisect import bisect_left
@@ -20,22 +21,28 @@ Kind = Literal["counter", "gauge", "histogram"]
 Stability = Literal["", "ALPHA", "BETA", "STABLE"]
 
 MOST_SERIES: Final = 1_000
-"""Combinations of labels that a family keeps; what comes after them is counted under OTHERS."""
+"""The maximum number of label combinations per family; further ones are counted under OTHERS."""
 OTHERS: Final = "others"
 MOST_UNSORTED: Final = 1_024
-"""Observations that are not in their buckets yet: so many are kept, at most."""
-_FEW: Final = 16  # observations for which numpy costs more than it saves
+"""The maximum number of observations that are not in their buckets yet."""
+_FEW: Final = 16  # number of observations below which numpy costs more than it saves
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """`count` upper bounds of buckets, each `factor` times the one before: multiplied in turn, as upstream does."""
+    """Return `count` upper bounds of buckets, each `factor` times the previous one.
+
+    They are multiplied in turn, as upstream does.
+    """
     return tuple(accumulate([start] + [factor] * (count - 1), mul))
 
 
 @attrs.frozen
 class Metric:
-    """What a family is called, and what it means. `bounds`: the upper bounds of a histogram's buckets, ascending;
-    `stability`: how far Kubernetes promises the metric, "" for those that are not its."""
+    """The name and the meaning of a family.
+
+    `bounds`: the upper bounds of a histogram's buckets, ascending; `stability`: Kubernetes' stability level, "" for
+    metrics that are not part of Kubernetes.
+    """
 
     name: str
     kind: Kind
@@ -47,7 +54,7 @@ class Metric:
 
 @attrs.frozen
 class Distribution:
-    """A histogram's sample: the observations in each bucket, those above all bounds last; and their sum."""
+    """A histogram's sample: the observations in each bucket, with those above all bounds last, and their sum."""
 
     counts: tuple[int, ...]
     sum: float
@@ -66,7 +73,7 @@ class MetricFamily:
 
 
 class Counter:
-    """A count for each combination of labels."""
+    """A counter for each combination of labels."""
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
@@ -86,7 +93,7 @@ class Counter:
 
 
 class HistogramSeries:
-    """The observations of a histogram with one combination of labels."""
+    """The observations of a histogram for one combination of labels."""
 
     __slots__ = ("_bounds", "_counts", "_sum", "_unsorted")
 
@@ -108,13 +115,13 @@ class HistogramSeries:
             self._sort()
 
     def observe_many(self, value: float, times: int) -> None:
-        """The same value, so many times."""
+        """Record the same value `times` times."""
         self._counts[bisect_left(self._bounds, value)] += times
         self._sum += value * times
 
     @property
     def distribution(self) -> Distribution:
-        """All that was observed."""
+        """The distribution of all observations."""
         self._sort()
         return Distribution(tuple(self._counts), self._sum)
 
@@ -130,14 +137,14 @@ class HistogramSeries:
 
 
 class Histogram:
-    """The distribution of what is observed, for each combination of labels."""
+    """The distribution of the observations for each combination of labels."""
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self._series: dict[Labels, HistogramSeries] = {}
 
     def series(self, *labels: str) -> HistogramSeries:
-        """The series of these labels, to be kept where it is written to often."""
+        """Return the series with these labels; frequent writers should keep it."""
         found = self._series.get(labels)
         if found is None:
             if len(self._series) >= MOST_SERIES:
@@ -149,7 +156,7 @@ class Histogram:
         self.series(*labels).observe(value)
 
     def family(self) -> MetricFamily:
-        """Of a histogram with labels, without the series in which nothing was observed yet."""
+        """Return the family; a histogram with labels omits series without observations."""
         if not self.metric.labels:
             self.series()
         shown = {labels: each.distribution for labels, each in self._series.items()}

@@ -1,10 +1,10 @@
-"""Recordings: what went into the scheduling machines of one run, in one file, so that the run can be replayed.
+"""Recordings: all inputs of the scheduling machines of one run, in one file, from which the run can be replayed.
 
     daemon ─▶ DriverNotes, QueueNotes, PluginNotes ─▶ RunRecorder ─▶ file ─▶ kschedd.simulation.replay
 
-What decides are two pure machines, the scheduling driver and the scheduling queue: the same calls in the same order
-give the same decisions. So a recording is the log of these calls, with the values that came from outside: events of the
-store, times, answers of out-of-tree plugins and extenders, outcomes of writes, changes of the configuration. Whatever
-the calls follow from (which pods a call of the queue hands out, which operations the driver wants) is not in it. Who
-calls, and how calls are batched over channels, makes no difference.
+All decisions are made by two pure machines, the scheduling driver and the scheduling queue: the same calls in the same
+order give the same decisions. A recording is therefore the log of these calls, with all values from outside: events of
+the store, times, results of out-of-tree plugins and extenders, results of writes, changes of the configuration. Values
+that follow from the calls (the pods that a call of the queue returns, the operations that the driver requests) are not
+recorded. It makes no difference which actor makes a call, or how calls are batched over channels.
 """

@@ -1,4 +1,4 @@
-"""A configuration in a recording: as a KubeSchedulerConfiguration, without the keys of certificates."""
+"""A configuration in a recording: written as a KubeSchedulerConfiguration, without TLS keys."""
 
 import attrs
 
@@ -10,7 +10,7 @@ from kschedd.config.versions.kube_versions import KubernetesVersion
 
 
 def text_of(config: Config, catalogue: Catalogue = IN_TREE) -> str:
-    """What flags say is not in it."""
+    """Return the configuration as text, without the settings that flags control."""
     extenders = tuple(attrs.evolve(one, tls=None, enable_https=False) for one in config.extenders)
     return written_as_v1(attrs.evolve(config, extenders=extenders), catalogue)
 
@@ -18,6 +18,6 @@ def text_of(config: Config, catalogue: Catalogue = IN_TREE) -> str:
 def config_of(
     text: str, catalogue: Catalogue, version: KubernetesVersion, gates: dict[str, bool], flush_s: int
 ) -> Config:
-    """Raises ConfigErrors."""
+    """Return the configuration of a recording. Raises ConfigErrors."""
     config = load_config(text, "recording", catalogue=catalogue, version=version, feature_gates=gates)
     return attrs.evolve(config, unschedulable_flush_s=flush_s)

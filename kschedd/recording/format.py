@@ -1,13 +1,13 @@
-"""The file of a recording: a mark, then frames, each with its length, number and checksum.
+r"""The file format of a recording: a mark, then frames, each with its length, number and checksum.
 
-    KSCHEDD-RECORDING\\n  1\\n          the mark and the format's number, as text
+    KSCHEDD-RECORDING\n  1\n          the mark and the format's number, as text
     frame 0                           the header (`RecordingHeader`)
     frame 1 ...                       notes (`notes`), one after the other, compressed
     last frame                        END: how the recording ended
 
-A frame is `>IIIB`: bytes of its body, its number, CRC-32 of number, kind and body, and what it is; then the body. A
-recording that was cut off, as by SIGKILL, ends in the middle of a frame or without END: what is whole of it counts. A
-frame whose checksum is wrong ends it likewise, and so does one that is missing.
+A frame is `>IIIB`: the length of its body in bytes, its number, the CRC-32 of number, kind and body, and its kind; then
+the body. A recording that was cut off, for example by SIGKILL, ends within a frame or without END; its complete frames
+are valid. A frame with a wrong checksum, or a missing frame, also ends the recording.
 """
 
 import struct
@@ -21,19 +21,22 @@ import msgpack
 from kschedd.errors import KscheddError
 
 FORMAT: Final = 2
-"""Since 2 a version since 1.35 takes the first of equally good nodes; before, all versions drew one."""
+"""The format's version.
+
+Since 2, Kubernetes versions since 1.35 take the first of equally good nodes; before, all drew one.
+"""
 MARK: Final = b"KSCHEDD-RECORDING\n"
 HEADER, NOTES, END = 0, 1, 2
-_LEVEL: Final = 1  # of zlib: three times as fast as the default, a fifth larger
+_LEVEL: Final = 1  # of zlib: three times as fast as the default, with a fifth more bytes
 _FRAME: Final = struct.Struct(">IIIB")
 FRAME_BYTES: Final = _FRAME.size
-LATEST_S: Final = 253_402_300_799.0  # the last second of the year 9999, up to which a cluster's time goes
-MOST_BYTES: Final = 1 << 30  # of a frame; one that claims more is damaged
+LATEST_S: Final = 253_402_300_799.0  # the last second of the year 9999, the limit of a cluster's time
+MOST_BYTES: Final = 1 << 30  # of a frame; a larger length means that the frame is damaged
 
 
 @attrs.define(eq=False)
 class RecordingError(KscheddError):
-    """A file that is no recording, or one that cannot be used here."""
+    """An error for a file that is not a recording, or that cannot be used by this version."""
 
     file: str
     why: str
@@ -44,7 +47,7 @@ class RecordingError(KscheddError):
 
 @attrs.frozen
 class RecordingHeader:
-    """What a run began with. `config` is a KubeSchedulerConfiguration; what flags say is beside it."""
+    """The initial state of a run. `config` is a KubeSchedulerConfiguration; settings of flags are separate fields."""
 
     kschedd: str  # the version that recorded it
     kube_version: str
@@ -54,8 +57,8 @@ class RecordingHeader:
     feature_gates: dict[str, bool]
     unschedulable_flush_s: int
     controllers: bytes  # a ControllerOptions, packed
-    without: list[str]  # parts of the cluster that others played
-    plugins: dict[str, list[str]]  # out-of-tree plugins: their extension points' methods
+    without: list[str]  # controllers that were not part of the daemon
+    plugins: dict[str, list[str]]  # out-of-tree plugins, with the methods of their extension points
     redacted: bool = False
 
     def packed(self) -> bytes:
@@ -64,7 +67,7 @@ class RecordingHeader:
 
     @classmethod
     def read(cls, body: bytes, file: str) -> "RecordingHeader":
-        """Fields that this version does not know are left out. Raises RecordingError."""
+        """Return the header, without fields that this version does not know. Raises RecordingError."""
         try:
             fields: dict[str, Any] = msgpack.unpackb(body)
             known = {a.name: fields[a.name] for a in attrs.fields(cls) if a.name in fields}
@@ -89,13 +92,13 @@ def checksum(number: int, kind: int, body: bytes) -> int:
 
 
 def frame_head(head: bytes) -> tuple[int, int, int, int]:
-    """Length, number, checksum, kind."""
+    """Return length, number, checksum and kind."""
     length, number, summed, kind = _FRAME.unpack(head)
     return length, number, summed, kind
 
 
 class FrameWriter:
-    """Writes a recording's frames to an open file, one after the other. Raises what the file raises."""
+    """A writer of a recording's frames to an open file, one after the other. Raises the exceptions of the file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.bytes = 0
@@ -107,7 +110,7 @@ class FrameWriter:
         self._add(HEADER, header.packed())
 
     def add_notes(self, packed: Iterable[bytes]) -> None:
-        """A frame of these notes."""
+        """Write these notes as a frame."""
         self._add(NOTES, zlib.compress(b"".join(packed), _LEVEL))
 
     def end(self) -> None:

@@ -1,7 +1,7 @@
-"""Notes of what a driver and a queue are given, taken by listening to their inputs, and of what is made of them.
+"""Notes of the inputs of a driver and a queue, taken by listeners, and of the attempts that result from them.
 
-`DriverNotes` and `QueueNotes` decide nothing: each notes the input and has the step done. What a step returns is not
-noted, since it follows from the inputs, except for the records of attempts, which a replay is compared with.
+`DriverNotes` and `QueueNotes` decide nothing: they record the input and execute the step. The result of a step is not
+recorded, since it follows from the inputs. The exception are the records of attempts, with which a replay is compared.
 """
 
 from collections.abc import Callable
@@ -77,18 +77,18 @@ _PLAIN: Final[dict[type[Any], Callable[[Any, float], Note]]] = {
     Allow: lambda given, now: (NoteKind.ALLOW, given.uid, given.plugin),
     Reject: lambda given, now: (NoteKind.REJECT, given.uid, given.plugin, given.reason),
 }
-"""The inputs that are one note each, taken before the step."""
+"""The inputs that are recorded as one note each, before the step."""
 
 
 class DriverNotes:
-    """Notes the inputs of a driver (`InputListener`)."""
+    """A listener that records the inputs of a driver (`InputListener`)."""
 
     def __init__(self, driver: SchedulingDriver, recorder: RunRecorder) -> None:
         self._driver = driver
         self._recorder = recorder
         self._started = bool(driver.observed)
         self._end = recorder.watch_handle(driver.machine.handle)
-        self._undoable = len(driver.config_changes.made)  # changes of the configuration made before the recording
+        self._undoable = len(driver.config_changes.made)  # number of configuration changes made before the recording
         self._steps: dict[type[Any], Callable[[Any, float, Step], Any]] = {
             BeginAttempt: self._begin,
             BeginGroupCycle: self._begin_group_cycle,
@@ -102,7 +102,7 @@ class DriverNotes:
         }
 
     def end(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._driver.listener = None
         self._end()
 
@@ -161,12 +161,12 @@ class DriverNotes:
         return self._run(step(attrs.evolve(given, clock=noted_clock), now), self._sent)
 
     def _sent(self, asked: Any, answers: Any) -> None:
-        """Note what an attempt is sent, except where it only goes on from a stop."""
+        """Record the results that are sent to an attempt, except when it only resumes from a stop."""
         if not isinstance(asked, StopPoint):
             self._recorder.note((NoteKind.SEND, _from_outside(asked, answers)))
 
     def _run(self, work: Work[T], sent: Callable[[Any, Any], None]) -> Work[T]:
-        """Return the same work. `sent` is called with what it asked for and the answers, before it goes on."""
+        """Run the work. Before each continuation, call `sent` with the work's request and the results for it."""
         answers: Any = None
         asked: Any = None
         while True:
@@ -187,7 +187,7 @@ class DriverNotes:
         return result
 
     def _complete_run(self, given: CompleteRun, now: float, step: Step) -> Any:
-        """Note each attempt by itself: a replay makes them one by one, with the same results."""
+        """Record each attempt separately: a replay runs them one by one, with the same results."""
         for result in given.run.results:
             self._recorder.note((NoteKind.BEGIN, self._began_s, result.pod.uid))
             self._recorder.note((NoteKind.SEND, None))
@@ -226,7 +226,7 @@ class DriverNotes:
         return text_of(config, catalogue), config.unschedulable_flush_s
 
     def _changed(self, note: Note, given: Any, now: float, step: Step) -> Any:
-        """Change the configuration, and note it when that has worked: after the plugins that were made for it."""
+        """Change the configuration and record it if that succeeded, after the notes of the plugins created for it."""
         before = enter(DRIVER)
         try:
             done = step(given, now)
@@ -254,9 +254,9 @@ _QUEUE: Final[dict[type[Any], Callable[[Any, int], Note]]] = {
 
 @attrs.define(eq=False)
 class QueueNotes:
-    """Notes the inputs of a queue (`QueueListener`).
+    """A listener that records the inputs of a queue (`QueueListener`).
 
-    Which operations of the driver are applied is not noted: they are the driver's, in its order.
+    Operations that the driver requests are not recorded: a replayed driver requests them itself, in the same order.
     """
 
     _recorder: RunRecorder
@@ -278,7 +278,7 @@ def _packed(value: Any) -> bytes | None:
 
 
 def _from_outside(asked: Any, answers: Any) -> bytes | None:
-    """The answers of out-of-tree plugins and extenders; in-tree plugins are asked again by a replay."""
+    """Return the results of out-of-tree plugins and extenders; a replay calls in-tree plugins itself."""
     outside = [isinstance(shard, PluginBatch | ExtenderCall) for shard in asked or ()]
     if not any(outside):
         return None

@@ -1,8 +1,8 @@
-"""Notes: one for each call of a machine, or value that came from outside, in the order in which they happened.
+"""Notes: one for each call of a machine, or value from outside, in the order in which they happened.
 
-A note is a tuple: its kind, then its values. Calls of the driver and of the queue follow each other in one order, which
-is the order in which they began. With out-of-tree plugins the two may overlap, in threads; then each one's own calls
-and answers are in order, and that is all that counts: they meet in messages and plugins only.
+A note is a tuple: its kind, then its values. Calls of the driver and of the queue form one sequence, in the order in
+which they began. With out-of-tree plugins, calls of the two may overlap in threads. The order within each machine is
+then still kept, which is sufficient, since they interact only through messages and plugins.
 
 Times are seconds (driver) or nanoseconds (queue) since the epoch.
 """
@@ -17,16 +17,16 @@ Note = tuple[Any, ...]
 
 
 class NoteKind(IntEnum):
-    """What a note says; its values are in the comment. Numbers are the file's: they are never used again."""
+    """The kind of a note; the comments list its values. Numbers are part of the file format and never reused."""
 
-    # of the driver
+    # # -- driver
     OBSERVE = 1  # now, events: each (type, kind, packed object, version)
-    STARTED = 2  # version: all events before it are the cluster as it stood at the start
-    POPPED = 3  # number of entries, in the order in which the queue handed them out
-    NOMINATED = 4  # number of pods, likewise
+    STARTED = 2  # version: all events before it describe the cluster at the start
+    POPPED = 3  # number of entries, in the order in which the queue returned them
+    NOMINATED = 4  # number of pods, in the same way
     BEGIN = 5  # now, uid
-    SEND = 6  # answers of out-of-tree plugins and extenders that the attempt had asked for, packed; None without any
-    BROKEN = 7  # status packed: the attempt was broken off, and this is what it came to
+    SEND = 6  # results of out-of-tree plugins and extenders that the attempt requested, packed; None if there are none
+    BROKEN = 7  # status packed: the attempt was aborted with this result
     COMPLETE = 8  # now, seconds it took
     PLAN_EXECUTED = 9  # uid, status packed, now
     PLUGIN_CALLED = 10  # uid, answer packed, now
@@ -43,45 +43,45 @@ class NoteKind(IntEnum):
     REJECT = 21  # uid, plugin, reason
     ACTIVATE = 22  # uids
     MADE = 23  # an out-of-tree plugin: name, its description packed
-    CONFIG_REFUSED = 24  # a change of the configuration failed; the plugins made for it are of no use
-    # 25 was a change by hand, in words
+    CONFIG_REFUSED = 24  # a change of the configuration failed; the plugins created for it are discarded
+    # 25 was a manual change, in words
     GROUP_CYCLE = 26  # now, uid of the first of the popped pods of a PodGroup; SEND follows, and no COMPLETE
-    STEPPED = 27  # the attempt that has just begun is run plugin by plugin
-    INTERVENED = 28  # number of the attempt's stop point, verb, node, plugin, score: what somebody changed of it there
-    # of the queue; times in nanoseconds
+    STEPPED = 27  # the attempt that has just begun runs plugin by plugin
+    INTERVENED = 28  # a manual change: number of the attempt's stop point, verb, node, plugin, score
+    # # -- queue; times in nanoseconds
     DONE = 32  # now
-    APPLY = 33  # now, events of the operation that this part has (-1: the whole operation)
+    APPLY = 33  # now, number of events of the operation in this part (-1: the whole operation)
     POP = 34  # now
     FLUSH_BACKOFF = 35  # now, most
     FLUSH_LEFTOVER = 36  # now
     TAKE_NOMINATED = 37
     MOVE_ACTIVE = 38  # now, keys
     FORCE = 39  # key, place, now
-    POP_GROUP = 40  # now: the others of the group of the pod that was popped last
-    # of both
+    POP_GROUP = 40  # now: the other pods of the PodGroup of the pod that was popped last
+    # # -- both
     ANSWER = 48  # stream, plugin, method, answer packed; plugin "" is the clock
-    FAULT = 49  # stream, plugin, method, why, whether it came too late
-    # of a recording that begins on a running daemon, before all others (`kschedd.recording.state`)
+    FAULT = 49  # stream, plugin, method, why, whether it was a timeout
+    # # -- first notes of a recording that begins on a running daemon (`kschedd.recording.state`)
     LAYOUT = 50  # nodes by row, free rows; OBSERVE and STARTED follow
     DRIVER_STATE = 51  # packed
     QUEUE_STATE = 52  # packed
-    # of the store
-    OWN = 56  # first and last version of writes by the cluster's own controllers and the scheduler
+    # # -- store
+    OWN = 56  # first and last version of writes by the daemon's own controllers and the scheduler
 
 
 DRIVER: Final = 0  # streams
 QUEUE: Final = 1
 
 
-MESSAGE_AT: Final = 1 + OUTCOME.index("message")  # in what `line_of` gives
+MESSAGE_AT: Final = 1 + OUTCOME.index("message")  # index in the result of `line_of`
 
 
 def line_of(record: AttemptRecord) -> tuple[Any, ...]:
-    """What a recording has of an attempt, for TAKE."""
+    """Return the recorded values of an attempt, for TAKE."""
     return record.at_s, *record.outcome, record.of_binding
 
 
-#: which of a note's values is the time, by its kind
+#: the index of the time in a note, by its kind
 _TIME_AT: Final = {
     **dict.fromkeys((NoteKind.OBSERVE, NoteKind.BEGIN, NoteKind.GROUP_CYCLE, NoteKind.COMPLETE, NoteKind.TICK), 1),
     **dict.fromkeys((NoteKind.RESUME_DECIDED, NoteKind.RESUME_READY, NoteKind.RESUME_STOPPED), 1),
@@ -95,7 +95,7 @@ _TIME_AT: Final = {
 
 
 def time_of(note: Note) -> float | None:
-    """When it happened, if it says that: seconds since the epoch."""
+    """Return the time of the note in seconds since the epoch, if it has one."""
     place = _TIME_AT.get(note[0])
     at: Any = note[place] if place is not None and place < len(note) else None
     if not isinstance(at, int | float):

@@ -1,8 +1,8 @@
-"""PluginNotes: notes of what out-of-tree plugins answer, taken by listening to them.
+"""PluginNotes: notes of the results of out-of-tree plugins, taken by a listener.
 
-Noted are the answers that driver and queue get within their steps, checked and copied as they are; not those that a
-fork or an explanation asks for, nor what a plugin's own code asks of others. A replay gives the two these answers in
-the same order, and runs no code of any plugin.
+The notes contain the results that driver and queue get within their steps, checked and copied. They do not contain
+results for a fork or an explanation, nor the results of calls that a plugin's own code makes. A replay returns these
+results to the two machines in the same order, and runs no plugin code.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,10 @@ from kschedd.scheduling.machine import SchedulingMachine
 
 
 class RecordedRegistry(GuardedRegistry):
-    """As GuardedRegistry while `recorder` is None; else the plugins that it makes for the driver are listened to."""
+    """A GuardedRegistry.
+
+    Once `recorder` is set, a listener is attached to the plugins that it creates for the driver.
+    """
 
     recorder: RunRecorder | None = None
 
@@ -36,7 +39,7 @@ class RecordedRegistry(GuardedRegistry):
 
 @attrs.frozen(eq=False)
 class PluginNotes:
-    """Notes the answers of a plugin (`AnswerListener`)."""
+    """A listener that records the results of a plugin (`AnswerListener`)."""
 
     _recorder: RunRecorder
 
@@ -44,7 +47,7 @@ class PluginNotes:
         machine, recorder = stream(), self._recorder
         if machine is None:
             return call(*args)
-        enter(None)  # what the plugin does by itself is noted as such
+        enter(None)  # calls from the plugin's own code belong to no machine
         try:
             said = call(*args)
         except PluginError as fault:
@@ -54,13 +57,13 @@ class PluginNotes:
         finally:
             leave(machine)
         if isinstance(said, np.ndarray):
-            said = said.copy()  # the caller may write into its own
+            said = said.copy()  # the caller may write into the original array
         recorder.note((NoteKind.ANSWER, machine, plugin, method, pack(said)))
         return said
 
 
 def made(plugin: GuardedPlugin) -> Note:
-    """The note of a plugin that was made: what a replay has to know of it."""
+    """Return the note of a created plugin, with all that a replay needs to know about it."""
     own: Any = plugin
     registered = own.events_to_register() if hasattr(plugin, "events_to_register") else None
     described = {
@@ -77,7 +80,7 @@ def made(plugin: GuardedPlugin) -> Note:
 
 
 def out_of_tree(machine: SchedulingMachine) -> Iterator[GuardedPlugin]:
-    """The out-of-tree plugins of all profiles, in the order in which a configuration makes them."""
+    """Yield the out-of-tree plugins of all profiles, in the order in which a configuration creates them."""
     for scheduler in machine.schedulers.values():
         for plugin in scheduler.profile.plugins.values():
             if isinstance(plugin, GuardedPlugin):

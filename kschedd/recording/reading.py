@@ -1,7 +1,7 @@
-"""Reading a recording: its header, then its notes, frame by frame, as far as they are whole.
+"""Reading a recording: its header, then its notes, frame by frame, as far as they are complete.
 
-A recording that broke off is read up to there, and `broken` says where and why. Raises RecordingError for what is no
-recording, one of a newer format, or one without a whole header.
+A truncated recording is read up to its end, and `broken` states where and why it ends. Raises RecordingError for a file
+that is not a recording, has a newer format, or has no complete header.
 """
 
 import os
@@ -36,13 +36,13 @@ from kschedd.recording.notes import Note
 
 @contextmanager
 def distrusting(file: Path) -> Iterator[None]:
-    """What is made here of a recording, which may be anybody's, fails in words. Raises RecordingError."""
+    """Convert any exception in the context to a RecordingError: a recording is untrusted input."""
     try:
         yield
     except KscheddError:
         raise
-    except Exception as fault:  # whatever it has in the place of what is expected
-        raise RecordingError(str(file), f"has something that cannot be used: {fault_text(fault)}") from fault
+    except Exception as fault:  # any value may have an unexpected type
+        raise RecordingError(str(file), f"contains an unusable value: {fault_text(fault)}") from fault
 
 
 _PIECE: Final = 1 << 20
@@ -51,8 +51,10 @@ _MOST_OF_NOTE: Final = 1 << 28
 
 @attrs.define(eq=False)
 class RecordingFile:
-    """A context manager: the file is open meanwhile. `notes` may be called once. After them `broken` says why it
-    ends before its end, "" if it does not."""
+    """A recording; a context manager that keeps the file open. `notes` may be called once.
+
+    Afterwards `broken` is the reason why the recording ends early, "" if it is complete.
+    """
 
     path: Path
     header: RecordingHeader
@@ -63,7 +65,7 @@ class RecordingFile:
 
     @classmethod
     def open(cls, path: Path) -> "RecordingFile":
-        """Raises RecordingError."""
+        """Open a recording. Raises RecordingError."""
         try:
             file = path.open("rb")
         except OSError as fault:
@@ -94,47 +96,47 @@ class RecordingFile:
     def _begin(self, mark: bytes, number: bytes) -> None:
         name = str(self.path)
         if mark != MARK or not number.strip().isdigit():
-            raise RecordingError(name, "is no recording: `kschedd run --record FILE` makes one")
+            raise RecordingError(name, "is not a recording: `kschedd run --record FILE` makes one")
         if int(number) > FORMAT:
             why = f"is of format {int(number)}, which is newer than this kschedd, which reads {FORMAT}"
             raise RecordingError(name, f"{why}; replay it with the kschedd that recorded it, or a later one")
         body = self._frame(0, HEADER)
         if body is None:
-            raise RecordingError(name, f"has no whole header ({self.broken}): nothing of it can be replayed")
+            raise RecordingError(name, f"has no complete header ({self.broken}): it cannot be replayed")
         header = RecordingHeader.read(body, name)
         self.header = header if int(number) > 1 else _of_format_1(header)
 
     def notes(self) -> Iterator[Note]:
-        """All that are whole, in order."""
+        """Yield all complete notes, in order."""
         number = 1
         while (body := self._frame(number, NOTES)) is not None:
             try:
                 yield from _notes(body)
             except (zlib.error, ValueError, msgpack.UnpackException) as wrong:
-                self.broken = f"what the frame before byte {self._at} has cannot be read: {wrong}"
+                self.broken = f"the frame before byte {self._at} cannot be read: {wrong}"
                 return
             number += 1
 
     def _frame(self, number: int, kind: int) -> bytes | None:
-        """The body of the next frame; None at the end, and where it is broken off."""
+        """Return the body of the next frame; None at the end, also of a truncated recording."""
         at = self._at
         head = self._file.read(FRAME_BYTES)
         if not head:
-            self.broken = f"it was not ended, as by a crash; it is whole up to byte {at}"
+            self.broken = f"it has no end, for example because of a crash; it is complete up to byte {at}"
             return None
         if len(head) < FRAME_BYTES:
-            self.broken = f"it breaks off at byte {at}"
+            self.broken = f"it is truncated at byte {at}"
             return None
         length, there, summed, what = frame_head(head)
         if there != number or length > MOST_BYTES or what not in (kind, END):
             self.broken = f"it is damaged at byte {at}"
             return None
-        if length > self._size - at - FRAME_BYTES:  # before room is made for it
-            self.broken = f"it breaks off at byte {at}"
+        if length > self._size - at - FRAME_BYTES:  # checked before memory is allocated
+            self.broken = f"it is truncated at byte {at}"
             return None
         body = self._file.read(length)
         if len(body) < length:
-            self.broken = f"it breaks off at byte {at}"
+            self.broken = f"it is truncated at byte {at}"
             return None
         if checksum(there, what, body) != summed:
             self.broken = f"it is damaged at byte {at}"
@@ -144,12 +146,12 @@ class RecordingFile:
 
 
 def _of_format_1(header: RecordingHeader) -> RecordingHeader:
-    """Return the header of a recording of format 1 as it would be now.
+    """Return the header of a recording of format 1, converted to the current format.
 
-    In that format every version draws among equally good nodes, and has feature gates that its release has removed.
+    In format 1, all versions draw among equally good nodes, and have feature gates that their release has removed.
     """
     if header.kube_version not in KUBE_VERSIONS:
-        return header  # whoever uses it reports the version
+        return header  # the caller reports the version
     version = kube_version(header.kube_version).with_random_ties()
     states = header.feature_gates.items()
     gates = {name: state for name, state in states if name in version.gates or not why_removed(name)[0]}
@@ -157,8 +159,10 @@ def _of_format_1(header: RecordingHeader) -> RecordingHeader:
 
 
 def _notes(body: bytes) -> Iterator[Note]:
-    """A piece at a time: what is small when it is compressed may be large. Raises zlib.error, ValueError and
-    UnpackException."""
+    """Yield the notes piece by piece, since a small compressed body may be large when unpacked.
+
+    Raises zlib.error, ValueError and UnpackException.
+    """
     unpacker = msgpack.Unpacker(use_list=True, strict_map_key=False, max_buffer_size=_MOST_OF_NOTE)
     inflating = zlib.decompressobj()
     while body and not inflating.eof:

@@ -1,11 +1,11 @@
-"""RunRecorder: takes notes of a run and writes them to a file, in a thread of its own.
+"""RunRecorder: collects the notes of a run and writes them to a file, in a separate thread.
 
-Owns: the notes that are not written yet, the thread, the file.  Ends: with `close`, or when the file cannot be written;
-then that is logged, `failure` says why, and no more notes are taken: the run goes on.
+Owns: the unwritten notes, the thread, the file.  Ends: with `close`, or when the file cannot be written. Such an error
+is logged and stored in `failure`, and no more notes are taken; the run continues.
 
-Taking a note is one append to a deque. The thread wakes when there is one, waits a moment for more, and writes all that
-is there as one frame, so that a run that is killed loses that moment. Where the disk is slower than the run, notes pile
-up to MOST_WAITING; then `behind` says that whoever makes more of them should wait: none is lost.
+Taking a note is one append to a deque. The thread wakes when there is a note, waits a moment for more, and writes all
+of them as one frame; a run that is killed loses the notes of that moment. If the disk is slower than the run, up to
+MOST_WAITING notes accumulate. Then `behind` is true, and callers must wait before they add notes: none is lost.
 """
 
 import threading
@@ -27,9 +27,9 @@ from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventType, Watch
 log = structlog.get_logger("kschedd.recording")
 
 MOST_WAITING: Final = 200_000  # notes
-_FRAME_NOTES: Final = 5_000  # in a frame: some 500 KB before it is compressed
-_MOMENT_S: Final = 0.1  # that notes wait for more of them
-_LAST_S: Final = 30.0  # that the end of a run waits for the disk
+_FRAME_NOTES: Final = 5_000  # per frame: about 500 KB before compression
+_MOMENT_S: Final = 0.1  # seconds for which notes wait for further ones
+_LAST_S: Final = 30.0  # seconds for which the end of a run waits for the disk
 EVENT_CODES: Final[dict[EventType, int]] = {ADDED: 0, MODIFIED: 1, DELETED: 2}
 EVENT_TYPES: Final[dict[int, EventType]] = {code: name for name, code in EVENT_CODES.items()}
 
@@ -38,17 +38,17 @@ _this_thread = threading.local()
 
 @attrs.frozen
 class RecordingState:
-    """How a recording is doing."""
+    """The state of a recording."""
 
     file: str
     bytes: int
     notes: int
     since_s: float
-    failure: Annotated[str, "why it has ended, empty as long as it goes on"]
+    failure: Annotated[str, "the error that ended it, empty while it continues"]
 
 
 class RunRecorder:
-    """See the module. `open_file` opens a new file for writing."""
+    """A recorder; see the module. `open_file` opens a new file for writing."""
 
     def __init__(self, path: Path, open_file: Callable[[Path], IO[bytes]] = lambda path: path.open("xb")) -> None:
         self.path = path
@@ -65,7 +65,7 @@ class RunRecorder:
         self._open = open_file
 
     def begin(self, header: RecordingHeader, first: Iterable[Note] = ()) -> None:
-        """Write the header, these notes, and from now on what was and is noted. Raises RecordingError."""
+        """Write the header, these notes, and then all earlier and later notes. Raises RecordingError."""
         self.began_s = header.start_s
         try:
             self._file = self._open(self.path)
@@ -81,14 +81,14 @@ class RunRecorder:
         self._thread = threading.Thread(target=self._run, args=(self._writer,), name="recording", daemon=True)
         self._thread.start()
 
-    # -- taking notes ---------------------------------------------------------------------------------------------
+    # # -- taking notes ---------------------------------------------------------------------------------------------
 
     @property
     def behind(self) -> bool:
         return len(self._notes) > MOST_WAITING
 
     def wake(self) -> None:
-        """There may be notes to write."""
+        """Wake the thread if there are notes to write."""
         if self._notes and not self._awake.is_set():
             self._awake.set()
 
@@ -97,11 +97,14 @@ class RunRecorder:
         return RecordingState(str(self.path), written, self._written, self.began_s, self.failure)
 
     def own(self, first: int, last: int) -> None:
-        """The cluster's own controllers, or the scheduler, made these writes."""
+        """Record that the cluster's own controllers, or the scheduler, made these writes."""
         self.note((NoteKind.OWN, first, last))
 
     def watch_handle(self, handle: Handle) -> Callable[[], None]:
-        """Note what out-of-tree plugins have the scheduler do by themselves, not by an answer. Returns what ends it."""
+        """Record the calls of out-of-tree plugins that are not results: allow, reject and activate.
+
+        Return a function that stops this.
+        """
         allow, reject, activate = handle.allow, handle.reject, handle.activate
 
         def noted_allow(uid: str, plugin: str) -> bool:
@@ -126,17 +129,17 @@ class RunRecorder:
         return end
 
     def end(self) -> None:
-        """Take no more notes; those that are taken are still written."""
+        """Take no more notes; notes already taken are still written."""
         self.note = _forget
 
     def close(self) -> None:
-        """Write what is left. Waits for the disk, though not for ever."""
+        """Write the remaining notes, and wait for the disk for at most 30 s."""
         self._ending.set()
         self._awake.set()
         if self._thread is not None:
             self._thread.join(_LAST_S)
             if self._thread.is_alive():
-                self._fail("the disk does not answer")
+                self._fail("the disk does not respond")
 
     # -- the thread -----------------------------------------------------------------------------------------------
 
@@ -180,20 +183,20 @@ class RunRecorder:
 
 
 def _forget(note: Note) -> None:
-    """The recording has ended."""
+    """Ignore the note: the recording has ended."""
 
 
-# -- whose call it is ---------------------------------------------------------------------------------------------
+# # -- the caller of a step -----------------------------------------------------------------------------------------
 
 
 def stream() -> int | None:
-    """The machine of which this thread runs a call: DRIVER or QUEUE; None outside, as in a plugin's own code."""
+    """Return the machine whose call this thread runs: DRIVER or QUEUE; None otherwise, as in a plugin's own code."""
     found: int | None = getattr(_this_thread, "stream", None)
     return found
 
 
 def enter(machine: int | None) -> int | None:
-    """This thread runs a call of that machine from now on; returns what to `leave` to."""
+    """Mark this thread as running a call of that machine; return the value for `leave`."""
     before: int | None = getattr(_this_thread, "stream", None)
     _this_thread.stream = machine
     return before

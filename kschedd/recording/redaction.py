@@ -1,11 +1,11 @@
-"""A recording without what is anybody's business, to be passed on: made-up words in place of names, as `save --redact`.
+"""Redaction of a recording, so that it can be passed on: made-up words replace names, as with `save --redact`.
 
-Names are replaced in objects, answers, records of attempts and the configuration, the same everywhere and in the same
-order, so that what is decided stays the same: the new recording is replayed to see that. Messages are left out of the
-records of attempts, and are made again by a replay. Dropped besides what a redacted dump drops: the addresses of
-extenders.
+Names are replaced in objects, plugin results, records of attempts and the configuration, by the same words everywhere
+and in the same order, so that all decisions stay the same; a replay of the new recording verifies that. Messages are
+removed from the records of attempts; a replay creates them again. The fields that a redacted dump lacks are dropped,
+and also the addresses of extenders.
 
-Read twice: every word must be known before the first is replaced.
+The recording is read twice: every word must be known before the first one is replaced.
 """
 
 import json
@@ -27,11 +27,11 @@ from kschedd.recording.values import pack, unpack
 
 _FRAME_NOTES: Final = 5_000
 _KEPT_FIELDS: Final = frozenset(("plugin", "method", "kind", "uid", "subresource", "propagation"))
-_REDACTED_ARGS: Final = ("addedAffinity", "defaultConstraints")  # of plugins: what names labels
+_REDACTED_ARGS: Final = ("addedAffinity", "defaultConstraints")  # arguments of plugins that contain names of labels
 
 
 def redact(source: Path, target: Path) -> int:
-    """Write the recording anew; returns the number of notes. Raises RecordingError."""
+    """Write a redacted copy of the recording and return the number of notes. Raises RecordingError."""
     with distrusting(source):
         return _redact(source, target)
 
@@ -79,7 +79,7 @@ class _Rewriter:
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
         text, value = redaction.text, self._packed
-        #: by kind: what becomes of each value of a note, None where it stays
+        #: by kind: a function for each value of a note that redacts it; None: the value is kept
         self._by_kind: Mapping[int, tuple[Callable[[Any], Any] | None, ...]] = {
             NoteKind.OBSERVE: (None, self._events),
             NoteKind.SEND: (value,),
@@ -160,5 +160,5 @@ class _Rewriter:
         return value
 
     def _field(self, name: str, value: Any) -> Any:
-        """A raw object, or a part of one, is redacted as such."""
+        """Return the redacted field; a raw object, or a part of one, is redacted by its schema."""
         return self._redaction.value(value) if name in ("raw", "patch") else self._value(value)

@@ -1,15 +1,16 @@
-"""What a recording that begins on a running daemon starts from: driver and queue as they were, as its first notes.
+"""The initial state of a recording that begins on a running daemon: driver and queue, as the first notes.
 
     MADE          every out-of-tree plugin
-    LAYOUT        which rows of the table nodes have
-    OBSERVE       every object, in the order in which the caches have them
+    LAYOUT        the rows of the nodes in the table
+    OBSERVE       every object, in the order of the caches
     STARTED
-    DRIVER_STATE  random numbers, where the next search begins, nominations, pods that were skipped
-    QUEUE_STATE   every entry and where it waits
+    DRIVER_STATE  random state, start of the next search, nominations, skipped pods
+    QUEUE_STATE   every entry and its place
 
-Taken while no pod is in flight and none is assumed (`DriverPart.of` says whether that is so), so there is no attempt
-and no binding cycle to go on with: those are code that waits, which cannot be written down. What is not in it is worked
-out anew: counts, cached evaluations, ids. Each part is copied in a few milliseconds; notes are made of it anywhere.
+The state is taken while no pod is in flight and none is assumed (`DriverPart.of` checks that). There is then no attempt
+and no binding cycle to continue; these are suspended coroutines, which cannot be stored. All other state is computed
+again: counts, cached evaluations, ids. Copying each part takes a few milliseconds; the notes can be created from it in
+any thread.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +44,7 @@ from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.journal.reading import read_object
 from kschedd.store.objects.log import ADDED, WatchEvent
 
-_EVENTS: Final = 500  # in a note
+_EVENTS: Final = 500  # per note
 _HEAPS: Final = ("active", "rejected", "failed")
 
 
@@ -57,11 +58,14 @@ class DriverPart:
     version: int  # of the store: every write up to it has been observed
     config: Config
     batches: Mapping[str, Any]
-    plugins: Sequence[Note]  # those that are out of tree
+    plugins: Sequence[Note]  # out-of-tree plugins
 
     @classmethod
     def of(cls, driver: SchedulingDriver) -> "DriverPart | None":
-        """None where a pod is being scheduled or bound, or something is still to be handed out, or seen at all."""
+        """Return the state of the driver.
+
+        Return None while a pod is being scheduled or bound, while effects are pending, or before anything was observed.
+        """
         machine = driver.machine
         busy = driver.attempting or driver.bindings.cycles or driver.head is not None or driver.has_effects
         if busy or machine.cluster.assumed_pods() or not driver.observed:
@@ -80,7 +84,7 @@ class DriverPart:
         )
 
     def notes(self, objects: Sequence[Object], now_s: float) -> Iterator[Note]:
-        """`objects`: all that there were at that version."""
+        """Yield the notes. `objects`: all objects at that version."""
         yield from self.plugins
         names, free = self.cluster.table.layout
         yield NoteKind.LAYOUT, names, free
@@ -105,7 +109,7 @@ class DriverPart:
         yield NoteKind.DRIVER_STATE, pack(state)
 
     def _ordered(self, objects: Sequence[Object]) -> list[Object]:
-        """As the caches have them, then those that they do not have."""
+        """Return the objects in the order of the caches, followed by those that the caches lack."""
         cluster = self.cluster
         ordered: list[Object] = list(cluster.table.nodes_by_zone)
         for by_key in cluster.objects.values():
@@ -118,7 +122,7 @@ class DriverPart:
 
 
 def objects_at(store: ClusterWriter, version: int) -> list[Object]:
-    """All objects as they were at a version that the store's log goes back to."""
+    """Return all objects at a version that the store's log still contains."""
     objects = {(obj.kind, obj.namespace, obj.name): obj for kind in store.kinds() for obj in store.list(kind)}
     for event in reversed(store.written_after(version)):
         key = event.new.kind, event.new.namespace, event.new.name
@@ -134,20 +138,20 @@ def _version(obj: Object) -> int:
 
 
 def restore_driver(driver: SchedulingDriver, packed: bytes, version: int) -> None:
-    """Go on as that driver did, with the objects that it had seen. Raises UnreadableValue."""
+    """Restore the state of that driver, with the objects that it had observed. Raises UnreadableValue."""
     state: Mapping[str, Any] = unpack(packed)
-    driver.take_effects()  # the queue has seen the objects, too
+    driver.take_effects()  # the restored queue has already seen these objects
     machine = driver.machine
     if isinstance(machine.choose, NodeTies) and state["random"] is not None:
         machine.choose.random.setstate(state["random"])
     machine.start.index = state["start"]
-    if "batches" in state:  # not in recordings of earlier versions
+    if "batches" in state:  # missing in recordings of earlier versions
         machine.batches.restore(state["batches"])
     driver.bindings.pods_bound, driver.observed_version, driver.observed = state["bound"], version, version
     for name, size in state["images"].items():
         image = machine.cluster.table.images.get(name)
         if image is not None:
-            image.size = size  # as the first node that had it had said
+            image.size = size  # as stated by the first node with this image
     nominations = [(_pod(raw), node) for node, raw in state["nominations"]]
     driver.pending.goes_on(state["passed_over"], nominations)
 
@@ -171,7 +175,7 @@ class QueuePart:
         return cls(operations.queue.snapshot(), tuple(operations.nominated))
 
     def note(self, current: Mapping[str, Pod]) -> Note:
-        """`current`: the pending pods as the driver had seen them, by key."""
+        """Return the note of the queue. `current`: the pending pods as the driver had observed them, by key."""
         queue, waiting = self.queue, self.queue.unschedulable
         states = queue.states
         fields = {id(entry): its for entry, its in zip(states.entries, states.fields, strict=True)}
@@ -213,7 +217,7 @@ def _written(fields: tuple[Any, ...], referred: Callable[[Pod], list[Any]]) -> l
 
 
 def _group(fields: tuple[Any, ...]) -> list[Any]:
-    """A PodGroup's entry, with the keys of its pods in their place."""
+    """Return the fields of a PodGroup's entry, with the keys of its pods instead of their entries."""
     pod, *rest, members = fields
     rest[_PLACE - 1] = rest[_PLACE - 1].value
     return [pod.key, *rest, [member.key for member in members]]
@@ -224,7 +228,7 @@ def _items(items: HeapItems) -> list[Any]:
 
 
 def restore_queue(operations: QueueOperations, packed: bytes, current: Mapping[str, Pod]) -> None:
-    """Go on as that queue did. Raises UnreadableValue."""
+    """Restore the state of that queue. Raises UnreadableValue."""
     state: Mapping[str, Any] = unpack(packed)
 
     def found(reference: Sequence[Any]) -> Pod:
@@ -237,7 +241,8 @@ def restore_queue(operations: QueueOperations, packed: bytes, current: Mapping[s
         entry = QueuedPod(found(reference), *rest)
         entries[entry.key] = entry
 
-    known, of_groups, waiting_keys = state.get("pod_groups") or ({}, [], [])  # not in recordings of earlier versions
+    # missing in recordings of earlier versions
+    known, of_groups, waiting_keys = state.get("pod_groups") or ({}, [], [])
     queued = []
     for first, *rest, members in of_groups:
         rest[_PLACE - 1] = SubQueue(rest[_PLACE - 1])
@@ -266,16 +271,16 @@ def restore_queue(operations: QueueOperations, packed: bytes, current: Mapping[s
     operations.nominated.extend(found(reference) for reference in state["nominated"])
 
 
-# -- with other names --------------------------------------------------------------------------------------------
+# # -- redaction -------------------------------------------------------------------------------------------------
 
 Text = Callable[[str], str]
-"""The name, or other text, that stands in the place of one."""
+"""A function that returns the replacement of a name or another text."""
 Packed = Callable[[bytes], bytes]
-"""The object likewise."""
+"""A function that returns the redacted form of a packed object."""
 
 
 def objects_in(note: Note) -> list[bytes]:
-    """The objects that a DRIVER_STATE or a QUEUE_STATE has."""
+    """Return the packed objects in a DRIVER_STATE or a QUEUE_STATE."""
     state: Mapping[str, Any] = unpack(note[1])
     if note[0] == NoteKind.DRIVER_STATE:
         return [raw for _, raw in state["nominations"]]
@@ -290,7 +295,7 @@ def driver_renamed(packed: bytes, text: Text, renamed: Packed) -> bytes:
 
 
 def queue_renamed(packed: bytes, text: Text, renamed: Packed, value: Callable[[Any], Any]) -> bytes:
-    """`value`: for what a plugin had said of a pod."""
+    """Return the redacted state of a queue. `value`: redacts the status that a plugin returned for a pod."""
     state = dict(unpack(packed))
 
     def reference(one: Sequence[Any]) -> list[Any]:
@@ -321,7 +326,7 @@ def queue_renamed(packed: bytes, text: Text, renamed: Packed, value: Callable[[A
 
 
 def _key_renamed(key: str, text: Text) -> str:
-    """The key of a pod, or of a PodGroup's entry."""
+    """Return the redacted key of a pod, or of a PodGroup's entry."""
     kind, _, rest = key.partition("/")
     return f"{kind}/{text(rest)}" if "/" in rest else text(key)
 

@@ -1,6 +1,6 @@
-"""Values of a recording as bytes: plain ones, and the few classes in which plugins and extenders answer.
+"""Values of a recording as bytes: plain values, and the few classes that plugins and extenders return.
 
-Reading makes nothing but these classes, of plain values: a recording from somebody else runs no code.
+Reading creates only instances of these classes, from plain values: an untrusted recording cannot run code.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,38 +35,38 @@ _CLASSES: Final[Mapping[str, type[Any]]] = {
     )
 }
 _ENUMS: Final[Mapping[str, type[Enum]]] = {cls.__name__: cls for cls in (Code, EventResource, ActionType, QueueingHint)}
-_DEEPEST: Final = 64  # classes, tuples and sets within each other: each is a call, in C as well
-_LEFT_OUT: Final = {"details"}  # of a PostFilterResult: for `explain`
+_DEEPEST: Final = 64  # nesting of classes, tuples and sets: each level is a recursive call, in C as well
+_LEFT_OUT: Final = {"details"}  # fields of a PostFilterResult that only `explain` needs
 
 
 @attrs.frozen
 class PodRef:
-    """A pod that an answer names; who reads it knows the pod."""
+    """A reference to a pod in a result; the reader has the pod."""
 
     uid: str
 
 
 class Ready:
-    """In place of a plan's `ready`, which is code: its answers are in the recording, one by one."""
+    """A placeholder of a plan's `ready` function, whose results are recorded one by one."""
 
     def __call__(self, cluster: Any) -> Any:
-        raise UnreadableValue("the answers of a plan's `ready` are in the recording, its code is not")
+        raise UnreadableValue("the recording contains the results of a plan's `ready` function, not its code")
 
 
 class UnreadableValue(KscheddError):
-    """A value that no recording of this version has."""
+    """An error for a value that is not part of any recording of this version."""
 
 
 def pack(value: Any) -> bytes:
-    """Raises TypeError for what is none of these classes."""
+    """Return the packed value. Raises TypeError for other classes."""
     packed: bytes = msgpack.packb(value, default=_encoded, strict_types=True)
     return packed
 
 
 def unpack(packed: bytes, pod: Callable[[PodRef], Any] = lambda ref: ref, depth: int = 0) -> Any:
-    """`pod` gives the pod that is named. Raises UnreadableValue."""
+    """Return the value. `pod` returns the pod for a reference. Raises UnreadableValue."""
     if depth > _DEEPEST:
-        raise UnreadableValue(f"a value of values is at most {_DEEPEST} deep")
+        raise UnreadableValue(f"a value is nested more than {_DEEPEST} levels deep")
 
     def decoded(code: int, data: bytes) -> Any:
         if code == _BIG:
@@ -111,7 +111,7 @@ def _encoded(value: Any) -> Any:
         return list(value)
     if isinstance(value, str):
         return str(value)
-    if isinstance(value, int):  # beyond 64 bits
+    if isinstance(value, int):  # more than 64 bits
         return msgpack.ExtType(_BIG, str(int(value)).encode())
     name = type(value).__name__
     if _CLASSES.get(name) is type(value):

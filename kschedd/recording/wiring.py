@@ -1,4 +1,4 @@
-"""What the daemon's wiring takes in place of its plain parts where a run is recorded."""
+"""The components that replace the daemon's plain ones when a run is recorded."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,13 +21,16 @@ from kschedd.recording.values import pack, unpack
 
 @attrs.frozen
 class RecordOptions:
-    """Record the run into this file, which must be new; None: not from its start. `controllers`, `without`: what the
-    cluster has of them."""
+    """Options of a recording.
+
+    `file`: record the run into this new file; None: do not record from the start. `controllers`, `without`: the parts
+    of the cluster that the daemon runs or omits.
+    """
 
     file: Path | None = None
     controllers: ControllerOptions = attrs.field(factory=ControllerOptions)
     without: frozenset[str] = frozenset()
-    kschedd: str = ""  # the version
+    kschedd: str = ""  # the version of kschedd
 
 
 def header_of(options: RecordOptions, config: Config, registry: Registry, seed: int, start_s: float) -> RecordingHeader:
@@ -46,7 +49,7 @@ def header_of(options: RecordOptions, config: Config, registry: Registry, seed: 
 
 
 def controllers_of(header: RecordingHeader, file: Path) -> ControllerOptions:
-    """Raises RecordingError and UnreadableValue."""
+    """Return the options of the controllers. Raises RecordingError and UnreadableValue."""
     options = unpack(header.controllers)
     if not isinstance(options, ControllerOptions):
         raise RecordingError(str(file), "its header does not say what controllers the cluster had")
@@ -59,7 +62,7 @@ def _methods(cls: type[Any]) -> list[str]:
 
 @contextmanager
 def as_driver() -> Iterator[None]:
-    """What is made in this context is made for the driver: its plugins' answers are noted."""
+    """Record the results of plugins that are created in this context, as those of the driver's plugins."""
     before = enter(DRIVER)
     try:
         yield

@@ -1,1 +1,1 @@
-"""What a daemon begins with: its options, clock, log, store, and doors besides the socket."""
+"""The start of a daemon: its options, clock, log, store, and network services other than the socket."""

@@ -1,4 +1,4 @@
-"""The clock that a daemon starts with: the machine's, or one that goes on from its mark."""
+"""The clock that a daemon starts with: the machine's clock, or one that continues from its mark."""
 
 from typing import Final
 
@@ -16,9 +16,9 @@ _BEHIND_S: Final = 1.0
 
 
 def started_clock(options: DaemonOptions, mark: ClockMark | None) -> Clock:
-    """The clock that the options ask for; one that is not the machine's goes on from its mark.
+    """Return the clock for the options; a clock other than the machine's continues from its mark.
 
-    The log says where the cluster's time cannot be what was asked for, or goes back.
+    A warning is logged if the cluster's time differs from the requested one, or goes back.
     """
     kept = None if mark is None else mark.read()
     if options.speed == REAL and options.start_s is None:

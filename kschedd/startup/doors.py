@@ -1,4 +1,4 @@
-"""What a daemon has open besides its socket: TCP for other machines, and the audit log of what comes in."""
+"""Network services of a daemon other than its socket: TCP for other machines, and the audit log of requests."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,7 +16,7 @@ log = structlog.get_logger("kschedd")
 
 
 async def remote_door(credentials: Credentials, limits: DaemonLimits, opened: AsyncExitStack) -> RemoteDoor:
-    """Raises AccessError where the address cannot be used."""
+    """Open the TCP listeners. Raises AccessError if the address cannot be used."""
     listeners = await open_listeners(credentials.settings)
     for listener in listeners:
         await opened.enter_async_context(listener)
@@ -39,7 +39,7 @@ def tell_of(remote: RemoteDoor) -> None:
 
 @asynccontextmanager
 async def audit_log(file: AuditFile, limits: DaemonLimits) -> AsyncIterator[AuditLog]:
-    """Written while the context is open, and then to its end. Raises AccessError."""
+    """Yield the audit log, which is written completely when the context ends. Raises AccessError."""
     audit = AuditLog(file, most_waiting=limits["audited"])
     async with trio.open_nursery() as nursery:
         await nursery.start(audit.run)

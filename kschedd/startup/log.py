@@ -17,10 +17,10 @@ _QUIET_S: Final = 60.0
 
 
 class LogOutput:
-    """Standard error, as it is at each write, without ever waiting for its reader.
+    """Standard error, looked up at each write, without waiting for its reader.
 
-    A pipe that is full drops lines, since waiting would stop the daemon; how many is written once there is room again.
-    Write errors end the log: the daemon continues without a log reader.
+    If a pipe is full, lines are dropped, since waiting would stop the daemon; their number is written once there is
+    room again. Write errors end the log: the daemon continues without it.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class LogOutput:
 
 
 def _written(descriptor: int, data: bytes) -> bool:
-    """Write as much as there is room for; returns whether that was all."""
+    """Write as much as there is room for; return whether that was all."""
     view = memoryview(data)
     while view:
         if not _has_room(descriptor):
@@ -67,15 +67,16 @@ def _written(descriptor: int, data: bytes) -> bool:
 
 
 def _has_room(descriptor: int) -> bool:
-    """Return whether PIPE_BUF bytes can be written without waiting; always so of a file, and of an error."""
+    """Return whether PIPE_BUF bytes can be written without waiting; always true for a file, and in case of an error."""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     return bool(poll.poll(0))
 
 
 class NotAccepting(logging.Handler):
-    """What Trio says of connections that it cannot accept, as there are no file descriptors left: a line a minute at
-    most, where Trio writes a traceback ten times a second for each listener.
+    """A handler for Trio's messages about connections that cannot be accepted for lack of file descriptors.
+
+    It logs at most one line per minute; Trio itself would write ten tracebacks per second for each listener.
     """
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
@@ -99,12 +100,12 @@ def configure_log(level: str) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            # Not with the local variables of every frame, which takes seconds and thousands of lines.
+            # Local variables of every frame are omitted: they would take seconds and thousands of lines.
             structlog.dev.ConsoleRenderer(
                 colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
             ),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(LogOutput()),  # type: ignore[arg-type]  # it needs no more of a file
+        logger_factory=structlog.PrintLoggerFactory(LogOutput()),  # type: ignore[arg-type]  # uses no other methods
         cache_logger_on_first_use=False,
     )

@@ -1,6 +1,6 @@
-"""What a daemon is asked for, and what its files say: options, configuration, plugins, admission.
+"""The options of a daemon and the content of its files: configuration, plugins, admission.
 
-Pure but for reading the files that are named. Raises what is wrong with them, as a KscheddError.
+Pure apart from reading the named files. Raises errors in them as a KscheddError.
 """
 
 from collections.abc import Mapping
@@ -35,14 +35,14 @@ from kschedd.store.store import MAX_OBJECT_BYTES
 
 log = structlog.get_logger("kschedd")
 
-_NOBODYS_SCHEDULER = "(none)"  # no name of a scheduler
+_NOBODYS_SCHEDULER = "(none)"  # not a valid name of a scheduler
 
 
 @attrs.frozen
 class MirrorOptions:
-    """A cluster by its kubeconfig ("": as kubectl finds it) and context ("": the current one).
+    """A cluster given by its kubeconfig ("": the file kubectl uses) and context ("": the current one).
 
-    `schedules`: its pods are scheduled from here. `leader_elect`: in place of the configuration's (None: as that says).
+    `schedules`: this daemon schedules its pods. `leader_elect`: overrides the configuration (None: as configured).
     """
 
     kubeconfig: str = ""
@@ -64,14 +64,14 @@ class DaemonOptions:
     state_dir: Path | None = None  # None: no persistence
     seed: int | None = None  # None: random
     log_level: str = "info"
-    verbosity: int = 0  # kube-scheduler's; of what is logged at level debug, which parts
+    verbosity: int = 0  # kube-scheduler's; selects which messages of level debug are logged
     controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
-    without: frozenset[Part] = frozenset()  # parts of the cluster that others play
+    without: frozenset[Part] = frozenset()  # controllers that are not part of the daemon
     audit: AuditFile | None = None  # log of writes
-    otlp_endpoint: str = ""  # where traces and metrics are pushed to; "" nowhere
+    otlp_endpoint: str = ""  # the address that traces and metrics are sent to; "": none
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
-    listen: ListenSettings | None = None  # the socket on TCP as well
-    http: ListenSettings | None = None  # Kubernetes' REST API as well
+    listen: ListenSettings | None = None  # serve the socket's protocol on TCP as well
+    http: ListenSettings | None = None  # serve the Kubernetes REST API as well
     enable_admission: tuple[str, ...] = ()  # admission plugins
     disable_admission: tuple[str, ...] = ()
     plugin_limit_s: float = PLUGIN_LIMIT_S
@@ -80,23 +80,23 @@ class DaemonOptions:
     max_request_body_bytes: int = MAX_REQUEST_BYTES
     max_object_bytes: int = MAX_OBJECT_BYTES
     service_range: str = SERVICE_RANGE
-    version: KubernetesVersion = DEFAULT  # whose decisions are made
-    version_by_cluster: bool = False  # or rather those of the release that a dump or a mirrored cluster shows
+    version: KubernetesVersion = DEFAULT  # the version whose rules are used
+    version_by_cluster: bool = False  # instead use the release of the dump or of the mirrored cluster
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     unschedulable_flush_s: int | None = None
-    origin: tuple[str, ...] = ()  # a dump that a new cluster starts as
-    keep_secrets: bool = False  # the data of Secrets and ConfigMaps of the dump
-    schedulers: Mapping[str, str] = {}  # of pods' schedulerName: the profile as by which they are scheduled
-    speed: float = REAL  # seconds of the cluster in a real one; 0: virtual
-    start_s: float | None = None  # the time at the first start; None: EPOCH where time is virtual, else the machine's
-    mirror: MirrorOptions | None = None  # the real cluster whose objects are held here
-    record_file: Path | None = None  # a new file, into which the run is recorded
+    origin: tuple[str, ...] = ()  # a dump that a new cluster starts from
+    keep_secrets: bool = False  # keep the data of Secrets and ConfigMaps in the dump
+    schedulers: Mapping[str, str] = {}  # schedulerName of pods -> the profile that schedules them
+    speed: float = REAL  # cluster seconds per real second; 0: virtual time
+    start_s: float | None = None  # the time at the first start; None: EPOCH for virtual time, else the machine's time
+    mirror: MirrorOptions | None = None  # the real cluster to mirror
+    record_file: Path | None = None  # a new file into which the run is recorded
     drop_damaged: bool = False  # move a damaged journal aside and start with its intact part
 
 
 @attrs.define(eq=False)
 class UnreadableFile(KscheddError):
-    """A file named in the options that cannot be read."""
+    """An error for a file named in the options that cannot be read."""
 
     file: str
     why: str
@@ -115,9 +115,9 @@ def read_options(options: DaemonOptions) -> tuple[Config, Registry]:
 
 
 def read_config(options: DaemonOptions, catalogue: Catalogue, *, pipes: bool = True) -> Config:
-    """The configuration by file and flags. Raises ConfigErrors, UnreadableFile.
+    """Return the configuration from file and flags. Raises ConfigErrors, UnreadableFile.
 
-    Without `pipes` a file that is a pipe by now is not read: nobody may ever write into it.
+    Without `pipes`, a file that has become a pipe is not read, since reading it might block forever.
     """
     version, gates = options.version, options.feature_gates
     if options.config_file is None:
@@ -147,12 +147,12 @@ def read_config(options: DaemonOptions, catalogue: Catalogue, *, pipes: bool = T
 
 
 def without_scheduler(config: Config) -> Config:
-    """The configuration of a scheduler that no pod can name: all of them are left to others."""
+    """Return the configuration of a scheduler that no pod can name, so that it schedules none."""
     return attrs.evolve(config, profiles=(attrs.evolve(config.profiles[0], scheduler_name=_NOBODYS_SCHEDULER),))
 
 
 def admission_of(options: DaemonOptions, registry: Registry) -> Admission:
-    """The admission chain of the options. Raises UnknownAdmissionPlugin, PluginLoadError."""
+    """Return the admission chain of the options. Raises UnknownAdmissionPlugin, PluginLoadError."""
     configured = configured_plugins(options.enable_admission, options.disable_admission, registry.validating)
     others = registry.validating_plugins()
     return Admission({**admission_without(options.without), **configured}, others)

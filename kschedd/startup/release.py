@@ -1,4 +1,4 @@
-"""The release of the cluster that a daemon begins as or mirrors: its version decides unless the options name one."""
+"""The release of the cluster that a daemon starts from or mirrors; it determines the version unless the options do."""
 
 import sys
 from pathlib import Path
@@ -25,7 +25,7 @@ _VERSION: Final = ServerRequest("GET", "version")
 
 
 def read_origin(options: DaemonOptions, config: Config, now_s: float) -> Prepared:
-    """Read the dump that a new cluster begins as."""
+    """Read the dump that a new cluster starts from."""
     log.info("dump", reading=", ".join(options.origin))
     taking = LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
     with collection_paused():
@@ -33,18 +33,21 @@ def read_origin(options: DaemonOptions, config: Config, now_s: float) -> Prepare
 
 
 def dumped(options: DaemonOptions, config: Config, journal: Path | None, now_s: float) -> Prepared | None:
-    """Return the dump whose release is to decide; None if the options name one, or a journal may have a cluster."""
+    """Return the dump that determines the release.
+
+    Return None if the options name a version, or if a journal may contain a cluster.
+    """
     if not options.origin or not options.version_by_cluster or (journal is not None and journal.exists()):
         return None
     return read_origin(options, config, now_s)
 
 
 async def served_release(server: ApiServer) -> DumpedRelease:
-    """Return the release that an API server states; none if it does not answer now."""
+    """Return the release that an API server states; an unknown one if it does not respond."""
     try:
         answer = await server.ask(_VERSION)
     except LiveError as fault:
-        log.warning("version", why=f"the release of {server.url} is not known, so the default one decides: {fault}")
+        log.warning("version", why=f"the release of {server.url} is unknown, so the default version is used: {fault}")
         return DumpedRelease(None)
     return DumpedRelease.of([str(answer.get("gitVersion") or "")])
 
@@ -52,7 +55,7 @@ async def served_release(server: ApiServer) -> DumpedRelease:
 def by_release(
     options: DaemonOptions, config: Config, registry: Registry, release: DumpedRelease
 ) -> tuple[DaemonOptions, Config]:
-    """Return the options and the configuration with the version that decides for this release. Raises ConfigErrors."""
+    """Return the options and the configuration with the version for this release. Raises ConfigErrors."""
     if not options.version_by_cluster or not release.told:
         return options, config
     log.warning("version", why=release.told)

@@ -1,6 +1,6 @@
 """The store that a daemon starts with: restored from its journal, filled with a dump, or new.
 
-What is lost, set aside or assumed on the way is logged. Raises JournalError for a journal that cannot be used.
+Objects that are lost or set aside, and assumptions, are logged. Raises JournalError for an unusable journal.
 """
 
 import time
@@ -29,17 +29,16 @@ log = structlog.get_logger("kschedd")
 
 
 def nowhere(now_s: float) -> None:
-    """Without a state directory there is nothing to go on from."""
+    """Ignore the time: without a state directory nothing is stored."""
 
 
 @attrs.frozen(kw_only=True)
 class StateOptions:
-    """Where a cluster's objects come from and are kept, and what they may be. Without a `journal` (a file) they are not
-    kept.
+    """Options of the store. Without a `journal` (a file), objects are not stored on disk.
 
-    `begin` fills a new store, if the journal has no cluster yet. `mark_time` is told of the clock's time when it
-    was moved and before each write. The journal is compacted after `compact_after` writes. `apart`: a process of its
-    own writes it, and holds the state directory's lock as well, of which `lock` is the descriptor.
+    `begin` fills a new store if the journal contains no cluster yet. `mark_time` is called with the clock's time after
+    it was moved and before each write. The journal is compacted after `compact_after` writes. `apart`: a separate
+    process writes it, and also holds the lock of the state directory, whose descriptor is `lock`.
     """
 
     journal: Path | None = None
@@ -57,7 +56,7 @@ class StateOptions:
 
 
 def open_store(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple[Journal | None, Store]:
-    """The journal, and the store restored from it, or a new store. Raises JournalError."""
+    """Return the journal and the store restored from it, or a new store. Raises JournalError."""
     kept, store = _open(options, clock, seed, rules)
     store.max_object_bytes = options.max_object_bytes
     store.service_range = options.service_range
@@ -104,7 +103,7 @@ def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple
 
 
 def _log_progress() -> Callable[[int, int], None]:
-    """Say how far the journal has been read, once a second."""
+    """Return a function that logs once a second how far the journal has been read."""
     said = time.monotonic()
 
     def tell(done: int, total: int) -> None:
@@ -118,17 +117,20 @@ def _log_progress() -> Callable[[int, int], None]:
 
 @attrs.define(eq=False)
 class EmptyDump(KscheddError):
-    """A dump with nothing in it: an empty cluster in its place would be kept by the journal and stand in its way."""
+    """An error for an empty dump.
+
+    An empty cluster would be stored in the journal, and a later start would use that instead of the dump.
+    """
 
     why: str
 
 
 def load_origin(read: Callable[[float], Prepared], origin: Collection[str], store: Store) -> None:
-    """Fill a new store with the dump that `read` returns for a time; log what was assumed. Raises EmptyDump."""
-    cursor = store.watch(None, 0)  # nothing of the log is dropped before the journal has it
+    """Fill a new store with the dump that `read` returns for a time; log the assumptions. Raises EmptyDump."""
+    cursor = store.watch(None, 0)  # nothing is deleted from the store's log before the journal has it
     with collection_paused():
         prepared = read(store.now)
-        log.info("dump", read=f"{prepared.count:,} objects, which are taken in now")
+        log.info("dump", read=f"{prepared.count:,} objects, now being loaded")
         taken = run_steps(take_dump(store, prepared))
     for error in taken.errors:
         log.error("dump", what=error)

@@ -60,7 +60,7 @@ class AlreadyExists(ApiError, rpc_code="already_exists", code=409, reason="Alrea
 
     def __str__(self) -> str:
         begin = "object is being deleted: " if self.deleting else ""
-        end = f", of {self.other}: here kinds of one name share the names of their objects" if self.other else ""
+        end = f" in {self.other}: object names are shared by all kinds with this name" if self.other else ""
         return f'{begin}{resource_of(self.kind)} "{self.name}" already exists{end}'
 
 
@@ -259,7 +259,8 @@ class Mirrored(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
 
     def __str__(self) -> str:
         return (
-            f"this is a mirror of {self.server}, which is changed there; `kschedd fork` makes a copy to try changes on"
+            f"objects mirrored from {self.server} can only be changed there; "
+            "use `kschedd fork` to try changes on a copy"
         )
 
 
@@ -341,7 +342,7 @@ class OtherEpoch(ApiError, rpc_code="gone", code=410, reason="Expired"):
     epoch: str
 
     def __str__(self) -> str:
-        return f"resource version {self.version} is of another history of this cluster: list again"
+        return f"resource version {self.version} belongs to another history of this cluster: list again"
 
 
 @attrs.define(eq=False)

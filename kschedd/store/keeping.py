@@ -158,7 +158,7 @@ class KeptStore(StoreReader):
         adopted: dict[Key, Object] = {}
         for key, (old, new) in changes.objects.items():
             if new is None:
-                assert old is not None, "what neither was nor is has not changed"
+                assert old is not None, "a change has an old or a new object"
                 self._remove(old)
             else:
                 version = self.log.version + 1

@@ -25,7 +25,7 @@ from kschedd.errors import KscheddError
 from kschedd.object_faults import ObjectRef, fault_text
 
 FOLDER: Final = "set-aside"
-LEFT_OUT: Final = "left out, as --leave-out says"
+LEFT_OUT: Final = "omitted because of --leave-out"
 _LONGEST_NAME: Final = 180
 
 
@@ -37,7 +37,7 @@ class LeaveOutError(KscheddError):
     flag: str
 
     def __str__(self) -> str:
-        return f'{self.flag}: "{self.text}" is not KIND/NAMESPACE/NAME, nor KIND/NAME of a kind without namespaces'
+        return f'{self.flag}: "{self.text}" must be KIND/NAMESPACE/NAME, or KIND/NAME for a cluster-scoped kind'
 
 
 @attrs.frozen

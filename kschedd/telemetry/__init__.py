@@ -1,1 +1,1 @@
-"""Telemetry: traces of attempts and the metrics, pushed to a collector of OpenTelemetry (the extra `otel`)."""
+"""Telemetry: traces of attempts and metrics, sent to an OpenTelemetry collector (the extra `otel`)."""

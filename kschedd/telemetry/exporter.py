@@ -1,10 +1,12 @@
-"""Exporter: hands what is noted of attempts, and the metrics, to a collector, from a thread of its own.
+"""Exporter: sends attempts and metrics to a collector, from a separate thread.
 
-Receives: `note`, one call an attempt, and `metrics`, from the daemon's loop; neither waits nor raises.  Sends: batches
-to a `Collector`, which may block as long as it likes.
-Owns: a thread, and what has not been sent: MOST_TRACES attempts, and the latest metrics. What there is no room for, and
-what the collector did not take, is dropped, counted, and logged when that begins and when it is over.
-Ends: `close` sends what is left and waits for that no longer than a little; the thread never holds up the daemon's end.
+Receives: `note`, one call per attempt, and `metrics`, from the daemon's loop; neither waits nor raises.  Sends: batches
+to a `Collector`, which may block for any time.
+
+Owns: a thread, and the unsent data: up to MOST_TRACES attempts, and the latest metrics. Data beyond that, and data that
+the collector does not accept, is dropped and counted; the beginning and the end of such a period are logged.
+
+Ends: `close` sends the remaining data and waits at most `end_s` seconds; the thread never delays the daemon's shutdown.
 """
 
 import threading
@@ -42,7 +44,7 @@ class AttemptTrace:
 
 
 class Collector(Protocol):
-    """Where things are sent. What it raises, or False, means that they were not taken."""
+    """The receiver of the data. An exception or False means that it did not accept them."""
 
     def send_traces(self, traces: Sequence[AttemptTrace]) -> bool: ...
 
@@ -52,7 +54,7 @@ class Collector(Protocol):
 
 
 class TelemetryExporter:
-    """See the module. `every_s`: the pause between two batches; `end_s`: how long `close` waits."""
+    """The exporter; see the module. `every_s`: the pause between two batches; `end_s`: the longest wait in `close`."""
 
     def __init__(self, connect: Callable[[], Collector], *, every_s: float = _EVERY_S, end_s: float = _END_S) -> None:
         self.dropped = 0  # attempts and metrics
@@ -77,7 +79,7 @@ class TelemetryExporter:
             self._waiting.append(trace)
 
     def metrics(self, families: Sequence[MetricFamily]) -> None:
-        """These are sent in the place of those that have not been sent yet."""
+        """Send these metrics next, instead of unsent earlier ones."""
         self._families = families
         self._wake.set()
 
@@ -107,10 +109,10 @@ class TelemetryExporter:
             self._count(1, partial(collector.send_metrics, families))
 
     def _count(self, amount: int, send: Callable[[], bool]) -> None:
-        why = "the collector did not take it"
+        why = "the collector did not accept the data"
         try:
             taken = send()
-        except Exception as fault:  # the collector's, or that of what is between it and us
+        except Exception as fault:  # of the collector, or of the network in between
             taken, why = False, f"{type(fault).__name__}: {fault}"
         if taken:
             self.sent += amount

@@ -1,8 +1,9 @@
-"""OTLP over HTTP: attempts as spans, with a child for each extension point, and the metrics as those of OpenTelemetry.
+"""OTLP over HTTP: attempts as spans, with a child span for each extension point, and metrics as OpenTelemetry metrics.
 
-Imports opentelemetry, and is imported where telemetry is wanted only. The environment's `OTEL_…` variables apply:
-headers, time limits, compression, certificates, attributes of the resource.
-Raises: TelemetryError, where the extra is not installed.
+It imports opentelemetry and is therefore imported only if telemetry is enabled. The environment's `OTEL_…` variables
+apply: headers, time limits, compression, certificates, attributes of the resource.
+
+Raises: TelemetryError, if the extra is not installed.
 """
 
 import logging
@@ -17,16 +18,16 @@ from kschedd.telemetry.exporter import AttemptTrace, Collector, TelemetryExporte
 
 _SCOPE = "kschedd"
 _NS = 1_000_000_000
-_UNKNOWN: Any = None  # the least and the most of a histogram, which are optional
+_UNKNOWN: Any = None  # the minimum and the maximum of a histogram, which are optional
 
 
 class TelemetryError(KscheddError):
-    """The daemon cannot export anything."""
+    """An error for telemetry that cannot be exported."""
 
 
 @contextmanager
 def exporting(endpoint: str, version: str) -> Iterator[TelemetryExporter]:
-    """What exports there while the context is open. Raises TelemetryError."""
+    """Yield an exporter to this endpoint while the context is open. Raises TelemetryError."""
     collector = otlp_collector(endpoint, version)
     exporter = TelemetryExporter(lambda: collector)
     exporter.start()
@@ -37,7 +38,7 @@ def exporting(endpoint: str, version: str) -> Iterator[TelemetryExporter]:
 
 
 def otlp_collector(endpoint: str, version: str) -> Collector:
-    """A collector that serves OTLP over HTTP there, such as http://localhost:4318. Raises TelemetryError."""
+    """Return a client for OTLP over HTTP at this endpoint, such as http://localhost:4318. Raises TelemetryError."""
     try:
         return _OtlpCollector(endpoint.rstrip("/"), version)
     except ImportError as missing:
@@ -53,7 +54,7 @@ class _OtlpCollector:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
 
-        # What it says at each try is said here once, when it begins and when it is over.
+        # OpenTelemetry logs every failed attempt; the exporter logs only the beginning and the end of failures.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         self._resource = Resource.create({"service.name": "kschedd", "service.version": version})
         self._spans = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")

@@ -20,7 +20,7 @@ from kschedd.scheduling.profiles.profile import build_profile
 
 
 class TwoSchedulers:
-    """`outcomes` of one attempt: with the evaluation cache, and without."""
+    """Two schedulers with the same plugin, one with the evaluation cache and one without."""
 
     def __init__(self, cluster: SchedulerCache, plugin_class: type[Any], args: Any) -> None:
         name = plugin_class.name

@@ -1,6 +1,7 @@
-"""The methods of a plugin, called as the scheduler calls them, with rows or with single nodes, by tests of plugins.
+"""The methods of a plugin, called like in the scheduler, with rows or with single nodes, by tests of plugins.
 
-What a filter, a score and their preparation return is checked as in a scheduler: BadAnswer says what is wrong with it.
+The results of a filter, a score and their preparation are checked like in a scheduler: BadAnswer describes an invalid
+result.
 """
 
 from collections.abc import Hashable
@@ -26,9 +27,10 @@ from kschedd.framework.status import Code, Status
 
 
 def made(plugin_class: type[Any], args: Any, cluster: SchedulerCache) -> Any:
-    """An instance on that cluster. `args`: for its `from_args`; a mapping as in a profile, or None: no arguments.
+    """Return an instance of the plugin on that cluster.
 
-    Raises ConfigErrors where its `args_type` refuses the mapping.
+    `args`: for its `from_args`; a mapping as in a profile, or None for no arguments. Raises ConfigErrors if its
+    `args_type` rejects the mapping.
     """
     if not hasattr(plugin_class, "from_args"):
         return plugin_class()
@@ -45,7 +47,7 @@ def made(plugin_class: type[Any], args: Any, cluster: SchedulerCache) -> Any:
 
 @attrs.define(eq=False)
 class PluginCalls:
-    """A plugin on a cluster. Methods that the plugin does not have must not be asked for: see `has`."""
+    """A plugin on a cluster. Only methods that the plugin has may be called: see `has`."""
 
     plugin: Any  # the class under test may have any methods
     cluster: SchedulerCache
@@ -66,7 +68,7 @@ class PluginCalls:
         return state, said
 
     def verdicts(self, state: CycleState, pod: Pod, rows: Rows, table: NodeTable | None = None) -> list[Status | None]:
-        """The filter's verdict on each row; `table`: a copy of the cluster's."""
+        """Return the filter's verdict on each row; `table`: a copy of the cluster's."""
         table = self.cluster.table if table is None else table
         if self.has("filter_rows"):
             codes = answers.codes("filter_rows", self.plugin.filter_rows(state, pod, table, rows), len(rows))
@@ -85,7 +87,7 @@ class PluginCalls:
         return [None if status is None or status.code is Code.SUCCESS else status for status in said]
 
     def filtered(self, pod: Pod) -> list[Status | None] | None:
-        """The verdicts on all rows as in an attempt, after PreFilter; None where PreFilter rejected the pod."""
+        """Return the verdicts on all rows as in an attempt, after PreFilter; None if PreFilter rejected the pod."""
         state, said = self.pre_filter(pod)
         if isinstance(said, Status) and said.code is Code.SKIP:
             return [None] * len(self.rows)
@@ -115,7 +117,7 @@ class PluginCalls:
         return said
 
     def scores(self, pod: Pod, rows: Rows) -> list[int] | None:
-        """The final scores; None where PreScore returned Skip."""
+        """Return the final scores; None if PreScore returned Skip."""
         state, said = self.pre_score(pod, rows)
         if said is not None and said.code is not Code.SUCCESS:
             return None
@@ -126,7 +128,7 @@ class PluginCalls:
         return cast(list[int], answers.column("normalize", normal, len(raw)).tolist())
 
     def answers(self, pod: Pod) -> dict[str, tuple[str | int | None, ...]]:
-        """By node: the plugin's answers with an empty CycleState, as for cached evaluations."""
+        """Return the plugin's results by node with an empty CycleState, as for cached evaluations."""
         rows, names = self.rows, self.cluster.table.names
         found: dict[str, list[str | int | None]] = {names[row]: [] for row in rows.tolist()}
         if self.has("filter_rows"):

@@ -1,7 +1,7 @@
 """Random clusters for plugin tests: a few nodes, pods of few signatures, and random changes to them.
 
-Everything follows from a seed. Nodes differ in zone, labels, taints, images and capacity; pods in their requests,
-selectors, tolerations, affinities and volumes. There are few values of each, so that most combinations occur.
+All values follow from a seed. Nodes differ in zone, labels, taints, images and capacity; pods in their requests,
+selectors, tolerations, affinities and volumes. Each property has few values, so that most combinations occur.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,13 +29,16 @@ _MOST_NODES: Final = 6
 
 @attrs.frozen
 class ClusterChange:
-    """What one step changed: for each node the parts of it, as `fast_path.Dependency` names them."""
+    """The changes of one step: the changed parts of each node, as named in `fast_path.Dependency`."""
 
     of: Mapping[str, frozenset[str]]  # node name -> changed parts
 
 
 class RandomCluster:
-    """See the module. `node_labels` and `pod_labels`: further labels that may be set, each with its values."""
+    """A random cluster; see the module.
+
+    `node_labels`, `pod_labels`: additional labels that may be set, with their values.
+    """
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class RandomCluster:
     # -- objects ----------------------------------------------------------------------------------------------
 
     def node(self, name: str) -> Node:
-        """A node of that name, in a random state."""
+        """Return a node with that name, in a random state."""
         random = self.random
         labels = {_HOST: name, _ZONE: random.choice("ab")}
         labels.update(self._labels(self._node_labels))
@@ -78,7 +81,7 @@ class RandomCluster:
         )
 
     def pod(self, node_name: str = "") -> Pod:
-        """A pod with one of few signatures, on a node or unassigned."""
+        """Return a pod with one of few signatures, on a node or unassigned."""
         self._count += 1
         name = f"p{self._count}"
         random = self.random
@@ -97,7 +100,7 @@ class RandomCluster:
         return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": spec, "status": {}})
 
     def like(self, pod: Pod) -> Pod:
-        """Another pod of the same signature that differs in everything else."""
+        """Return another pod with the same signature and all other fields different."""
         self._count += 1
         name = f"p{self._count}"
         meta = {**pod.raw["metadata"], "name": name, "uid": name, "annotations": {"note": name}}
@@ -109,7 +112,7 @@ class RandomCluster:
     # -- changes ----------------------------------------------------------------------------------------------
 
     def change(self) -> ClusterChange:
-        """Make one random change."""
+        """Make one random change and return it."""
         steps: tuple[Callable[[], ClusterChange], ...] = (
             self._change_node,
             self._add_pod,
@@ -141,7 +144,7 @@ class RandomCluster:
         return ClusterChange({pod.node_name: frozenset(("requested", "pods"))})
 
     def _touch_pod(self) -> ClusterChange:
-        """A pod on a node changes without changing its requests: new annotations, or it is being deleted."""
+        """Change a pod on a node without changing its requests: new annotations, or a deletion timestamp."""
         if not self._placed:
             return ClusterChange({})
         place = self.random.randrange(len(self._placed))
@@ -219,7 +222,7 @@ _WISHES: Final[tuple[Callable[[Random], Raw], ...]] = (
 
 
 def _volumes() -> Sequence[Raw]:
-    """A bound claim and one with WaitForFirstConsumer, and the objects that both need."""
+    """Return a bound claim, a claim with WaitForFirstConsumer, and the objects that both need."""
     storage_class = {
         "kind": "StorageClass",
         "metadata": {"name": "late", "uid": "late"},

@@ -1,4 +1,4 @@
-"""judge: what one plugin says of a pod on some nodes, without a scheduler around it.
+"""The function `judge`: one plugin's verdicts on a pod and some nodes, without a scheduler.
 
 said = judge(OnePerTeam, pod("b", labels={"team": "x"}), [node("n1"), node("n2")], [pod("a", node_name="n1", ...)])
 assert said["n1"].reason == "node(s) had enough pods of the team"
@@ -23,7 +23,11 @@ Raw = Mapping[str, Any]
 
 @attrs.frozen
 class Judgement:
-    """`reason`: why the node is not fit ("" if it is). `score`: of a fit node, normalised; None without a score."""
+    """The verdict on a node.
+
+    `reason`: why the node is infeasible ("" if it is feasible). `score`: the normalised score of a feasible node; None
+    without a score.
+    """
 
     reason: str = ""
     score: int | None = None
@@ -36,10 +40,10 @@ class Judgement:
 def judge(
     plugin_class: type[Any], pod: Raw, nodes: Sequence[Raw], pods: Sequence[Raw] = (), args: Any = None
 ) -> dict[str, Judgement]:
-    """By node name. `pods`: those that are there; with a nodeName they are on that node.
+    """Return the verdicts by node name. `pods`: existing pods; those with a nodeName are on that node.
 
-    PreFilter, Filter, PreScore, Score and normalize run as far as the plugin has them. A pod that PreFilter rejects
-    is rejected on every node, with that reason.
+    PreFilter, Filter, PreScore, Score and normalize run if the plugin has them. A pod that PreFilter rejects is
+    rejected on every node, with the same reason.
     """
     cluster = SchedulerCache()
     for raw in (*nodes, *pods):
@@ -68,6 +72,6 @@ def judge(
 
 
 def _identified(raw: Raw) -> Raw:
-    """With a uid, which what is in a cluster has."""
+    """Return the manifest with a uid, which all objects in a cluster have."""
     meta = raw["metadata"]
     return {**raw, "metadata": {"uid": f"{raw.get('kind')}/{meta.get('namespace', '')}/{meta['name']}", **meta}}

@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
-    """An empty cluster in virtual time, made with the arguments of the marker `kschedd`."""
+    """Yield an empty cluster in virtual time, created with the arguments of the marker `kschedd`."""
     from kschedd.library.cluster import Cluster
 
     options: dict[str, Any] = {}

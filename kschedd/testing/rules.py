@@ -1,4 +1,6 @@
-"""The rules of the plugin interface as checks: a plugin runs in random clusters and must act as its attributes claim.
+"""The rules of the plugin interface as checks.
+
+A plugin runs in random clusters and must behave as its attributes claim.
 
     from kschedd.testing.rules import RULES, check
 
@@ -6,9 +8,8 @@
     def test_my_plugin_keeps(rule):
         check(rule, MyPlugin)
 
-Each rule is stated where its attribute is documented (`kschedd.framework.fast_path`, `kschedd.framework.interface`). A
-rule about an attribute that the plugin lacks passes. A failure names plugin, rule and seed; the same seed
-reproduces it.
+Each rule is documented with its attribute (`kschedd.framework.fast_path`, `kschedd.framework.interface`). A rule about
+an attribute that the plugin lacks passes. A failure names plugin, rule and seed; the same seed reproduces it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +35,7 @@ _STEPS: Final = 12
 
 @attrs.define(eq=False)
 class BrokenRule(AssertionError):
-    """A plugin violates a rule."""
+    """An error for a plugin that violates a rule."""
 
     plugin: str
     rule: str
@@ -58,14 +59,14 @@ class Trial(PluginCalls):
 
 
 class _Broken(Exception):
-    """Raised within a rule, with the violation."""
+    """A violation, raised within a rule."""
 
 
 # -- the rules -------------------------------------------------------------------------------------------------------
 
 
 def _is_whole(trial: Trial) -> None:
-    """It has a name, all methods of what it takes part in, and events that can be registered."""
+    """Require that the plugin has a name, all methods of its extension points, and events that can be registered."""
     plugin = trial.plugin
     trial.says(isinstance(plugin.name, str) and plugin.name != "", f"name is {plugin.name!r}")
     trial.says(bool(extension_points(plugin)), "it takes part in no extension point")
@@ -75,7 +76,7 @@ def _is_whole(trial: Trial) -> None:
 
 
 def _says_the_same_twice(trial: Trial) -> None:
-    """Asked again with nothing changed, it says the same."""
+    """Require that the plugin returns the same result again if nothing has changed."""
     pod = trial.world.pod()
     if trial.has("filter", "filter_rows"):
         first, second = trial.filtered(pod), trial.filtered(pod)
@@ -86,7 +87,7 @@ def _says_the_same_twice(trial: Trial) -> None:
 
 
 def _rejects_with_a_rejection(trial: Trial) -> None:
-    """A filter passes or rejects; the words of a code are those of a rejection."""
+    """Require that a filter passes or rejects, and that the text of a rejection code comes from a rejection."""
     if not trial.has("filter", "filter_rows"):
         return
     for status in trial.filtered(trial.world.pod()) or ():
@@ -94,7 +95,7 @@ def _rejects_with_a_rejection(trial: Trial) -> None:
 
 
 def _scores_within_range(trial: Trial) -> None:
-    """Final scores are whole numbers from 0 to 100, whichever nodes are feasible."""
+    """Require that final scores are whole numbers from 0 to 100, whichever nodes are feasible."""
     if not trial.has("score", "score_rows"):
         return
     pod = trial.world.pod()
@@ -104,7 +105,7 @@ def _scores_within_range(trial: Trial) -> None:
 
 
 def _rows_equal_nodes(trial: Trial) -> None:
-    """A plugin with both styles says the same of rows as of single nodes."""
+    """Require that a plugin with both styles returns the same for rows as for single nodes."""
     pod = trial.world.pod()
     if trial.has("filter") and trial.has("filter_rows"):
         state, said = trial.pre_filter(pod)
@@ -119,7 +120,7 @@ def _rows_equal_nodes(trial: Trial) -> None:
 
 
 def _row_by_row(trial: Trial) -> None:
-    """With `depends_on`, what it says of a row does not depend on which others are asked about."""
+    """Require that, with `depends_on`, the result for a row does not depend on the other rows of the call."""
     if not getattr(trial.plugin, "depends_on", None):
         return
     pod, rows = trial.world.pod(), trial.rows
@@ -134,7 +135,7 @@ def _row_by_row(trial: Trial) -> None:
 
 
 def _works_without_state(trial: Trial) -> None:
-    """With `depends_on`, what PreFilter and PreScore leave in `state` changes no answer."""
+    """Require that, with `depends_on`, no result changes with the data that PreFilter and PreScore leave in `state`."""
     if not getattr(trial.plugin, "depends_on", None):
         return
     pod, rows = trial.world.pod(), trial.rows
@@ -150,7 +151,7 @@ def _works_without_state(trial: Trial) -> None:
 
 
 def _depends_on_no_more(trial: Trial) -> None:
-    """`depends_on` and `cache_key` name all that an answer on a row depends on, besides the pod's signature."""
+    """Require that `depends_on` and `cache_key` name all inputs of a result for a row except the pod's signature."""
     depends_on = getattr(trial.plugin, "depends_on", None)
     if not depends_on:
         return
@@ -169,7 +170,10 @@ def _depends_on_no_more(trial: Trial) -> None:
 
 
 def _idle_for(trial: Trial) -> None:
-    """Where `idle_for` says so, PreFilter returns Skip and leaves nothing behind, and the filter passes every node."""
+    """Require that, for a pod for which `idle_for` is true, PreFilter returns Skip and the filter passes every node.
+
+    PreFilter must also leave no data in `state` for such a pod.
+    """
     if not trial.has("idle_for"):
         return
     for _ in range(_STEPS):
@@ -187,7 +191,7 @@ def _idle_for(trial: Trial) -> None:
 
 
 def _constant_score(trial: Trial) -> None:
-    """Where `constant_score` is a number, it is the final score of every node, whichever are feasible."""
+    """Require that a number in `constant_score` is the final score of every node, whichever nodes are feasible."""
     if not trial.has("constant_score"):
         return
     for _ in range(_STEPS):
@@ -200,7 +204,7 @@ def _constant_score(trial: Trial) -> None:
 
 
 def _already_filtered(trial: Trial) -> None:
-    """PreFilter's `already_filtered` nodes pass the plugin's own filter, and none that it leaves out does better."""
+    """Require that the nodes in PreFilter's `already_filtered` pass the plugin's own filter."""
     if not trial.has("pre_filter"):
         return
     for _ in range(_STEPS):
@@ -214,7 +218,7 @@ def _already_filtered(trial: Trial) -> None:
 
 
 def _follows_pods(trial: Trial) -> None:
-    """`add_pod` and `remove_pod` keep `state` in step: what the filter says then is what it says anew."""
+    """Require that, after `add_pod` and `remove_pod`, the filter returns the same as with a new `state`."""
     if not trial.has("add_pod"):
         return
     pod, other = trial.world.pod(), trial.world.pod()
@@ -242,7 +246,7 @@ def _follows_pods(trial: Trial) -> None:
 
 
 def _remembered_equals_plain(trial: Trial) -> None:
-    """Attempts with what is remembered come to what they come to without."""
+    """Require that attempts with the evaluation cache have the same results as attempts without it."""
     both = TwoSchedulers(trial.cluster, type(trial.plugin), trial.args)
     pods = [trial.world.pod() for _ in range(2)]
     for _ in range(_STEPS):

@@ -9,7 +9,7 @@ from kschedd.scenarios.file import differences, read
 
 @attrs.define(eq=False)
 class UnexpectedOutput(AssertionError):
-    """The commands of a scenario printed something else than the file says."""
+    """An error for commands of a scenario whose output differs from the file."""
 
     text: str
 

@@ -45,7 +45,7 @@ class CompletionNames(Protocol):
 
     @property
     def labels(self) -> Mapping[str, Sequence[str]]:
-        """`key=value`"""
+        """Return labels as `key=value`, by kind."""
 
     @property
     def profiles(self) -> Sequence[str]: ...
@@ -66,10 +66,10 @@ class CompletionNames(Protocol):
         """Every plugin that is known -> whether some profile has it."""
 
     def of(self, kind: str, namespace: str) -> Sequence[str]:
-        """The names of the objects of a kind in a namespace."""
+        """Return the names of the objects of a kind in a namespace."""
 
     def live(self, state: LiveState, namespace: str) -> Sequence[str]:
-        """The names of what is in this state now."""
+        """Return the names of the objects that are in this state now."""
 
 
 @fast_frozen
@@ -79,7 +79,7 @@ class CompletionCandidate:
 
 
 def split(line: str) -> tuple[list[str], str]:
-    """The complete words of a line, and the incomplete last one. Quotes need not be closed."""
+    """Return the complete words of a line, and the incomplete last one. Quotes need not be closed."""
     words: list[str] = []
     word = ""
     quote = ""
@@ -103,7 +103,7 @@ def split(line: str) -> tuple[list[str], str]:
 
 @cache
 def parser_of(verb: str) -> VerbParser:
-    """The parser of a verb, to look its flags up; built once, since lines are looked at at every key."""
+    """Return the parser of a verb, to look up its flags. Cached: lines are parsed at every key."""
     return BY_NAME[verb].parser()
 
 
@@ -189,13 +189,13 @@ def _after(
 
 
 def flags_of(noted: Iterable[Flag]) -> list[CompletionCandidate]:
-    """The flags of a command, long ones first."""
+    """Return the flags of a command, long ones first."""
     found = [CompletionCandidate(name, flag.help) for flag in noted for name in flag.names]
     return sorted(found, key=lambda candidate: (-len(candidate.text), candidate.text))
 
 
 def _kind(verb: Verb, plain: Sequence[str]) -> str:
-    """The kind that the complete words refer to, such as `Pod`."""
+    """Return the kind that the complete words refer to, such as `Pod`."""
     if verb.completes in ("pod", "queue"):
         return "Pod"
     if verb.completes in ("node", "kubelet", "taint"):
@@ -314,7 +314,7 @@ def _positional(
 def _of_kinds(
     verb: Verb, plain: Sequence[str], last: str, names: CompletionNames, namespace: str
 ) -> Iterable[CompletionCandidate]:
-    """A kind and names of it, or KIND/NAME; of some verbs, labels after these."""
+    """Complete a kind and names of its objects, or KIND/NAME; for some verbs, labels after these."""
     if not plain:
         return [*_kinds(last, names), *_slashed(last, names, namespace)] if "/" in last else _kinds(last, names)
     if "/" in plain[0]:
@@ -328,7 +328,7 @@ def _of_kinds(
 
 
 def _of_kubelet(plain: Sequence[str], names: CompletionNames) -> Sequence[str]:
-    """What `node` is to do, the nodes, and of `node pressure` what they are short of, and whether they are."""
+    """Complete the words after `node`: actions, nodes, and the resources and states of `node pressure`."""
     if not plain:
         return tuple(NODE_WORDS)
     nodes, what = names.of("Node", ""), plain[0]
@@ -343,7 +343,7 @@ def _of_kubelet(plain: Sequence[str], names: CompletionNames) -> Sequence[str]:
 def _of_object_set(
     plain: Sequence[str], last: str, names: CompletionNames, namespace: str
 ) -> Iterable[CompletionCandidate]:
-    """The objects that `set image` and the like change: a kind and names of it, or KIND/NAME."""
+    """Complete the objects that `set image` and the like change: a kind and names, or KIND/NAME."""
     if len(plain) == 1 and "/" not in last:
         return [*_kinds(last, names), *_slashed(last, names, namespace)]
     if "/" in last or len(plain) == 1:
@@ -352,17 +352,17 @@ def _of_object_set(
 
 
 def _choices(verb: Verb) -> Sequence[str]:
-    """What the first positional argument may be, if there are only a few words for it."""
+    """Return the choices of the first positional argument, if it has any."""
     return next((argument.choices for argument in parser_of(verb.name).noted if not argument.names), ())
 
 
 def _fitting(found: Sequence[str], last: str, plain: Sequence[str]) -> Iterator[CompletionCandidate]:
-    """Those that begin with what is typed, as many as are asked for: there may be thousands."""
+    """Yield the names that begin with the typed text. Lazy: there may be thousands."""
     return (CompletionCandidate(name) for name in found if name.startswith(last) and name not in plain)
 
 
 def _live(verb: Verb, kind: str, last: str, names: CompletionNames, namespace: str) -> Sequence[str]:
-    """The names that the verb is about: those in its state; all of the kind where it may be about any other too."""
+    """Return the names in the state of the verb; all names of the kind if other objects are allowed as well."""
     if verb.live is None:
         return names.of(kind, namespace)
     found = names.live(verb.live, namespace)
@@ -384,12 +384,12 @@ def _taints(plain: Sequence[str], names: CompletionNames) -> list[CompletionCand
 
 
 def _is_of(removed: str, taints: Sequence[str]) -> bool:
-    """Whether `key` or `key:Effect` names one of these taints."""
+    """Return whether `key` or `key:Effect` names one of these taints."""
     return any(removed in (taint, taint.partition(":")[0]) for taint in taints)
 
 
 def _of_setting(plain: Sequence[str], names: CompletionNames) -> Iterable[CompletionCandidate]:
-    """What follows `set WHAT`: a plugin, and for `plugin` whether it is to be on."""
+    """Complete the words after `set WHAT`: a plugin, and for `plugin` its state."""
     if plain[0] == "profile":
         return [CompletionCandidate(name) for name in (names.profiles if len(plain) == 1 else ("on", "off"))]
     if plain[0] not in ("weight", "plugin", "args"):

@@ -5,6 +5,7 @@ import argparse
 from kschedd.printing.terminal.tables import Table, render
 from kschedd.verbs.command_line.answers import FORMS, write_answer
 from kschedd.verbs.command_line.grammar import VerbParser, output_flag, verb
+from kschedd.verbs.command_line.parsing import duration
 from kschedd.verbs.command_line.session import VerbSession
 
 
@@ -39,14 +40,16 @@ def api_resources(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _stop_words(words: VerbParser) -> None:
-    words.add_argument("--grace", type=float, metavar="SECONDS", help="that running requests get to end")
-    words.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    words.add_argument(
+        "--grace", type=duration, metavar="DURATION", help="time for running requests to end, such as 10s"
+    )
+    words.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
 
 
-@verb("stop", "Stop the daemon.", _stop_words, examples=("stop", "stop --yes --grace 10"))
+@verb("stop", "Stop the daemon.", _stop_words, examples=("stop", "stop --yes --grace 10s"))
 def stop(session: VerbSession, options: argparse.Namespace) -> int:
-    if not options.yes and not session.confirm("Stop the daemon? What it keeps only in memory is gone."):
-        session.write_error("The daemon goes on.\n")
+    if not options.yes and not session.confirm("Stop the daemon? State without a journal is lost."):
+        session.write_error("The daemon keeps running.\n")
         return 1
     session.daemon.call("daemon.stop", **({} if options.grace is None else {"grace_s": options.grace}))
     session.write("the daemon is stopping\n")

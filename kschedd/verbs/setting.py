@@ -41,11 +41,13 @@ def _words(words: VerbParser) -> None:
     what = "; ".join((*config.SETS.values(), *OBJECT_SETS.values()))
     words.add_argument("what", nargs="*", metavar="WHAT", help=what)
     config.set_flags(words)
-    words.add_argument("-c", "--containers", metavar="NAMES", help="resources, env: of these containers; * is any text")
+    words.add_argument(
+        "-c", "--containers", metavar="NAMES", help="resources, env: containers by name; * is a wildcard"
+    )
     words.add_argument("--requests", metavar="LIST", help="resources: cpu=100m,memory=64Mi")
     words.add_argument("--limits", metavar="LIST", help="resources: cpu=1,memory=256Mi")
-    words.add_argument("--list", action="store_true", help="env: show what is set, change nothing")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all objects of the kind with these labels")
+    words.add_argument("--list", action="store_true", help="env: print the variables, change nothing")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels")
     words.add_argument("--all", action="store_true", help="all objects of the kind")
     namespace_flags(words)
     dry_run_flag(words)
@@ -73,15 +75,15 @@ def set_(session: VerbSession, options: argparse.Namespace) -> int:
         if what not in config.SETS:
             known = {**config.SETS, **OBJECT_SETS}
             hint = suggest(what, known) if what else ""
-            raise UsageError(f"set what? One of: {'; '.join(known.values())}{hint}", "set")
+            raise UsageError(f"a setting is required, one of: {'; '.join(known.values())}{hint}", "set")
         for flag in ("containers", "requests", "limits", "list", "selector", "all", "namespace"):
             if getattr(options, flag):
                 raise UsageError(f"--{flag} is for: set {', set '.join(OBJECT_SETS)}", "set")
         if options.dry_run != "none" or options.output != "table":
-            raise UsageError("set WHAT of the configuration takes no --dry-run and no -o", "set")
+            raise UsageError("--dry-run and -o do not apply to settings of the configuration", "set")
         return config.set_(session, options)
     if options.profile or options.at:
-        raise UsageError("--profile and --at are for the configuration", "set")
+        raise UsageError("--profile and --at apply only to the configuration", "set")
     return _SETS[what](session, options, options.what[1:])
 
 
@@ -193,7 +195,7 @@ _SETS: Final[Mapping[str, Callable[[VerbSession, argparse.Namespace, list[str]],
 
 
 def _containers(pod: Raw, options: argparse.Namespace) -> list[Raw]:
-    """The containers that --containers names; all of them without it. Raises UsageError if there is none."""
+    """Return the containers that --containers names; all without it. Raises UsageError if there is none."""
     every: list[Raw] = pod.get("containers") or []
     patterns = (options.containers or "*").split(",")
     found = [one for one in every if any(fnmatch.fnmatchcase(one["name"], pattern) for pattern in patterns)]
@@ -203,7 +205,7 @@ def _containers(pod: Raw, options: argparse.Namespace) -> list[Raw]:
 
 
 def _path(kind: str) -> tuple[str, ...]:
-    """Where the pod's spec is in an object of the kind. Raises UsageError."""
+    """Return the path of the pod's spec in an object of the kind. Raises UsageError."""
     if kind == "Pod":
         return ("spec",)
     if kind not in POD_TEMPLATES:

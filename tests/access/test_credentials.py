@@ -19,13 +19,15 @@ FILE = Path("x.pem")
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        pytest.param(ListenSettings(ANYWHERE), "without TLS", id="plain-beyond-loopback"),
-        pytest.param(ListenSettings(ANYWHERE, FILE, FILE), "anybody could do anything", id="nobody-is-asked-who-it-is"),
-        pytest.param(ListenSettings(HERE, FILE), "belong together", id="a-certificate-without-its-key"),
-        pytest.param(ListenSettings(HERE, client_ca=FILE), "needs TLS", id="client-certificates-without-tls"),
+        pytest.param(ListenSettings(ANYWHERE), "TLS is required", id="plain-beyond-loopback"),
+        pytest.param(
+            ListenSettings(ANYWHERE, FILE, FILE), "authentication is required", id="nobody-is-asked-who-it-is"
+        ),
+        pytest.param(ListenSettings(HERE, FILE), "must be given together", id="a-certificate-without-its-key"),
+        pytest.param(ListenSettings(HERE, client_ca=FILE), "requires TLS", id="client-certificates-without-tls"),
         pytest.param(
             ListenSettings(HERE, flags=SOCKET_FLAGS, open_locally=False),
-            "--listen: whoever has an account on this machine could do anything: give --tokens",
+            "--listen: authentication is required, since any local user could connect; give --tokens",
             id="a-socket-that-asks-for-no-token",
         ),
     ],

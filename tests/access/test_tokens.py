@@ -35,13 +35,13 @@ def test_another_token_is_nobodys(token: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        pytest.param("", "there is no token in it", id="empty"),
-        pytest.param("abc\n", ":1: a line is TOKEN,USER,UID", id="no-user"),
-        pytest.param(",ann,1\n", ":1: a line is TOKEN,USER,UID", id="no-token"),
-        pytest.param('"a\nb",ann,1\n', ":2: a token is of printable ASCII", id="a-token-with-a-newline"),
-        pytest.param("a b,ann,1\n", ":1: a token is of printable ASCII", id="a-token-with-a-space"),
-        pytest.param("ä,ann,1\n", ":1: a token is of printable ASCII", id="a-token-beyond-ascii"),
-        pytest.param("abc,ann,1\nabc,bob,2\n", ":2: that token is there twice", id="one-token-of-two"),
+        pytest.param("", "contains no token", id="empty"),
+        pytest.param("abc\n", ":1: a line must be TOKEN,USER,UID", id="no-user"),
+        pytest.param(",ann,1\n", ":1: a line must be TOKEN,USER,UID", id="no-token"),
+        pytest.param('"a\nb",ann,1\n', ":2: a token must be printable ASCII", id="a-token-with-a-newline"),
+        pytest.param("a b,ann,1\n", ":1: a token must be printable ASCII", id="a-token-with-a-space"),
+        pytest.param("ä,ann,1\n", ":1: a token must be printable ASCII", id="a-token-beyond-ascii"),
+        pytest.param("abc,ann,1\nabc,bob,2\n", ":2: duplicate token", id="one-token-of-two"),
     ],
 )
 def test_what_is_no_file_of_tokens(tmp_path: Path, text: str, why: str) -> None:
@@ -52,12 +52,12 @@ def test_what_is_no_file_of_tokens(tmp_path: Path, text: str, why: str) -> None:
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o601])
 def test_a_file_that_others_may_read_or_write_is_refused(tmp_path: Path, mode: int) -> None:
-    with pytest.raises(AccessError, match=f"mode {mode:04o}.: chmod it to 0600"):
+    with pytest.raises(AccessError, match=f"mode {mode:04o}.; run chmod 0600"):
         read_tokens(written(tmp_path, "abc,ann,1\n", mode))
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
-    for path, why in ((tmp_path / "pipe", "is no file"), (tmp_path / "none", "No such file")):
+    for path, why in ((tmp_path / "pipe", "is not a regular file"), (tmp_path / "none", "No such file")):
         with pytest.raises(AccessError, match=why):
             read_tokens(path)

@@ -320,7 +320,7 @@ async def test_a_damaged_file_is_written_no_more_and_every_answer_says_why(autoj
         for _ in range(100):
             await trio.sleep(1)
             assert isinstance(await client.condition(), JournalDamaged)
-            with pytest.raises(JournalDamaged, match=r"malformed\. Put a copy of the whole state directory back, or"):
+            with pytest.raises(JournalDamaged, match=r"malformed\. Restore a copy of the whole state directory, or"):
                 await client.create(node("n3"))
         assert [found.name for found in await client.list("Node")] == ["n1", "n2"]
         assert log.repairs == 0

@@ -56,13 +56,13 @@ def test_the_place_of_a_fault() -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("just text", 'f:1: "just text": an object is a mapping with apiVersion and kind'),
-        ("- a", 'f:1: ["a"]: an object is a mapping with apiVersion and kind'),
+        ("just text", 'f:1: "just text": must be a mapping with apiVersion and kind'),
+        ("- a", 'f:1: ["a"]: must be a mapping with apiVersion and kind'),
         ("kind: Pod", "f:1: apiVersion: Required value"),
         ("\napiVersion: v1\nkind: 3", "f:3: kind: Invalid value: 3: must be text"),
         (
             "apiVersion: v1\nkind: List\nitems:\n- 3",
-            "f:4: items[0]: 3: an object is a mapping with apiVersion and kind",
+            "f:4: items[0]: 3: must be a mapping with apiVersion and kind",
         ),
         ("apiVersion: v1\nkind: List\nitems: 3", "f:3: items: Invalid value: 3: must be a list"),
     ],
@@ -122,7 +122,7 @@ def test_folders_are_read_in_order_and_whole(tmp_path: Path) -> None:
 def test_missing_files_and_empty_folders(tmp_path: Path) -> None:
     missing, empty = read_paths([tmp_path / "none.yaml", tmp_path]).errors
     assert "No such file" in str(missing)
-    assert "no .yaml, .yml, .json files here" in str(empty)
+    assert "contains no .yaml, .yml, .json files" in str(empty)
 
 
 @pytest.mark.parametrize(

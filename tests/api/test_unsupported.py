@@ -7,7 +7,7 @@ import pytest
 from kschedd.api.unsupported import unsupported
 
 ENDLESS = (
-    "its pods run for ever, so it never completes: simulated containers end only where the pod template has the "
+    "its pods run forever, so it never completes: simulated containers end only if the pod template has the "
     "annotation kschedd.io/run-seconds (and kschedd.io/exit-code)"
 )
 
@@ -31,7 +31,7 @@ def job(containers: str = "a", parallelism: int | None = None, **annotations: st
         pytest.param(job("ab", **{"run_seconds.a": "5", "run_seconds.b": "9"}), [], id="both-end"),
         pytest.param(
             job(parallelism=0, run_seconds="5"),
-            ["parallelism is 0: it makes no pods, and cannot complete until that is changed"],
+            ["parallelism is 0: it creates no pods and cannot complete until that is changed"],
             id="no-pods",
         ),
     ],
@@ -52,5 +52,5 @@ def test_a_conversion_by_a_webhook_is_not_made(strategy: str, told: bool) -> Non
 def test_a_storage_capacity_over_which_kube_scheduler_crashes() -> None:
     kind = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity", "metadata": {"name": "c"}}
     [found] = unsupported({**kind, "maximumVolumeSize": "1Gi"})
-    assert found.why.startswith("it has maximumVolumeSize but no capacity, over which kube-scheduler 1.37.0 to 1.37.2")
+    assert found.why.startswith("maximumVolumeSize without capacity crashes kube-scheduler 1.37.0 to 1.37.2")
     assert unsupported({**kind, "maximumVolumeSize": "1Gi", "capacity": "5Gi"}) == unsupported(kind) == []

@@ -68,9 +68,9 @@ def test_the_interval_holds_the_ratio_and_is_the_same_each_time() -> None:
         pytest.param(SLOW, FAST, SLOWER, "slower by 10.7 % (", id="slower"),
         pytest.param(MIXED, SLOW, NOISE, "within noise (", id="overlapping"),
         pytest.param(
-            FAST[:3], SLOW[:3], UNKNOWN, "cannot be told: 3 and 3 runs, at least 4 each (--runs)", id="too-few"
+            FAST[:3], SLOW[:3], UNKNOWN, "not enough runs: 3 and 3 runs, at least 4 each (--runs)", id="too-few"
         ),
-        pytest.param([110.0], [100.0], UNKNOWN, "cannot be told: 1 and 1 runs", id="single"),
+        pytest.param([110.0], [100.0], UNKNOWN, "not enough runs: 1 and 1 runs", id="single"),
     ],
 )
 def test_a_verdict_is_said_in_words(later, earlier, kind, words) -> None:

@@ -184,7 +184,7 @@ def test_the_table_beside_others() -> None:
         first.split()[:14]
         == ("SchedulingBasic 500 algo - 100 10,000 2,000 5.00x 50.000 90.000 99.000 120 - 5,000").split()
     )
-    assert "2.00x  cannot be told: 1 and 1 runs" in first
+    assert "2.00x  not enough runs: 1 and 1 runs" in first
     assert (
         second.split()
         == ("SchedulingBasic 5,000 e2e@100/s 100% 103 10,000 - - 50.000 90.000 99.000 120 3 - - -").split()
@@ -248,6 +248,6 @@ def test_a_comparison_says_whether_it_is_more_than_noise() -> None:
     (faster,) = compared([runs(0.010, 0.011, 0.012, 0.013)], [runs(0.020, 0.021, 0.022, 0.023)])
     assert faster.verdict.startswith("faster by ")
     (single,) = compared([row()], [row()])
-    assert single.verdict.startswith("cannot be told: 1 and 1 runs")
+    assert single.verdict.startswith("not enough runs: 1 and 1 runs")
     assert "DIFFERENCE" in table([faster])
     assert "DIFFERENCE" not in table([row()])

@@ -91,7 +91,7 @@ def test_two_installations_are_measured_in_turns(capsys: pytest.CaptureFixture[s
     assert main(options(*words, "-o", "json")) == 0
     said = capsys.readouterr()
     (row,) = json.loads(said.out)["results"]
-    assert row["verdict"] == "cannot be told: 1 and 1 runs, at least 4 each (--runs)"
+    assert row["verdict"] == "not enough runs: 1 and 1 runs, at least 4 each (--runs)"
     assert said.err.count(f"({sys.executable})") == 2
 
 

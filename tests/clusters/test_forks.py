@@ -327,7 +327,7 @@ async def test_what_waited_while_its_fork_was_discarded_is_refused(talk: Talk) -
         ("fork.create", {"of": "b"}, "not_found", 'there is no fork "b"'),
         ("fork.diff", {"fork": "aa"}, "not_found", 'did you mean "a"'),
         ("fork.call", {"fork": "a", "method": "fork.list"}, "unknown_method", "fork.list"),
-        ("fork.call", {"fork": "a", "method": "daemon.stop"}, "invalid", "no process that could be stopped"),
+        ("fork.call", {"fork": "a", "method": "daemon.stop"}, "invalid", "is not a process that can be stopped"),
         ("fork.call", {"fork": "a", "method": "objects.get"}, "bad_params", "kind"),
         ("fork.call", {"fork": "a", "method": "objects.watch", "params": {"kind": "Pod"}}, "invalid", "changes"),
     ],

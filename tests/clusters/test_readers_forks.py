@@ -54,7 +54,9 @@ def test_a_reader_tries_in_a_fork_of_its_own_what_it_may_not_do(asked: Asked) ->
 )
 def test_a_reader_only_looks_at_forks_of_others(asked: Asked, owner: str, method: str, params: dict[str, Any]) -> None:
     made = asked(owner, "fork.create")["name"]
-    with pytest.raises(RpcError, match=f'{method}: eve may only read here, and did not make the fork "{made}"') as no:
+    with pytest.raises(
+        RpcError, match=f'{method}: eve has read-only access, and did not create the fork "{made}"'
+    ) as no:
         asked("eve", method, fork=made, **params)
     assert no.value.code == "forbidden"
     assert asked("eve", "fork.diff", fork=made)["pods"] == []
@@ -80,7 +82,7 @@ def test_readers_have_a_share_of_the_forks_each_and_together(asked: Asked) -> No
         with pytest.raises(RpcError, match=f"{user} has 2 forks, which is the limit") as refused:
             asked(user, "fork.create")
         assert refused.value.code == "too_many"
-    with pytest.raises(RpcError, match="users who may only read have 4 forks, which is the limit"):
+    with pytest.raises(RpcError, match="read-only users have 4 forks, which is the limit"):
         asked("bob", "fork.create")
     used = {bound["name"]: (bound["used"], bound["most"]) for bound in asked("admin", "daemon.limits")}
     assert (used["forks"], used["forks-of-readers"], used["forks-of-one-reader"]) == ((4, 4), (4, 4), (2, 2))

@@ -250,7 +250,7 @@ def test_no_daemon_is_no_difference(words: list[str], tmp_path: Path, capsys: py
         (["--kube-version", "1.34,1.36", "--config", "a.yaml"], "accepts one --config, and only together with --from"),
         (
             ["--kube-version", "1.34,1.36", "--from", "DUMP", "-o", "pdf"],
-            'no output "pdf": allowed are table, json, yaml, markdown, html',
+            'unknown output format "pdf": allowed are table, json, yaml, markdown, html',
         ),
     ],
 )

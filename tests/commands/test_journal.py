@@ -27,7 +27,7 @@ def state(tmp_path: Path) -> Path:
 
 def test_a_journal_is_verified_compacted_and_exported(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["journal", "verify", str(state)]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "whole: every row is as it was written"
+    assert capsys.readouterr().out.splitlines()[-1] == "intact: every row has the checksum it was written with"
     assert cli.main(["journal", "compact", str(state)]) == 0
     assert "bytes before" in capsys.readouterr().out
     assert cli.main(["journal", "export", str(state)]) == 0
@@ -58,7 +58,7 @@ def test_a_snapshot_goes_from_one_state_directory_into_another(
     assert cli.main(["snapshot", "restore", file, "--state", new]) == 0
     assert "versions go on from 1,000,000" in capsys.readouterr().out
     assert cli.main(["snapshot", "restore", file, "--state", new]) == 1
-    assert "there is a journal already" in capsys.readouterr().err
+    assert "already exists: give another directory" in capsys.readouterr().err
     assert cli.main(["journal", "verify", new]) == 0
 
 
@@ -92,7 +92,7 @@ def test_an_object_that_is_not_json_is_set_aside_listed_and_removed(
     assert cli.main(["journal", "export", str(state)]) == 0
     exported = capsys.readouterr()
     assert "bad" not in [item["metadata"]["name"] for item in json.loads(exported.out)["items"]]
-    assert exported.err == f"warning: ConfigMap/default/bad is left out: {why}\n"
+    assert exported.err == f"warning: ConfigMap/default/bad is omitted: {why}\n"
     assert cli.main(["journal", "export", "--events", str(state)]) == 0
     assert '"name": "bad"' in capsys.readouterr().out
 
@@ -102,9 +102,9 @@ def test_an_object_that_is_not_json_is_set_aside_listed_and_removed(
     assert copy.exists()
     assert cli.main(["journal", "verify", str(state)]) == 0
     assert cli.main(["journal", "remove", str(state), "ConfigMap/default/bad"]) == 1
-    assert "has no ConfigMap/default/bad; kschedd journal export prints what it has" in capsys.readouterr().err
+    assert "has no object ConfigMap/default/bad; kschedd journal export lists the objects" in capsys.readouterr().err
     assert cli.main(["journal", "remove", str(state), "ConfigMap"]) == 1
-    assert 'remove: "ConfigMap" is not KIND/NAMESPACE/NAME' in capsys.readouterr().err
+    assert 'remove: "ConfigMap" must be KIND/NAMESPACE/NAME' in capsys.readouterr().err
 
 
 def test_text_beyond_ascii_and_numbers_with_fractions_are_json(state: Path) -> None:

@@ -37,7 +37,7 @@ def test_one_page_is_printed(capsys) -> None:
     assert capsys.readouterr().out == roff(PAGES["explain"])
     assert cli.main(["man"]) == 0
     assert capsys.readouterr().out.startswith('.TH "KSCHEDD" "1"')
-    assert cli.main(["man", "expain"]) == 1
+    assert cli.main(["man", "expain"]) == 2
     assert 'did you mean "explain"' in capsys.readouterr().err
 
 

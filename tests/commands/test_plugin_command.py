@@ -47,19 +47,19 @@ def test_its_profile_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "few.yaml").write_text("mine")
     assert main(["plugin", "new", "Few", "--folder", str(tmp_path)]) == 1
-    assert "few.yaml: there already; nothing was written" in capsys.readouterr().err
+    assert "few.yaml: already exist; nothing was written" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["few.yaml"]
 
 
 @pytest.mark.parametrize("name", ["few", "", "Few-Pods", "Few Pods", "../Few", "1Few"])
 def test_a_name_that_is_none_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plugin", "new", name, "--folder", str(tmp_path)]) == 1
-    assert "is no plugin name: a capital letter, then letters and digits" in capsys.readouterr().err
+    assert "is not a plugin name: expected a capital letter, then letters and digits" in capsys.readouterr().err
 
 
 def test_the_name_of_a_built_in_plugin_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plugin", "new", "NodeResourcesFit", "--folder", str(tmp_path)]) == 1
-    assert "NodeResourcesFit is a built-in plugin: choose another name" in capsys.readouterr().err
+    assert "NodeResourcesFit is a built-in plugin; choose another name" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -70,7 +70,10 @@ def test_rules_that_are_broken_are_named(tmp_path: Path, capsys: pytest.CaptureF
     out = capsys.readouterr().out
     assert "Moody: 11 of 13 rules kept in 2 random clusters" in out
     assert "remembered-equals-plain: seed 0: " in out
-    assert "says-the-same-twice: seed 0: Asked again with nothing changed, it says the same." in out
+    assert (
+        "says-the-same-twice: seed 0: Require that the plugin returns the same result again if nothing has changed."
+        in out
+    )
 
 
 def test_a_plugin_that_raises_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

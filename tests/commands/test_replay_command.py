@@ -36,7 +36,7 @@ def test_one_that_breaks_off_is_replayed_as_far_as_it_is_whole(
 ) -> None:
     (tmp_path / "cut").write_bytes(recording.read_bytes()[:-200])
     assert main(["replay", str(tmp_path / "cut")]) == 0
-    assert "broken off it breaks off at byte " in capsys.readouterr().out
+    assert "broken off it is truncated at byte " in capsys.readouterr().out
 
 
 def test_a_seed_that_was_tampered_with_shows(
@@ -74,7 +74,7 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     assert "cannot be read: No such file or directory" in capsys.readouterr().err
     (tmp_path / "pod.yaml").write_text("kind: Pod\n")
     assert main(["replay", str(tmp_path / "pod.yaml")]) == 2
-    assert "is no recording" in capsys.readouterr().err
+    assert "is not a recording" in capsys.readouterr().err
 
 
 def test_another_version_is_compared(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -228,12 +228,12 @@ def test_a_fault_says_file_line_path_value_and_what_is_allowed() -> None:
         ),
         pytest.param(
             HEAD + "parallelism: 1\nparallelism: 2\n",
-            '4 $.parallelism: the key "parallelism" stands twice in this mapping',
+            '4 $.parallelism: the key "parallelism" occurs twice in one mapping',
             id="a-key-twice",
         ),
         pytest.param(
             HEAD + "parallelism: !!python/object:os.system x\n",
-            "3 $.parallelism: this tag is not supported",
+            "3 $.parallelism: unsupported tag",
             id="a-tag-makes-nothing",
         ),
     ],
@@ -244,9 +244,9 @@ def test_what_is_no_configuration_is_refused(text: str, refusal: str) -> None:
 
 def test_aliases_that_never_end_are_refused() -> None:
     laughs = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
-    assert refusals("a: &a [*a]\n") == ["1 $.a[0]: the anchor holds itself"]
+    assert refusals("a: &a [*a]\n") == ["1 $.a[0]: the anchor contains itself"]
     (fault,) = refusals("a0: &a0 [x]\n" + laughs)
-    assert "aliases of this document stand for more than" in fault
+    assert "aliases of this document expand to more than" in fault
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_a_breakdown_of_ours_fails_the_record_and_says_where(
     file = write_records(tmp_path / "small.jsonl", broken, case(1, want=ONE_NODE_FITS))
     assert run(file) == 1
     out = capsys.readouterr().out
-    assert "kschedd broke down: TypeError" in out
+    assert "kschedd failed: TypeError" in out
     assert out.split()[4:8] == ["small", "1", "1", "0"]
 
 

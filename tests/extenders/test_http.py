@@ -169,7 +169,7 @@ def test_an_answer_without_end_is_not_read_to_its_end(ask: Ask, monkeypatch: pyt
     with answering(b"HTTP/1.1 200 OK\r\n\r\n" + b" " * ((1 << 20) + 1), keeps_open=True) as url:
         said = ask(binding(url))
         assert isinstance(said, ExtenderFailure)
-        assert str(said) == f'Post "{url}/bind": the answer is longer than 1 MiB'
+        assert str(said) == f'Post "{url}/bind": the response exceeds 1 MiB'
 
 
 def test_redirects_are_followed(ask: Ask) -> None:

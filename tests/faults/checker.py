@@ -27,11 +27,11 @@ UNKNOWN = frozenset({"connection_lost", "shutting_down", "too_slow"})
 
 # What a salvage tells.
 _LOST = re.compile(r"lost: the writes from version (\d+) to version (\d+)")
-_LAST = re.compile(r"whether there were writes after version (\d+) is not known")
+_LAST = re.compile(r"writes after version (\d+) may be lost as well")
 _NAMED = re.compile(r'lost from the snapshot: (\w+) "(?:([^"]*)/)?([^"]*)"')
 _DEFAULTS = ("Namespace", "PriorityClass")
 _VAGUE = re.compile(
-    "how many|whose name cannot|more objects|not there at all|to (its|their) end|after the snapshot is not known"
+    "number of objects|whose name cannot|more damaged|missing objects|read completely|number is unknown"
 )
 
 

@@ -141,7 +141,7 @@ async def test_it_holds_what_is_there_and_follows_what_happens(tmp_path: Path) -
 
 async def test_it_takes_no_writes_but_its_forks_do(tmp_path: Path) -> None:
     async with origin() as real, mirror_of(tmp_path, real) as (cluster, _):
-        with pytest.raises(Mirrored, match=f"a mirror of {real.url}, which is changed there"):
+        with pytest.raises(Mirrored, match=f"mirrored from {real.url} can only be changed there"):
             await cluster.store.create(pod("mine"))
         with pytest.raises(Mirrored):
             await cluster.store.patch("Node", "", "n1", {"spec": {"unschedulable": True}})

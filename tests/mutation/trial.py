@@ -73,6 +73,8 @@ class Copy:
             "-p",
             "no:cacheprovider",
             "-p",
+            "no:kschedd",  # the plugin of this package, which a tree without it cannot load
+            "-p",
             "no:xdist",
         ]
         process = subprocess.Popen(

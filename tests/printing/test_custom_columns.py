@@ -41,7 +41,7 @@ def test_a_file_has_headers_above_paths() -> None:
         (columns_of_text, "NAME:", "one path is expected"),
         (columns_of_text, "NAME:.a[", "a quoted name or ?(...) is expected"),
         (columns_of_file, "A B\n.a\n", "number of headers (2) and field specifications (1) don't match"),
-        (columns_of_file, "A\n", "a line of headers and a line of paths are expected"),
+        (columns_of_file, "A\n", "must contain a line of headers and a line of paths"),
     ],
 )
 def test_what_is_no_specification_is_refused(read, text: str, why: str) -> None:

@@ -49,7 +49,7 @@ def test_every_cut_leaves_what_is_whole_before_it(tmp_path: Path) -> None:
         assert there == notes[: len(there)]
         assert "byte" in broken
     (tmp_path / "cut").write_bytes(whole[: header_ends - 1])
-    with pytest.raises(RecordingError, match="no whole header"):
+    with pytest.raises(RecordingError, match="no complete header"):
         RecordingFile.open(tmp_path / "cut")
 
 
@@ -70,10 +70,10 @@ def test_no_flipped_bit_changes_a_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        pytest.param(b"", "no recording", id="empty"),
-        pytest.param(b"kind: Pod\n", "no recording", id="a-manifest"),
+        pytest.param(b"", "not a recording", id="empty"),
+        pytest.param(b"kind: Pod\n", "not a recording", id="a-manifest"),
         pytest.param(MARK + b"99\n", "newer than this kschedd", id="a-newer-format"),
-        pytest.param(MARK + b"1\n", "no whole header", id="nothing-but-the-mark"),
+        pytest.param(MARK + b"1\n", "no complete header", id="nothing-but-the-mark"),
     ],
 )
 def test_what_is_no_recording_is_refused_in_words(tmp_path: Path, content: bytes, why: str) -> None:

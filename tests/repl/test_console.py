@@ -130,7 +130,7 @@ def test_ctrl_c_ends_only_what_runs(own: Console) -> None:
     own.ready()
     own.type("\x04")
     assert own.ends() == 0
-    assert "The daemon goes on." in own.text
+    assert "The daemon keeps running." in own.text
 
 
 def test_destructive_commands_ask_first(repl: Console) -> None:
@@ -353,7 +353,7 @@ def test_breakpoints_and_forks_are_completed(repl: Console) -> None:
     repl.type("\r")
     repl.wait_for("fork second discarded")
     repl.line("break; forks")
-    repl.wait_for("There are no breakpoints", "No forks.")
+    repl.wait_for("No breakpoints.", "No forks.")
 
 
 def test_an_until_that_never_comes_ends_with_ctrl_c_and_the_state_is_whole(repl: Console, live: LiveDaemon) -> None:

@@ -18,6 +18,7 @@ DIFFERS: Mapping[str, Mapping[str, str]] = {
         r"^Client .* holds the debugger": "Client holds the debugger",
         # The daemon may have taken the next pod from its queue already.
         r"before the attempt of \S+\.$": "between two attempts.",
+        r"before the attempt of \S+;": "between two attempts;",
     },
     "WHATIF.md": {},
     "WHY.md": {

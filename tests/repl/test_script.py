@@ -90,7 +90,7 @@ def test_a_script_must_say_that_it_means_to_stop_the_daemon(served, capsys) -> N
 
 
 def test_a_watched_verb(served, capsys) -> None:
-    assert run_repl(served.path, commands=["watch -i 0.01 --times 2 get pod web-0 -o name"]) == 0
+    assert run_repl(served.path, commands=["watch -i 10ms --times 2 get pod web-0 -o name"]) == 0
     assert capsys.readouterr().out == "pod/web-0\npod/web-0\n"
 
 
@@ -166,14 +166,14 @@ def test_output_goes_into_a_shell_command(served, tmp_path, capfd) -> None:
     assert run_repl(served.path, commands=commands) == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[:3] == ["node/b", "node/a", "pod/web-0"]
-    assert "Why a workload or a pod is pending" in lines[3]
+    assert "Explain why a workload or pod is pending" in lines[3]
 
 
 def test_a_shell_command_that_fails_is_told(served, capfd) -> None:
     assert run_repl(served.path, commands=["get nodes | sh -c 'cat >/dev/null; exit 3'"]) == 3
     assert "(sh ended with status 3)" in capfd.readouterr().err
     assert run_repl(served.path, commands=["get nodes | nothing-of-that-name"]) == 127
-    assert "(nothing-of-that-name: the shell did not find it: status 127)" in capfd.readouterr().err
+    assert "(nothing-of-that-name: command not found: status 127)" in capfd.readouterr().err
     assert run_repl(served.path, commands=["get nodes | kill -9 $$"]) != 0
     assert "(kill was ended by SIGKILL)" in capfd.readouterr().err
 

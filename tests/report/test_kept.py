@@ -63,7 +63,7 @@ def test_the_verb_writes_over_a_file_only_if_told_so(tmp_path: Path) -> None:
     assert "kschedd-report.html: " in told[-1]
     assert (tmp_path / "kschedd-report.html").read_text().startswith("<!DOCTYPE html>")
     assert run_words(session, ["report"]) == 1
-    assert "is there already" in "".join(errors)
+    assert "already exists" in "".join(errors)
     assert run_words(session, ["report", "--force"]) == 0
     assert run_words(session, ["report", "none/such.html"]) == 1
     assert "cannot be written" in "".join(errors)

@@ -74,7 +74,7 @@ def test_what_is_refused(address: str, why: str) -> None:
 def test_files_of_tokens_that_are_refused(text: str, mode: int) -> None:
     Path("token").write_text(text)
     Path("token").chmod(mode)
-    with pytest.raises(SocketPathError, match=r"printable ASCII|chmod it to 0600"):
+    with pytest.raises(SocketPathError, match=r"printable ASCII|run chmod 0600"):
         endpoint_of("tcp://127.0.0.1:1?token-file=token")
 
 

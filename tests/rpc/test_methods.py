@@ -222,7 +222,7 @@ async def test_a_watch_from_a_version_of_another_history_is_gone(talk: Talk) -> 
     async with talk.client.subscribe("objects.watch", kind="nodes", since=version, epoch=epoch):
         pass
     for since, of, words in (
-        (version, "0" * 32, f"resource version {version} is of another history of this cluster: list again"),
+        (version, "0" * 32, f"resource version {version} belongs to another history of this cluster: list again"),
         (version + 1, epoch, f"Too large resource version: {version + 1}, current: {version}"),
     ):
         with pytest.raises(RpcError, match=words) as gone:

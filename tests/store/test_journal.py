@@ -204,7 +204,7 @@ def damage(path: Path, sql: str, *values: Any) -> None:
         pytest.param("UPDATE events SET name = 'z' WHERE version = 9", "version 9 is damaged", id="key"),
         pytest.param("UPDATE events SET type = 7 WHERE version = 9", "version 9 is damaged", id="type"),
         pytest.param("UPDATE events SET raw = NULL WHERE version = 9", "version 9 is damaged", id="nothing-there"),
-        pytest.param("DELETE FROM events WHERE version = 9", r"version 9 is missing \(the next one", id="hole"),
+        pytest.param("DELETE FROM events WHERE version = 9", r"version 9 is missing \(the next version", id="hole"),
     ],
 )
 def test_a_damaged_tail_is_found_and_can_be_dropped(path: Path, sql: str, words: str) -> None:

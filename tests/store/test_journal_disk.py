@@ -112,7 +112,7 @@ def faulty(kept: Kept, **fault: int) -> Iterator[None]:
     [
         pytest.param(lambda kept: faulty(kept, error=errno.ENOSPC), "No space left on device", id="full"),
         pytest.param(lambda kept: faulty(kept, error=errno.EIO), "Input/output error", id="failing"),
-        pytest.param(lambda kept: faulty(kept, takes=100), "100 of 512 bytes were taken", id="short-write"),
+        pytest.param(lambda kept: faulty(kept, takes=100), "100 of 512 bytes written", id="short-write"),
         pytest.param(lambda kept: no_file_above(600), r"cannot be written: disk I/O error", id="real-limit-on-files"),
     ],
 )
@@ -143,7 +143,7 @@ def test_a_head_that_was_written_by_a_failed_write_is_not_ahead_of_the_journal_w
     kept: Kept,
 ) -> None:
     kept.write("before")
-    with faulty(kept, takes=109), pytest.raises(JournalError, match="109 of 512 bytes were taken"):
+    with faulty(kept, takes=109), pytest.raises(JournalError, match="109 of 512 bytes written"):
         kept.write("meanwhile")  # all of the record is in these 109 bytes
     with faulty(kept, head_error=errno.EIO), pytest.raises(JournalError, match="Input/output error"):
         kept.journal.repair()
@@ -193,11 +193,11 @@ def test_a_file_cut_short_under_the_journal_is_missed_before_a_write_is_answered
     whole = path.read_bytes()
     os.truncate(path, len(whole) // 2)
     for _ in range(2):
-        with pytest.raises(JournalError, match=f"{file} was cut short while the daemon was using it"):
+        with pytest.raises(JournalError, match=f"{file} was truncated while the daemon was using it"):
             kept.write("meanwhile")
-        with pytest.raises(JournalError, match="was cut short"):
+        with pytest.raises(JournalError, match="was truncated"):
             kept.journal.repair()
-    with pytest.raises(JournalError, match="was cut short"):
+    with pytest.raises(JournalError, match="was truncated"):
         kept.journal.compact_some(10)
     path.write_bytes(whole)
     kept.journal.repair()
@@ -231,7 +231,7 @@ def test_a_directory_in_the_place_of_a_file_is_refused_at_once_and_left_as_it_is
     there.unlink(missing_ok=True)
     there.mkdir(mode=0o755)
     there.joinpath("inside").touch()
-    with pytest.raises(JournalError, match=rf"cannot be opened: {there.name} is no regular file"):
+    with pytest.raises(JournalError, match=rf"cannot be opened: {there.name} is not a regular file"):
         Journal(path)
     assert stat.S_IMODE(there.stat().st_mode) == 0o755
 

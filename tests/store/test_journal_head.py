@@ -128,7 +128,7 @@ def test_a_write_that_is_taken_in_part_is_an_error_and_is_made_again_in_the_same
     file = HeadFile(path, disk)
     file.write(head(1))
     disk.shorter = 12
-    with pytest.raises(JournalError, match="cannot be written: 500 of 512 bytes were taken"):
+    with pytest.raises(JournalError, match="cannot be written: only 500 of 512 bytes written"):
         file.write(head(2))
     disk.shorter, disk.error = 0, errno.EIO
     with pytest.raises(JournalError, match="cannot be written: Input/output error"):
@@ -167,7 +167,7 @@ def test_a_probe_finds_whether_there_is_room_and_leaves_nothing(path: Path) -> N
     file.probe()
     assert disk.flushes == 1
     disk.shorter = 1
-    with pytest.raises(JournalError, match="not enough room on the disk"):
+    with pytest.raises(JournalError, match="not enough free space on the disk"):
         file.probe()
     disk.shorter, disk.error = 0, errno.ENOSPC
     with pytest.raises(JournalError, match="cannot be written: No space left on device"):
@@ -215,14 +215,16 @@ def test_a_probe_writes_nothing_into_a_file_that_its_name_leads_to(path: Path, t
     ("changes", "refusal"),
     [
         pytest.param({}, "", id="as-it-was-written"),
-        pytest.param({"chain": 1}, "version {last} is not the one that was written", id="another-chain"),
+        pytest.param({"chain": 1}, "version {last} differs from the version that was written", id="another-chain"),
         pytest.param(
-            {"version": -1}, "version {before} is not the one that was written", id="a-chain-of-a-later-version"
+            {"version": -1},
+            "version {before} differs from the version that was written",
+            id="a-chain-of-a-later-version",
         ),
         pytest.param(
             {"version": 1}, "ends at version {last}, but was written up to version {after}", id="a-later-version"
         ),
-        pytest.param({"epoch": EPOCH}, "is not the file that journal.db-head was written with", id="another-history"),
+        pytest.param({"epoch": EPOCH}, "does not belong to journal.db-head", id="another-history"),
     ],
 )
 def test_a_journal_that_differs_from_its_head_is_refused(

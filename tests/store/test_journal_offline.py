@@ -53,7 +53,7 @@ def test_a_whole_journal_is_verified_by_folder_and_by_file_and_left_as_it_is(sta
     found = verified(state)
     assert found.is_whole
     assert (found.version - found.snapshot_version, found.snapshot_objects) == (31, 7)
-    assert list(found.lines())[-1] == "whole: every row is as it was written"
+    assert list(found.lines())[-1] == "intact: every row has the checksum it was written with"
     assert verified(state / "journal.db") == found
     assert content(state) == before
 
@@ -77,7 +77,7 @@ def test_a_damaged_journal_is_told_of_left_as_it_is_and_repaired_in_words(state:
         snapshot_of_journal(state)
     lost = repaired(state)
     assert any(line.startswith("lost: the writes from version") for line in lost)
-    assert any("are kept as journal.db.damaged-1" in line for line in lost)
+    assert any("are saved as journal.db.damaged-1" in line for line in lost)
     assert verified(state).is_whole
     assert repaired(state) == ()
 
@@ -110,13 +110,13 @@ def test_a_journal_that_a_daemon_uses_is_refused_in_words(state: Path, monkeypat
     monkeypatch.setattr(state_dir, "_PATIENCE_S", 0.1)
     with lock_state_dir(state):
         for use in (verified, repaired, compacted, snapshot_of_journal):
-            with pytest.raises(JournalError, match="a daemon uses it: end it first"):
+            with pytest.raises(JournalError, match="in use by a daemon: stop it"):
                 use(state)
 
 
 @pytest.mark.parametrize("name", ["", "journal.db"])
 def test_where_there_is_no_journal_none_is_made(tmp_path: Path, name: str) -> None:
-    with pytest.raises(JournalError, match="there is no journal here"):
+    with pytest.raises(JournalError, match="no journal found"):
         verified(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
@@ -146,7 +146,7 @@ def test_a_snapshot_restored_is_the_cluster_as_it_was_in_a_new_history(state: Pa
     old.close()
     journal.close()
     before = content(tmp_path / "new")
-    with pytest.raises(JournalError, match="there is a journal already"):
+    with pytest.raises(JournalError, match="already exists: give another directory"):
         restore_snapshot(tmp_path / "s", tmp_path / "new")
     assert content(tmp_path / "new") == before
 
@@ -161,11 +161,11 @@ def test_a_snapshot_that_is_cut_changed_newer_or_none_is_refused(state: Path, tm
     for data, words in (
         (packed[:-20], "damaged"),
         (packed[: len(packed) // 2], "damaged"),
-        (b"hello", "is no snapshot"),
+        (b"hello", "is not a snapshot, or is damaged"),
         (gzip.compress(plain[:-1]), "damaged"),
-        (gzip.compress(plain.replace(b"c11", b"c99", 1)), "its checksum is another"),
+        (gzip.compress(plain.replace(b"c11", b"c99", 1)), "wrong checksum"),
         (gzip.compress(newer), "has format 2, from a newer kschedd"),
-        (gzip.compress(b"\x01"), "is no snapshot of kschedd"),
+        (gzip.compress(b"\x01"), "is not a kschedd snapshot"),
     ):
         file.write_bytes(data)
         with pytest.raises(SnapshotError, match=words):
@@ -188,7 +188,7 @@ def test_a_journal_on_a_read_only_file_system_is_read(state: Path, tmp_path: Pat
         env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
         done[words] = subprocess.run([*command, f"{place}/state"], capture_output=True, text=True, env=env)
     assert [ran.returncode for ran in done.values()] == [0, 0, 0, 1]
-    assert done["journal verify"].stdout.endswith("whole: every row is as it was written\n")
+    assert done["journal verify"].stdout.endswith("intact: every row has the checksum it was written with\n")
     assert done["journal export"].stdout.count('"kind": "ConfigMap"') == 29
     assert len(read_snapshot(tmp_path / "s").objects) == len(list(exported_objects(state)))
     assert done["journal compact"].stderr.endswith("journal.db: cannot be opened: Read-only file system\n")

@@ -91,7 +91,7 @@ def test_a_snapshot_of_which_a_row_is_missing_is_damaged(made: Made) -> None:
         made.journal.compact()
     many = made.journal.state.count
     made.journal._db.execute("DELETE FROM objects WHERE name = 'default'")
-    with pytest.raises(JournalDamaged, match=f"the snapshot is damaged: {many - 1} of {many} objects are there"):
+    with pytest.raises(JournalDamaged, match=f"the snapshot is damaged: only {many - 1} of {many} objects are present"):
         list(made.journal.reading().latest())
 
 

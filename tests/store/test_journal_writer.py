@@ -112,8 +112,10 @@ def test_a_row_of_events_is_read_whole_or_not_at_all() -> None:
 
 def test_what_is_damaged_says_up_to_where_all_is_whole_if_that_is_known() -> None:
     assert str(JournalError("f", "why")) == "f: why"
-    assert str(JournalDamaged("f", "why")).startswith("f: why. Put a copy of the whole state directory back, or ")
-    assert str(JournalDamaged("f", "why", 0)).startswith("f: why. Everything up to version 0 is whole. Put a copy ")
+    assert str(JournalDamaged("f", "why")).startswith("f: why. Restore a copy of the whole state directory, or ")
+    assert str(JournalDamaged("f", "why", 0)).startswith(
+        "f: why. Everything up to version 0 is intact. Restore a copy "
+    )
 
 
 @pytest.mark.parametrize(
@@ -188,7 +190,7 @@ def test_a_journal_that_lacks_its_last_writes_is_damaged_from_there(path: Path) 
     journal._db.execute("DELETE FROM events WHERE version = ?", (store.version,))
     journal.close()
     why = (
-        f"ends at version {store.version - 1}, but was written up to version {store.version}: its last writes are lost"
+        f"ends at version {store.version - 1}, but was written up to version {store.version}: the last writes are lost"
     )
     with pytest.raises(JournalDamaged, match=why) as damaged:
         Journal(path)
@@ -209,7 +211,7 @@ def test_a_journal_that_ends_where_a_damaged_head_does_may_lack_writes(path: Pat
     journal = Journal(path)
     journal._db.execute("DELETE FROM events WHERE version = ?", (store.version,))
     journal.close()
-    why = f"nothing says whether version {store.version - 1} was the last"
+    why = f"writes after version {store.version - 1} may be missing"
     with pytest.raises(JournalDamaged, match=why) as damaged:
         Journal(path)
     assert damaged.value.good_version == store.version - 1
@@ -296,7 +298,7 @@ def test_the_head_of_another_journal_is_refused(path: Path, tmp_path: Path) -> N
     for each in (path, tmp_path / "other.db"):
         filled(each, "a")[0].close()
     head_path(path).write_bytes(head_path(tmp_path / "other.db").read_bytes())
-    with pytest.raises(JournalDamaged, match=r"is not the file that journal\.db-head was written with"):
+    with pytest.raises(JournalDamaged, match=r"does not belong to journal\.db-head"):
         Journal(path)
 
 

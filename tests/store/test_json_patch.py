@@ -40,15 +40,17 @@ def test_an_operation(operation: dict[str, Any], at: str, wanted: Any) -> None:
 @pytest.mark.parametrize(
     ("operation", "why"),
     [
-        pytest.param(op("remove", "/labels/nope"), "there is nothing to remove", id="remove-what-is-not-there"),
-        pytest.param(op("replace", "/nope/deeper", value=1), 'there is no map or list "nope" on the way', id="no-way"),
-        pytest.param(op("add", "/list/3", value=1), "there is no item 3, the list has 3", id="beyond-the-end"),
-        pytest.param(op("add", "/list/x", value=1), '"x" is no index', id="no-index"),
-        pytest.param(op("test", "/labels/app", value="db"), "the value there is another", id="test-fails"),
-        pytest.param(op("test", "/labels/app", value=True), "the value there is another", id="test-of-another-type"),
+        pytest.param(op("remove", "/labels/nope"), "the path does not exist", id="remove-what-is-not-there"),
+        pytest.param(op("replace", "/nope/deeper", value=1), '"nope" in the path is not a map or list', id="no-way"),
+        pytest.param(
+            op("add", "/list/3", value=1), "index 3 is out of range; the list has 3 items", id="beyond-the-end"
+        ),
+        pytest.param(op("add", "/list/x", value=1), '"x" is not a list index', id="no-index"),
+        pytest.param(op("test", "/labels/app", value="db"), "the value differs", id="test-fails"),
+        pytest.param(op("test", "/labels/app", value=True), "the value differs", id="test-of-another-type"),
         pytest.param(op("move", "/x"), "from is missing", id="move-from-nowhere"),
-        pytest.param(op("frob", "/x"), "there is no operation 'frob'", id="unknown-operation"),
-        pytest.param(op("remove", ""), "the path names no member", id="remove-all"),
+        pytest.param(op("frob", "/x"), "unknown operation 'frob'", id="unknown-operation"),
+        pytest.param(op("remove", ""), 'the path must begin with "/" and name a member', id="remove-all"),
     ],
 )
 def test_an_operation_that_does_not_apply(operation: dict[str, Any], why: str) -> None:
@@ -99,5 +101,5 @@ def test_no_patch_nests_deeper_than_a_manifest_may(operation: dict[str, Any]) ->
 
 def test_copies_of_copies_are_bounded() -> None:
     doubling = [op("copy", "/list/-", **{"from": "/list"})] * 30
-    with pytest.raises(BadPatch, match=rf"the copies of this patch come to \d+ bytes, at most {MOST_COPIED} bytes"):
+    with pytest.raises(BadPatch, match=rf"this patch copies \d+ bytes or more; at most {MOST_COPIED} bytes"):
         json_patch({"list": ["x" * 100]}, doubling)

@@ -150,5 +150,5 @@ def test_how_an_object_is_named(text: str, ref: ObjectRef) -> None:
 
 @pytest.mark.parametrize("text", ["", "pod", "pod/web", "node/default/n1", "pod//web", "pod/a/b/c"])
 def test_what_names_no_object_is_refused(text: str) -> None:
-    with pytest.raises(LeaveOutError, match=r"is not KIND/NAMESPACE/NAME"):
+    with pytest.raises(LeaveOutError, match=r"must be KIND/NAMESPACE/NAME"):
         read_ref(text)

@@ -163,6 +163,7 @@ class FakeDaemon:
         self.calls: list[tuple[str, Raw]] = []
         self.streams: dict[str, list[Any]] = {}
         self.stopped = False
+        self.paused: Raw | None = None  # where the debugger has stopped scheduling
         self.lingering = False  # what is deleted stays for a while
         self.lingering = False  # what is deleted stays for a while
 
@@ -410,6 +411,9 @@ class FakeDaemon:
             del pod[field]
         return {"counts": counts, "pods": [pod] if place != "active" else []}
 
+    def debug_state(self) -> Raw:
+        return {"stopped": self.paused, "running_until": None, "holder": None, "keep": False, "breakpoints": 0}
+
     def queue_pod(self, pod: str) -> Raw:
         if pod != "default/web-1":
             raise RpcError("not_found", f'pods "{pod}" not found')
@@ -558,6 +562,7 @@ IDLE_LOOP = {"thread": "MainThread", "frames": ["(idle)"], "count": 70}
 
 #: what a served fake answers
 _SERVED = (
+    "debug.state",
     "objects.list",
     "objects.get",
     "objects.kinds",

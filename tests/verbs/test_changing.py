@@ -58,28 +58,28 @@ def test_objects_without_a_namespace_get_the_one_that_was_said(typed, daemon) ->
         pytest.param("apply -f missing.yaml", 1, "missing.yaml: cannot be read: No such file", id="no-file"),
         pytest.param("apply", 2, "-f/--filename", id="no-file-named"),
         pytest.param("apply -f https://example.com/a.yaml", 1, "addresses are not fetched", id="address"),
-        pytest.param(
-            "delete pods", 2, "which pods? Say names, or -l LABELS, --field-selector", id="delete-a-whole-kind"
-        ),
-        pytest.param("delete pod ''", 2, "a kind or a name is empty", id="delete-a-name-that-is-empty"),
+        pytest.param("delete pods", 2, "pods: names, -l LABELS, --field-selector", id="delete-a-whole-kind"),
+        pytest.param("delete pod ''", 2, "a kind or name is empty", id="delete-a-name-that-is-empty"),
         pytest.param("delete pod web-7", 1, 'did you mean "web-', id="delete-misspelt"),
-        pytest.param("scale deploy web --replicas=-1", 2, "from 0 up", id="negative-replicas"),
+        pytest.param("scale deploy web --replicas=-1", 2, "must be 0 or more", id="negative-replicas"),
         pytest.param("scale deploy web", 2, "--replicas", id="no-replicas"),
-        pytest.param("label pod web-0", 2, "with what? KEY=VALUE", id="no-label"),
-        pytest.param("taint node node-a gpu=yes", 2, "needs an effect: gpu=yes:NoSchedule", id="no-effect"),
+        pytest.param("label pod web-0", 2, "KEY=VALUE, KEY- or --list is required", id="no-label"),
+        pytest.param(
+            "taint node node-a gpu=yes", 2, "an effect is required, such as gpu=yes:NoSchedule", id="no-effect"
+        ),
         pytest.param("taint node node-a gpu=yes:Never", 2, "allowed are NoSchedule", id="unknown-effect"),
-        pytest.param("cordon", 2, "which node?", id="no-node"),
+        pytest.param("cordon", 2, "a node name, -l LABELS or --all is required", id="no-node"),
         pytest.param("cordon node-x", 1, 'did you mean "node-', id="node-misspelt"),
-        pytest.param("patch pod web-0", 2, "patch with what?", id="no-patch"),
+        pytest.param("patch pod web-0", 2, "a patch is required", id="no-patch"),
         pytest.param("patch pod web-0 -p '{a: [}'", 2, "neither JSON nor YAML", id="broken-patch"),
         pytest.param("patch pod web-0 -p 7", 2, "a map of fields", id="patch-is-no-map"),
         pytest.param("create deployment x", 2, "--image", id="no-image"),
-        pytest.param("create pod x", 2, "write a manifest", id="cannot-be-created-so"),
+        pytest.param("create pod x", 2, "use create -f FILE", id="cannot-be-created-so"),
         pytest.param("set weight X many", 2, "a whole number", id="weight-is-no-number"),
         pytest.param("set weight X ²", 2, "a whole number", id="weight-is-no-digit"),
         pytest.param(f"set parallelism {'9' * 5000}", 2, "a whole number", id="number-of-many-digits"),
         pytest.param(f"break delete {'9' * 5000}", 2, "not the id of a breakpoint", id="id-of-many-digits"),
-        pytest.param(f"create service clusterip s --tcp {'9' * 5000}", 2, "a port is expected", id="port"),
+        pytest.param(f"create service clusterip s --tcp {'9' * 5000}", 2, "expected a port", id="port"),
     ],
 )
 def test_what_is_wrong(typed, daemon, line, code, words) -> None:
@@ -188,7 +188,7 @@ def test_a_request_that_is_invalid_is_told_without_the_object_in_it(typed, daemo
 
 
 def test_what_nothing_acts_on_yet_is_said_once_for_a_command(typed, daemon, tmp_path) -> None:
-    why = "kept and listed, but its pods are not made yet"
+    why = "stored, but its pods are not made yet"
 
     def applied(**params: object) -> dict[str, object]:
         name = str(params["source"]).rpartition("/")[2].partition(".")[0]

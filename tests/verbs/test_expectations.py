@@ -138,14 +138,14 @@ def test_an_eviction_is_seen_after_the_pod_is_gone(cluster: ScenarioCluster) -> 
 @pytest.mark.parametrize(
     ("assertion", "why"),
     [
-        pytest.param("", "expect what?", id="nothing"),
-        pytest.param("pod web-0", "expected to be what?", id="no-state"),
+        pytest.param("", "an assertion is required", id="nothing"),
+        pytest.param("pod web-0", "a state is required", id="no-state"),
         pytest.param("pod web-0 runing", 'did you mean "running"', id="state-misspelt"),
         pytest.param("pots running", 'did you mean "pods"', id="subject-misspelt"),
         pytest.param("max skew 1", "max skew <= N [over", id="skew"),
         pytest.param("event Scheduled of pod/x", "event REASON [for KIND/NAME]", id="event"),
         pytest.param("nothing pending after soon", 'after "soon"', id="duration"),
-        pytest.param("pod a pending because", "because what?", id="because-nothing"),
+        pytest.param("pod a pending because", "because requires a part of the message", id="because-nothing"),
     ],
 )
 def test_what_cannot_be_parsed_says_what_can(assertion: str, why: str) -> None:

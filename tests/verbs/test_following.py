@@ -16,9 +16,9 @@ from tests.verbs.fake_daemon import NOW, FakeDaemon, Raw, pod
 
 LOST = ConnectionLostError("k.sock", "it closed the connection")
 REFUSED = NoDaemonError("k.sock")
-GONE = RpcError("gone", "resource version 12 is of another history")
+GONE = RpcError("gone", "resource version 12 belongs to another history")
 OVER = None  # the stream ends as such
-WENT = f"Interrupted: {LOST}. This goes on when the daemon is back; Ctrl-C ends it.\n"
+WENT = f"Interrupted: {LOST}. Waiting for the daemon; Ctrl-C stops.\n"
 
 
 def change(name: str, version: int, type_: str = "ADDED") -> Raw:
@@ -103,7 +103,7 @@ def test_a_watch_goes_on_after_the_last_change_shown(refused: int) -> None:
     )
     assert daemon.run("get pods -w -o name") == 0
     assert daemon.out == "pod/a\npod/b\npod/c\n"
-    assert daemon.err == WENT + "The daemon is back; this goes on after resource version 12.\n"
+    assert daemon.err == WENT + "The daemon is back; continuing after resource version 12.\n"
     place = {"kind": "Pod", "namespace": "default", "epoch": "e1"}
     assert daemon.opened == [{**place, "since": 9}, {**place, "since": 12}]
     assert daemon.slept == 1 + refused
@@ -180,7 +180,7 @@ def test_a_daemon_that_goes_between_the_list_and_the_watch_is_waited_for() -> No
     daemon.daemon.objects.append(pod("z"))
     assert daemon.run("get pods -w -o name") == 0
     assert daemon.out == "pod/z\npod/c\n"
-    assert daemon.err == WENT + "The daemon is back; this goes on after resource version 9.\n"
+    assert daemon.err == WENT + "The daemon is back; continuing after resource version 9.\n"
     assert [params["since"] for params in daemon.opened] == [9, 9]
 
 

@@ -54,7 +54,7 @@ def test_every_flag_without_a_value_takes_true_and_false(verb: Verb, name: str) 
     assert not _set(parser, [f"{name}=false"])
     assert not _set(parser, [name, f"{name}=0"])
     assert _set(parser, [f"{name}=F", f"{name}=T"])
-    with pytest.raises(UsageError, match='"maybe": true or false is expected'):
+    with pytest.raises(UsageError, match='"maybe": expected true or false'):
         parser.switched([f"{name}=maybe"])
 
 

@@ -60,7 +60,7 @@ def test_values_of_a_path_as_json(typed) -> None:
     ("line", "words"),
     [
         ("get pods -o custom-columns=NAME", "expected <header>:<json-path-expr>"),
-        ("get pods -o custom-columns", "-o custom-columns needs a template"),
+        ("get pods -o custom-columns", "-o custom-columns requires a template"),
         ("get pods -o custom-columns-file=nope", "nope: cannot be read: No such file"),
         ("get pods -o jsonpath-as-json={.a", "is missing"),
         ("get pods -o go-template={{define}}", "named templates are not supported here"),
@@ -82,4 +82,4 @@ def test_go_templates(typed, tmp_path) -> None:
     assert typed("get pods -o go-template='{{range}}'") == 2
     assert "go-template, line 1: missing value for command" in typed.err
     assert typed("get pods -o go-template") == 2
-    assert "needs a template" in typed.err
+    assert "requires a template" in typed.err

@@ -216,8 +216,8 @@ LINES = [
     ("plugins", "FROM"),
     ("costs", "Hold"),
     ("clients", "UNREAD BYTES"),
-    ("profile --seconds 0.1", "TASK OR THREAD"),
-    ("status --limits", "WHERE IT IS REACHED"),
+    ("profile --for 100ms", "TASK OR THREAD"),
+    ("status --limits", "WHEN REACHED"),
     ("set weight ImageLocality 3", "1 -> 3"),
     ("config", "schedulerName"),
     ("config show", f"default of {DEFAULT.release}"),
@@ -403,7 +403,7 @@ async def test_explain_says_that_a_node_name_names_no_node(live: Typed) -> None:
     spec = b"{nodeName: nod-a, containers: [{name: a, image: a}]}"
     live.input = b"{apiVersion: v1, kind: Pod, metadata: {name: lost}, spec: " + spec + b"}"
     assert await live("explain -f -") == 0
-    assert "\ndefault/lost -> nod-a, and there is no such node\n" in live.out
+    assert "\ndefault/lost -> nod-a, which does not exist\n" in live.out
     assert await live("apply -f -") == 0
     assert await live("explain lost") == 0
     assert "Cause: default/lost is on nod-a, and there is no such node (node-a is one): nothing runs it." in live.out

@@ -98,20 +98,20 @@ def test_sorted_by_a_field(typed) -> None:
     ("line", "code", "words"),
     [
         pytest.param("get podz", 1, 'there is no kind "podz"; did you mean "pod"', id="kind-misspelt"),
-        pytest.param("get", 2, "which objects?", id="nothing-named"),
+        pytest.param("get", 2, "a kind is required", id="nothing-named"),
         pytest.param("get pod web-2", 1, 'did you mean "web-1" or "web-0"?', id="name-misspelt"),
         pytest.param("get pod db-0", 1, "there is one in namespace team: add -n team", id="in-another-namespace"),
         pytest.param("get pvc data", 1, "there are no persistentvolumeclaims in namespace default", id="none-at-all"),
         pytest.param("get pods -o jason", 2, 'did you mean "json"?', id="output-misspelt"),
         pytest.param("get pods -o jsonpath={.a", 2, '"}" is missing', id="jsonpath-unfinished"),
         pytest.param("get pods --namespce x", 2, 'did you mean "--namespace"', id="flag-misspelt"),
-        pytest.param("get pod/web-0 web-1", 2, "must be one, such as pod/web", id="slash-and-plain"),
-        pytest.param("get pod web-0 -l a=b", 2, "exclude each other", id="name-and-selector"),
+        pytest.param("get pod/web-0 web-1", 2, "cannot be mixed with other forms", id="slash-and-plain"),
+        pytest.param("get pod web-0 -l a=b", 2, "a name excludes selectors", id="name-and-selector"),
         pytest.param("get pods,nodes -w", 2, "only one kind", id="watch-two-kinds"),
         pytest.param("get pod web-2 -w", 1, 'did you mean "web-1" or "web-0"?', id="watch-of-a-name-misspelt"),
-        pytest.param("get ''", 2, "a kind or a name is empty", id="empty-kind"),
-        pytest.param("get pods,", 2, "a kind or a name is empty", id="empty-kind-beside-another"),
-        pytest.param("get pod web-0 ''", 2, "a kind or a name is empty", id="empty-name"),
+        pytest.param("get ''", 2, "a kind or name is empty", id="empty-kind"),
+        pytest.param("get pods,", 2, "a kind or name is empty", id="empty-kind-beside-another"),
+        pytest.param("get pod web-0 ''", 2, "a kind or name is empty", id="empty-name"),
         pytest.param("api-resources ''", 2, "unexpected argument ''", id="empty-argument"),
         pytest.param("gett pods", 2, 'did you mean "get"', id="verb-misspelt"),
     ],
@@ -198,7 +198,7 @@ def test_top_of_pods_is_what_they_request(typed) -> None:
 
 
 def test_watch_shows_another_verb_again(typed) -> None:
-    assert typed("watch -i 0.5 --times 3 get pods -o name") == 0
+    assert typed("watch -i 500ms --times 3 get pods -o name") == 0
     assert typed.out == "pod/web-0\npod/web-1\n" * 3
     assert typed.slept == [0.5, 0.5]
 

@@ -22,5 +22,5 @@ def test_durations_and_conditions_are_no_moments(text: str) -> None:
 @pytest.mark.parametrize("text", ["t=soon", "2025-02-30T00:00:00Z", "2025-01-01T00:10"])
 def test_a_moment_that_is_none_is_told_as_such(text: str) -> None:
     assert is_moment(text)
-    with pytest.raises(UsageError, match="a time such as t=2025-01-01T00:10:00Z is expected"):
+    with pytest.raises(UsageError, match="expected a time such as t=2025-01-01T00:10:00Z"):
         moment_of(text)

@@ -75,7 +75,7 @@ def test_gone_is_gone_also_where_another_took_the_name(typed, daemon) -> None:
         ("wait pod/web-0", 2, 'unrecognized condition: ""', 0.0),
         ("wait --for=jsonpath={.nope pod/web-0", 2, "is missing", 0.0),
         ("wait --for=jsonpath={.status}=x pod/web-0 --timeout=0", 2, "nested object or list", 0.0),
-        ("wait --for=delete pods", 2, "which pods?", 0.0),
+        ("wait --for=delete pods", 2, "pods: names, -l LABELS or --all are required", 0.0),
         ("wait --for=delete pod/web-0 --timeout=soon", 2, '--timeout "soon"', 0.0),
     ],
 )

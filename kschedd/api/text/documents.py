@@ -76,11 +76,11 @@ class RepeatedKey:
     def as_fault(self) -> DocumentFault:
         path = self.path if self.in_what == "mapping" else ()
         return DocumentFault(
-            self.line, path, None, f'the key "{str(self.path[-1])[:63]}" stands twice in {_ONE[self.in_what]}'
+            self.line, path, None, f'the key "{str(self.path[-1])[:63]}" occurs twice in {_ONE[self.in_what]}'
         )
 
 
-_ONE: Final = {"mapping": "this mapping", "object": "one object"}
+_ONE: Final = {"mapping": "one mapping", "object": "one object"}
 
 
 @attrs.define(eq=False, slots=False)
@@ -211,7 +211,7 @@ def read_documents(text: str, *, last_wins: bool = False) -> Iterator[Document]:
         faults += len(document.faults)
         if faults >= MOST_FAULTS:
             line = document.first_line + document.text.count("\n")
-            why = f"{MOST_FAULTS} faults were found up to here: what follows was not read"
+            why = f"too many errors ({MOST_FAULTS}); the rest was not read"
             yield Document("", line, faults=(DocumentFault(line, (), None, why),))
             return
 
@@ -294,7 +294,7 @@ class _Builder:
                 if len(frames) >= DEEPEST:
                     raise _Faulty(event.start_mark.line, (), None, _TOO_DEEP)
                 if event.tag is not None and event.tag not in (f"{_TAG}map", f"{_TAG}seq"):
-                    raise _Faulty(event.start_mark.line, _path(frames), event.tag, "this tag is not supported")
+                    raise _Faulty(event.start_mark.line, _path(frames), event.tag, "unsupported tag")
                 mapping = kind is yaml.MappingStartEvent
                 frames.append([{} if mapping else [], _ABSENT, event.anchor, 1, set() if mapping else None])
                 continue
@@ -326,7 +326,7 @@ class _Builder:
         elif type(value) in (int, float):
             key = str(value)
         else:
-            raise _Faulty(event.start_mark.line, _path(frames), None, "a key must be text")
+            raise _Faulty(event.start_mark.line, _path(frames), None, "a key must be a string")
         frame = frames[-1]
         if key in frame[4] and len(self.repeated) < MOST_FAULTS:
             self.repeated.append((event.start_mark.line, (*_path(frames[:-1]), key)))
@@ -341,7 +341,7 @@ class _Builder:
             return
         for merged in value if type(value) is list else [value]:
             if type(merged) is not dict:
-                raise _Faulty(event.start_mark.line, _path(frames), None, "<< takes a mapping or a list of them")
+                raise _Faulty(event.start_mark.line, _path(frames), None, "<< requires a mapping or a list of mappings")
             for name, item in merged.items():
                 container.setdefault(name, item)
 
@@ -349,11 +349,11 @@ class _Builder:
         found = self._anchors.get(event.anchor)
         if found is None:
             inside = any(frame[2] == event.anchor for frame in frames)
-            why = "the anchor holds itself" if inside else "there is no such anchor"
+            why = "the anchor contains itself" if inside else "undefined anchor"
             raise _Faulty(event.start_mark.line, _path(frames), f"*{event.anchor}", why)
         self._aliased += found[1]
         if self._aliased > MOST_ALIASED:
-            why = f"the aliases of this document stand for more than {MOST_ALIASED} values"
+            why = f"the aliases of this document expand to more than {MOST_ALIASED} values"
             raise _Faulty(event.start_mark.line, _path(frames), f"*{event.anchor}", why)
         return found
 
@@ -367,7 +367,7 @@ class _Builder:
         elif tag == f"{_TAG}str" or tag == "!":
             return text
         elif tag not in _PLAIN_TAGS:
-            raise _Faulty(event.start_mark.line, _path(frames), tag, "this tag is not supported")
+            raise _Faulty(event.start_mark.line, _path(frames), tag, "unsupported tag")
         try:
             return plain_scalar(text)
         except ValueError as wrong:

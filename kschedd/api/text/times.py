@@ -35,12 +35,12 @@ def micros(text: str) -> int:
         return int(datetime.fromisoformat(text).timestamp()) * SECOND
     found = _RFC3339.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text[:100]!r} is no RFC 3339 time")
+        raise ValueError(f"{text[:100]!r} is not an RFC 3339 time")
     hour, minute, second = (int(part) for part in found.groups()[3:6])
     fraction, sign, ahead_h, ahead_m = found.groups()[6:]
     ahead_s = 0 if sign is None else (int(ahead_h) * 3600 + int(ahead_m) * 60) * (1 if sign == "+" else -1)
     if hour > 23 or minute > 59 or second > 59 or (sign is not None and (int(ahead_h) > 24 or int(ahead_m) > 60)):
-        raise ValueError(f"{text[:100]!r} is no RFC 3339 time")
+        raise ValueError(f"{text[:100]!r} is not an RFC 3339 time")
     whole = _days(text[:10]) * 86_400 + hour * 3600 + minute * 60 + second - ahead_s
     return whole * SECOND + int((fraction or "")[:6].ljust(6, "0"))
 

@@ -1,1 +1,1 @@
-"""kube-scheduler's own benchmark files: performance-config.yaml of test/integration/scheduler_perf."""
+"""Benchmarks in the format of kube-scheduler: performance-config.yaml of test/integration/scheduler_perf."""

@@ -1,11 +1,12 @@
-"""The test cases of a performance-config.yaml, read strictly: every fault with its line.
+"""The test cases of a performance-config.yaml, read strictly: every error has its line number.
 
-As upstream reads it (encoding/json of Go), a field's name may be written in any case. What a case asks for that is not
-supported, or wrong, makes that case alone unusable: its faults are told when it is to be run. A file that is no list of
-cases, or whose names are not unique, cannot be used at all.
+As in upstream (encoding/json of Go), the case of a field's name is ignored. An unsupported or invalid field makes only
+its own case unusable; its errors are reported when the case is to be run. A file that is not a list of cases, or whose
+case names are not unique, is rejected as a whole.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/scheduler_perf.go (testCase, workload, getTestCases,
 validateTestCases).
+
 Raises: PerfConfigError.
 """
 
@@ -43,7 +44,7 @@ THROUGHPUT: Final = "SchedulingThroughput"
 
 @attrs.define(eq=False)
 class PerfConfigError(KscheddError):
-    """A benchmark file, or a case of it, that cannot be used as written."""
+    """An error for an invalid benchmark file, or an invalid case of it."""
 
     faults: tuple[str, ...]  # "performance-config.yaml:12: $[0].workloadTemplate[2].opcode: ..."
 
@@ -53,7 +54,7 @@ class PerfConfigError(KscheddError):
 
 @attrs.frozen(kw_only=True)
 class ThresholdMetricSelector:
-    """The metric that a threshold is about; `expect_lower`: the threshold is the most that it may be."""
+    """The metric that a threshold applies to; `expect_lower`: the threshold is a maximum."""
 
     name: str = THROUGHPUT
     labels: Mapping[str, str] = {}
@@ -63,14 +64,17 @@ class ThresholdMetricSelector:
 
 @attrs.frozen(kw_only=True)
 class MetricsCollectorConfig:
-    """Histograms to collect, by name: all of it (None), or a figure for each combination of these labels' values."""
+    """Histograms to collect, by name.
+
+    None: one figure for the whole histogram; else one per combination of label values.
+    """
 
     metrics: Mapping[str, Any] = {}
 
 
 @attrs.frozen(kw_only=True)
 class PerfWorkload:
-    """A size of a case."""
+    """A workload of a case: the parameters that set its size."""
 
     name: str = ""
     params: Mapping[str, Any] = {}
@@ -80,7 +84,7 @@ class PerfWorkload:
     feature_gates: Mapping[str, bool] = {}
 
     def limit(self, topic: str) -> float:
-        """The threshold where results are published under this topic; 0: there is none."""
+        """Return the threshold for results that are published under this topic; 0: there is none."""
         limits = self.threshold
         found = limits.get(topic, 0) if isinstance(limits, Mapping) else limits
         return float(found)
@@ -88,7 +92,7 @@ class PerfWorkload:
 
 @attrs.frozen(kw_only=True)
 class PerfCase:
-    """A test case. `steps`: by line. `faults`: why it cannot be run."""
+    """A test case. `steps`: by line. `faults`: the reasons why it cannot be run."""
 
     name: str = ""
     feature_gates: Mapping[str, bool] = {}
@@ -111,7 +115,7 @@ class PerfCase:
 
 
 def read_cases(text: str, source: str) -> list[PerfCase]:
-    """The cases in file order. Raises PerfConfigError."""
+    """Return the cases in file order. Raises PerfConfigError."""
     try:
         document = read_document(text, source)
     except ConfigErrors as wrong:
@@ -131,7 +135,7 @@ def read_cases(text: str, source: str) -> list[PerfCase]:
 
 
 def read_file(path: Path) -> list[PerfCase]:
-    """Raises PerfConfigError."""
+    """Return the cases of a file. Raises PerfConfigError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as wrong:
@@ -144,7 +148,7 @@ _INTERNAL: Final = frozenset(("steps", "faults"))
 
 
 class _Reader:
-    """Reads one case; what is wrong with it is collected."""
+    """A reader of one case, which collects its errors."""
 
     def __init__(self, source: str, document: Document) -> None:
         self._source = source
@@ -297,7 +301,7 @@ def parameters(workload: PerfWorkload) -> Parameters:
 
 
 def enabled(label_filter: str, labels: tuple[str, ...]) -> bool:
-    """Whether the filter (`performance,-short`) lets a workload with these labels through."""
+    """Return whether the filter (`performance,-short`) accepts a workload with these labels."""
     for word in filter(None, (word.strip() for word in label_filter.split(","))):
         if word.startswith("-"):
             if word[1:] in labels:

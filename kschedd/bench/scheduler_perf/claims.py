@@ -1,6 +1,7 @@
-"""Allocates claims that no pod uses: devices that are taken when a measurement begins.
+"""Allocation of claims that no pod uses, which occupy devices when a measurement begins.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/dra.go (allocResourceClaimsOp).
+
 Errors: AllocationError.
 """
 
@@ -31,9 +32,9 @@ def allocated(
     rules: DeviceRules,
     chance: random.Random,
 ) -> Iterator[tuple[Object, Raw]]:
-    """Those of the claims that are not allocated, each with an allocation on some node that has the devices.
+    """Yield the unallocated ones of the claims, each with an allocation on a node that has the devices.
 
-    `others`: claims that may hold devices, these among them or not.
+    `others`: claims that may occupy devices; they may include `claims`.
     """
     in_use = InUse()
     for claim in (*others, *claims):

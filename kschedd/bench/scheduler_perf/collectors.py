@@ -1,8 +1,8 @@
-"""What is collected while a benchmark measures: scheduling throughput, and the scheduler's own histograms.
+"""The figures collected during a measurement: scheduling throughput, and the scheduler's own histograms.
 
-Upstream samples once a second how many pods are bound, leaves out the first sample, and spreads an interval in which
-nothing was bound over those before the next. This scheduler is often done within a second: then the intervals are
-shorter, so that a measurement has ten at least, and the result says so.
+Upstream counts the bound pods once a second, drops the first sample, and averages an interval without bindings with the
+following one. This scheduler often finishes within a second. The intervals are then shorter, so that a measurement has
+at least ten, and the result notes their length.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,10 @@ _FEWEST: Final = 10
 
 @attrs.frozen(eq=False)
 class Collection:
-    """One measurement, from when it began: `first` binding, `families` of metrics, at `began` seconds."""
+    """A measurement in progress, with the values at its start.
+
+    `began`: the start in seconds; `first`: the number of bindings; `families`: the metrics.
+    """
 
     name: str
     namespaces: tuple[str, ...]
@@ -37,12 +40,12 @@ class Collected:
     items: list[DataItem]
     pods: int
     took_s: float
-    sample_s: float  # how long an interval was
+    sample_s: float  # length of an interval
 
 
 def collected(begun: Collection, tracker: PodTracker, now: float, families: Sequence[MetricFamily]) -> Collected:
     times = [each.at for each in tracker.bound_since(begun.first, begun.namespaces, begun.selector)]
-    # A measurement ends with its last pod: what waits for it polls, upstream, and does not count either.
+    # A measurement ends with its last pod: upstream polls for the end, and does not count that time either.
     end = max(times, default=now)
     sample_s = interval(end - begun.began)
     items = [throughput(begun.name, rates(times, begun.began, end, sample_s))]
@@ -51,7 +54,7 @@ def collected(begun: Collection, tracker: PodTracker, now: float, families: Sequ
 
 
 def interval(took_s: float) -> float:
-    """A second, as upstream; a power of ten below where that many intervals do not fit."""
+    """Return one second, as upstream, or the largest power of ten below of which enough intervals fit."""
     length = SAMPLE_S
     while took_s < _FEWEST * length and length > 1e-6:
         length /= 10
@@ -59,7 +62,7 @@ def interval(took_s: float) -> float:
 
 
 def rates(times: Sequence[float], began: float, end: float, sample_s: float) -> list[float]:
-    """Pods per second in each interval between the first pod and the end."""
+    """Return the pods per second in each interval between the first pod and the end."""
     if not times:
         return []
     ordered = sorted(times)
@@ -79,6 +82,6 @@ def rates(times: Sequence[float], began: float, end: float, sample_s: float) -> 
             rate = (place - last_count) / (at - last_at)
             found += [rate] * (skipped + 1)
             last_count, last_at, skipped = place, at, 0
-    if not found:  # all of them within one interval
+    if not found:  # all pods were bound within one interval
         return [len(ordered) / max(end - began, 1e-9)]
     return found

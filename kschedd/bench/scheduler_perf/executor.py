@@ -1,9 +1,12 @@
-"""Does what a test case says, step by step, against a live cluster: store, queue, scheduler, each in its actor.
+"""Execution of a test case, step by step, against a live cluster: store, queue and scheduler, each in its actor.
 
-Controllers run as upstream has them there: those of volumes and of resource claims. There are no kubelets, so a pod
-that is deleted with a grace period stays, and no node lifecycle.
-Churn and steps that are not waited for go on in the background until the last step is done.
+The same controllers run as in upstream's benchmark: those of volumes and of resource claims. There are no kubelets, so
+a pod that is deleted with a grace period remains, and there is no node lifecycle controller.
+
+Churn and other steps that are not waited for continue in the background until the last step is done.
+
 Source: Kubernetes v1.34, test/integration/scheduler_perf/scheduler_perf.go (runWorkload, executor).
+
 Raises: PerfRunError; PerfConfigError for templates; ParameterError.
 """
 
@@ -71,7 +74,7 @@ from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.writes import Create, Delete, Update, status_of
 
-_PATIENCE_S: Final = 600.0  # as upstream waits for pods
+_PATIENCE_S: Final = 600.0  # upstream's timeout for pods
 _BATCH: Final = 64
 _CHURN_MS: Final = 500
 _IDLE_S: Final = 1.0
@@ -84,7 +87,7 @@ Tell = Callable[[str], None]
 
 @attrs.define(eq=False)
 class PerfRunError(KscheddError):
-    """A step that did not come about: an object was refused, or pods were not scheduled in time."""
+    """An error for a step that failed: an object was rejected, or pods were not scheduled in time."""
 
     source: str
     line: int
@@ -104,7 +107,10 @@ async def run_workload(
     tell: Tell = lambda what: None,
     timer: Clock = time.perf_counter,
 ) -> list[Collected]:
-    """What the case's steps collected, in seconds of the timer. See the module for what it raises."""
+    """Return the results that the case's steps collected, in seconds of the timer.
+
+    For its exceptions see the module.
+    """
     asked = parameters(workload)
     steps = unrolled(case.steps, asked)
     if asked.unused:
@@ -112,7 +118,7 @@ async def run_workload(
         raise PerfRunError(
             str(source), 1, case.name, f"parameters that workload {workload.name} defines and nobody uses: {names}"
         )
-    # Where upstream runs these, ServiceAccount, TaintNodesByCondition and Priority are off.
+    # Upstream's benchmark also runs without ServiceAccount, TaintNodesByCondition and Priority.
     admission = Admission({"Priority": False})
     controllers: list[Controller] = [VolumeController(), ResourceClaims()]
     actors = cluster_actors(config, seed=seed, state=StateOptions(admission=admission), controllers=controllers)
@@ -122,7 +128,7 @@ async def run_workload(
         failure: KscheddError | None = None
         with FullCollections() as collections:
             async with trio.open_nursery() as background:
-                background.start_soon(look_now_and_then, collections)  # as in the daemon
+                background.start_soon(look_now_and_then, collections)  # like the daemon
                 background.start_soon(tracker.run, watch)
                 rules, templates = device_rules(config.rules, config.feature_gates), TemplateFolder(source)
                 run = _Run(case, workload, cluster, tracker, background, str(source), templates, rules, seed, tell)
@@ -221,7 +227,7 @@ class _Run:
                 raise self._wrong(str(answer))
 
     async def _create(self, raws: Iterable[Raw], *, batch: int = 2000) -> None:
-        """Create objects with the status that they state, as nodes and volumes have one."""
+        """Create objects with the status in their manifest, which nodes and volumes have."""
         waiting = list(raws)
         for first in range(0, len(waiting), batch):
             for answer in await self._cluster.store.create_many(waiting[first : first + batch], restore=True):
@@ -243,7 +249,10 @@ class _Run:
             raise self._wrong(f"namespace {'not set' if kind.namespaced else 'set'} for the kind {kind.name}")
 
     async def _create_one(self, raw: Raw) -> None:
-        """Some errors pass, as where a CustomResourceDefinition was made just before."""
+        """Create an object, and retry on errors.
+
+        Some errors are temporary, for example if the object's CustomResourceDefinition was created just before.
+        """
         deadline = trio.current_time() + _RETRY_FOR_S
         while True:
             try:
@@ -313,7 +322,7 @@ class _Run:
             await self._stop()
 
     async def _steadily(self, step: CreatePods, first: int, models: Sequence[Raw]) -> None:
-        """Replace each pod that is bound by a new one, until the time is over."""
+        """Replace each bound pod by a new one, until the duration is over."""
         if step.duration <= 0 or not models:
             raise self._wrong("pods in a steady state take a count and a duration above 0")
         seen, replaced = first, 0
@@ -336,7 +345,7 @@ class _Run:
             raise self._wrong("no pod at all was scheduled in that time")
 
     async def _until(self, reached: Callable[[], int], count: int, namespace: str, what: str) -> None:
-        """The patience is with each pod, not with all of them."""
+        """Wait until `count` pods are reached. The timeout starts anew after each change."""
         done = reached()
         while done < count:
             with trio.move_on_after(_PATIENCE_S) as patience:
@@ -398,7 +407,7 @@ class _Run:
             rounds += 1
 
     async def _recreate(self, models: Sequence[Raw], most: int, interval_s: float) -> None:
-        """In turn `most` objects of each template are created, then deleted."""
+        """Alternately create and delete `most` objects of each template."""
         there: list[list[Object | None]] = [[None] * most for _ in models]
         rounds = 0
         while True:
@@ -407,7 +416,7 @@ class _Run:
                 old = objects[rounds % most]
                 write = Create(model) if old is None else Delete(old.kind, old.namespace, old.name)
                 (answer,) = await self._cluster.store.perform_each([write])
-                # Refused: upstream goes on as well, and tries again in the next round.
+                # An error: upstream also continues, and tries again in the next round.
                 objects[rounds % most] = answer if old is None and isinstance(answer, Object) else None
             rounds += 1
 
@@ -423,9 +432,9 @@ class _Run:
         self._collecting = Collection(label, within, selector, config, self._tracker.timer(), first, families)
 
     async def _metrics(self) -> list[MetricFamily]:
-        """The scheduler's metrics once it has counted the bindings that were seen here; churn never ends."""
+        """Return the scheduler's metrics once no bindings are pending, or after a second, since churn never ends."""
         with trio.move_on_after(_IDLE_S):
-            while await self._cluster.scheduler.query(_binding):  # noqa: ASYNC110 - others' state has no event
+            while await self._cluster.scheduler.query(_binding):  # noqa: ASYNC110 - no event for another actor's state
                 await trio.sleep(_POLL_S)
         return await self._cluster.scheduler.query(lambda driver: driver.metrics())
 
@@ -446,6 +455,6 @@ def _kind_of(raw: Raw, store: ClusterWriter) -> Kind:
 
 
 def _renamed(model: Raw, number: int) -> Raw:
-    """A pod as this one; where the template names it, under another name."""
+    """Return a copy of the pod, under another name if the template names it."""
     meta = model["metadata"]
     return {**model, "metadata": {**meta, "name": f"{meta['name']}-{number}"}} if "name" in meta else model

@@ -1,7 +1,8 @@
-"""The manifests of a benchmark: nodes, pods, volumes and devices, of templates or by default.
+"""The manifests of a benchmark: nodes, pods, volumes and devices, from templates or by default.
 
-Manifests share parts and must not be modified. Names that upstream completes at random (generateName of a node) end in
-a number here, so that a run can be repeated.
+Manifests share parts and must not be modified. Where upstream completes names at random (generateName of a node),
+numbers are appended here, so that a run can be repeated.
+
 Source: Kubernetes v1.34, test/integration/scheduler_perf/{scheduler_perf,util,node_util,dra}.go, test/utils/runners.go
 (NodeAllocatableStrategy, LabelNodePrepareStrategy, MakePodSpec, CreatePodWithPersistentVolume).
 """
@@ -37,7 +38,7 @@ _POD: Final[Raw] = {
 
 
 def nodes(step: CreateNodes, templates: TemplateFolder, step_number: int, first: int) -> Iterator[Raw]:
-    """The nodes, each followed by its CSINode, if it gets one. `first`: how many nodes there are already."""
+    """Yield the nodes, each followed by its CSINode, if it has one. `first`: the number of existing nodes."""
     template = templates.get(step.node_template_path, typed=True) if step.node_template_path else None
     for index in range(step.count):
         node = _NODE if template is None else template.rendered(_values(step.template_params, index, step.count))
@@ -79,7 +80,7 @@ def namespaces(prefix: str, count: int, template: ObjectTemplate | None) -> Iter
 
 
 def pods(step: CreatePods, templates: TemplateFolder, default_template: str) -> Iterator[Raw]:
-    """The pods of a step, each preceded by its claim and volume, if it has one."""
+    """Yield the pods of a step, each preceded by its claim and volume, if it has them."""
     path = step.pod_template_path or default_template
     template = templates.get(path, typed=True) if path else None
     volume = step.persistent_volume_template_path
@@ -105,14 +106,14 @@ def pods(step: CreatePods, templates: TemplateFolder, default_template: str) -> 
 
 
 def _bound_pair(volume: Raw, claim: Raw, claim_name: str, namespace: str, index: int) -> tuple[Raw, Raw]:
-    """A claim and a volume that are bound to each other."""
+    """Return a claim and a volume that are bound to each other."""
     name = f"{namespace}-vol-{index}"
     spec = dict(volume["spec"])
     if "csi" in spec:
         spec["csi"] = {**spec["csi"], "volumeHandle": name}
     elif "awsElasticBlockStore" in spec:
         spec["awsElasticBlockStore"] = {**spec["awsElasticBlockStore"], "volumeID": f"vol-{index}"}
-    # The controller of volumes takes a volume for another claim's unless it names the claim's uid.
+    # Without the claim's uid, the volume controller would treat the volume as bound to another claim.
     uid = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{namespace}/{claim_name}"))
     reference = {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": claim_name, "apiVersion": "v1"}
     spec["claimRef"] = {**reference, "uid": uid}
@@ -133,7 +134,7 @@ def any_object(template: ObjectTemplate, namespace: str, params: Mapping[str, An
 
 
 def resource_slice(driver: str, node: str, devices: int) -> Raw:
-    """The devices of one node, as the test driver publishes them."""
+    """Return a ResourceSlice with the devices of one node, as upstream's test driver publishes them."""
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",

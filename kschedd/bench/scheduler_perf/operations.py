@@ -1,9 +1,11 @@
-"""What a test case does, step by step: one class for each opcode, its fields as the file has them.
+"""The steps of a test case: one class for each opcode, with the fields of the file.
 
-A field `x_param` names a parameter of the workload (`$initNodes`) whose value takes the place of `x`; `resolved` puts
-it there. Units: durations are seconds.
+A field `x_param` names a parameter of the workload (`$initNodes`) whose value replaces that of `x`; `resolved` performs
+the replacement. Units: durations are seconds.
+
 Source: Kubernetes v1.34, test/integration/scheduler_perf/{operations,create,update,dra}.go; from later releases:
 templateParams, steadyState, signatureBatchSize.
+
 Raises: ParameterError.
 """
 
@@ -16,14 +18,14 @@ from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.errors import KscheddError
 
 Seconds = NewType("Seconds", float)
-"""A field that the file writes as a duration: `2s`, `1m30s`."""
+"""A field that the file states as a duration: `2s`, `1m30s`."""
 
 OperationClass = TypeVar("OperationClass", bound="Operation")
 
 
 @attrs.define(eq=False)
 class ParameterError(KscheddError):
-    """A parameter that the workload lacks, or that is of another type than its place."""
+    """An error for a parameter that the workload lacks, or that has a wrong type."""
 
     parameter: str
     why: str
@@ -37,12 +39,12 @@ class Operation:
     opcode: ClassVar[str] = ""
     collects: ClassVar[bool] = False
     needs: ClassVar[tuple[str, ...]] = ()
-    """Fields that must be stated."""
+    """Required fields."""
 
 
 @attrs.frozen(kw_only=True)
 class NodeAllocatableStrategy:
-    """Allocatable resources of each node, and a CSINode with these drivers beside it."""
+    """Allocatable resources of each node, and the drivers in its CSINode."""
 
     node_allocatable: Mapping[str, str] = {}
     csi_node_allocatable: Mapping[str, Any] = {}
@@ -51,7 +53,7 @@ class NodeAllocatableStrategy:
 
 @attrs.frozen(kw_only=True)
 class LabelNodePrepareStrategy:
-    """A label that gets the values in turn."""
+    """A label whose values are assigned to the nodes in turn."""
 
     label_key: str = ""
     label_values: tuple[str, ...] = ()
@@ -59,7 +61,7 @@ class LabelNodePrepareStrategy:
 
 @attrs.frozen(kw_only=True)
 class UniqueNodeLabelStrategy:
-    """A label whose value is another for each node."""
+    """A label with a different value on each node."""
 
     label_key: str = ""
 
@@ -87,7 +89,7 @@ class CreateNamespaces(Operation):
 
 @attrs.frozen(kw_only=True)
 class CreatePods(Operation):
-    """With `steady_state`, each pod is replaced by another as soon as it is bound, for `duration`."""
+    """Creation of pods. With `steady_state`, each bound pod is replaced by a new one, for `duration`."""
 
     opcode = "createPods"
     count: int = 0
@@ -188,7 +190,7 @@ class Churn(Operation):
     opcode = "churn"
     needs = ("mode", "template_paths")
     mode: str = ""
-    number: int = 0  # 0: without limit
+    number: int = 0  # 0: unlimited
     interval_milliseconds: int = 0  # 0: 500
     namespace: str = ""
     template_paths: tuple[str, ...] = ()
@@ -251,7 +253,7 @@ STEPS: Final[Mapping[str, type[Operation]]] = {
 
 
 class Parameters:
-    """A workload's parameters; it remembers which were asked for, since one that nobody uses is a slip."""
+    """The parameters of a workload; unused parameters are reported as errors."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
@@ -269,7 +271,7 @@ class Parameters:
 
 
 def resolved(step: OperationClass, parameters: Parameters) -> OperationClass:
-    """The step with the workload's values where it names parameters. Raises ParameterError."""
+    """Return the step with the values of the parameters that it names. Raises ParameterError."""
     changes: dict[str, Any] = {}
     for field in attrs.fields(type(step)):
         name, given = field.name, getattr(step, field.name)
@@ -286,7 +288,10 @@ def resolved(step: OperationClass, parameters: Parameters) -> OperationClass:
 
 
 def unrolled(steps: Mapping[int, Operation], parameters: Parameters) -> list[tuple[int, Operation]]:
-    """The steps to be done, with their lines: values in the place of parameters, a set of pods as its createPods."""
+    """Return the steps to execute with their lines, with resolved parameters.
+
+    Each createPodSets is replaced by its createPods operations.
+    """
     done: list[tuple[int, Operation]] = []
     for line, step in steps.items():
         step = resolved(step, parameters)

@@ -1,7 +1,8 @@
-"""Results in the shape that scheduler_perf writes and perfdash reads, and thresholds held against them.
+"""Results in the format of scheduler_perf and perfdash, and the comparison with thresholds.
 
 A data item has labels (Name, Metric and those of the metric), a unit, and figures: Average, Perc50, Perc90, Perc95,
-Perc99. Histograms are summarised from their buckets, as Prometheus does it; seconds become milliseconds.
+Perc99. Histograms are summarised from their buckets, as Prometheus does; seconds are converted to milliseconds.
+
 Source: Kubernetes v1.34, test/integration/scheduler_perf/{scheduler_perf,util}.go (DataItems, collectHistogramVec,
 applyThreshold); component-base/metrics/testutil (Quantile).
 """
@@ -45,7 +46,7 @@ class DataItem:
 
 
 def throughput(name: str, rates: Sequence[float]) -> DataItem:
-    """Pods per second over the intervals of a measurement; nothing but the labels where there are none."""
+    """Return the pods per second over the intervals of a measurement; labels only if there are no intervals."""
     labels = {"Name": name, "Metric": "SchedulingThroughput"}
     if not rates:
         return DataItem(labels, "pods/s", {})
@@ -56,7 +57,7 @@ def throughput(name: str, rates: Sequence[float]) -> DataItem:
 
 
 def histograms(name: str, config: MetricsCollectorConfig, families: Iterable[MetricFamily]) -> list[DataItem]:
-    """A data item for each histogram and each combination of label values that the configuration names."""
+    """Return a data item for each histogram and each combination of label values in the configuration."""
     known = {family.metric.name: family for family in families if family.metric.kind == "histogram"}
     items = []
     for metric, wanted in config.metrics.items():
@@ -79,7 +80,7 @@ def _combinations(wanted: Any) -> Iterable[dict[str, str]]:
 
 
 def _matching(family: MetricFamily, labels: Mapping[str, str]) -> Distribution | None:
-    """The sum of the samples with these labels; None if nothing was observed."""
+    """Return the sum of the samples with these labels; None if nothing was observed."""
     places = {name: place for place, name in enumerate(family.metric.labels)}
     if not labels.keys() <= places.keys():
         return None
@@ -93,7 +94,7 @@ def _matching(family: MetricFamily, labels: Mapping[str, str]) -> Distribution |
 
 
 def since(now: Iterable[MetricFamily], before: Iterable[MetricFamily]) -> list[MetricFamily]:
-    """What the histograms observed between two readings."""
+    """Return the observations of the histograms between two readings."""
     then = {family.metric.name: family.samples for family in before}
     grown = []
     for family in now:
@@ -116,7 +117,7 @@ def _summary(distribution: Distribution, bounds: Sequence[float]) -> dict[str, f
 
 
 def quantile(share: float, counts: Sequence[int], bounds: Sequence[float]) -> float:
-    """A quantile, taking the observations of a bucket as evenly spread; above all bounds: the highest bound."""
+    """Return a quantile, with the observations of a bucket spread evenly; above all bounds: the highest bound."""
     rank = share * sum(counts)
     below = 0
     for place, bound in enumerate(bounds):
@@ -128,7 +129,10 @@ def quantile(share: float, counts: Sequence[int], bounds: Sequence[float]) -> fl
 
 
 def held_against(items: Iterable[DataItem], limit: float, selector: ThresholdMetricSelector) -> list[str]:
-    """Note the threshold in the items that it is about; what is on its wrong side, in upstream's words."""
+    """Add the threshold to the items it applies to, and return a message for each missed threshold.
+
+    The messages are worded as upstream's.
+    """
     if not limit:
         return []
     missed = []
@@ -150,7 +154,10 @@ def held_against(items: Iterable[DataItem], limit: float, selector: ThresholdMet
 
 
 def as_json(items: Iterable[DataItem]) -> str:
-    """Items that lack a label which others have get it as "not applicable": perfdash shows none without."""
+    """Return the items as JSON.
+
+    A label that only other items have is added as "not applicable": perfdash does not show items with missing labels.
+    """
     kept = [item for item in items if item.data]
     names = sorted({name for item in kept for name in item.labels})
     raws = [

@@ -1,6 +1,6 @@
-"""What became of the pods of a benchmark, learned by a watch: who is bound, who was attempted, and when.
+"""The states of a benchmark's pods, from a watch: which pods were bound or attempted, and when.
 
-Owns the pods that exist, by namespace, and the bindings seen, in order. Ends with the cluster.
+Owns the existing pods, by namespace, and the observed bindings, in order. Ends with the cluster.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ class BoundPod:
 
 @attrs.define(eq=False)
 class PodTracker:
-    """`timer` is a clock that only goes forward, in seconds."""
+    """The tracker. `timer`: a monotonic clock, in seconds."""
 
     timer: Callable[[], float]
     bindings: list[BoundPod] = attrs.field(factory=list, init=False)
@@ -60,7 +60,7 @@ class PodTracker:
         return (pod for pod in self._pods[namespace].values() if matches(pod, selector))
 
     def ever_bound(self, namespace: str) -> int:
-        """How many pods of the namespace were bound so far, those that are gone included."""
+        """Return the number of pods of the namespace bound so far, including deleted ones."""
         return self._ever_bound[namespace]
 
     def scheduled(self, namespace: str, selector: Mapping[str, str]) -> int:
@@ -69,7 +69,7 @@ class PodTracker:
         return sum(1 for pod in self.pods(namespace, selector) if pod.node_name)
 
     def attempted(self, namespace: str, selector: Mapping[str, str]) -> int:
-        """The pods that are bound, or were told why not."""
+        """Return the number of pods that are bound or have a PodScheduled condition."""
         return sum(1 for pod in self.pods(namespace, selector) if pod.node_name or _was_told(pod))
 
     async def changed(self) -> None:
@@ -77,7 +77,7 @@ class PodTracker:
         await self._changed.wait()
 
     def bound_since(self, first: int, namespaces: Collection[str], selector: Mapping[str, str]) -> Iterator[BoundPod]:
-        """Of the bindings from that number on, those of pods in these namespaces (none: in any)."""
+        """Yield the bindings from that number on of pods in these namespaces (none: in any)."""
         for each in self.bindings[first:]:
             if (not namespaces or each.pod.namespace in namespaces) and matches(each.pod, selector):
                 yield each

@@ -1,9 +1,9 @@
 """`kschedd bench --config FILE`: runs the workloads of kube-scheduler's own benchmark files.
 
-Each workload runs in a process of its own. Which ones: those named by --case and --workload, else those whose labels
-the filter lets through (`performance`, as upstream). A workload that cannot be run is told with its reason, and the
-others go on. Exit status: 0; 1 if a threshold was missed or a workload could not be run; 2 if the file or the options
-cannot be used.
+Each workload runs in a separate process. `--case` and `--workload` select workloads by name; otherwise the filter
+selects them by label (`performance`, as upstream). A workload that cannot be run is reported with the reason, and the
+others continue. Exit status: 0; 1 if a threshold was missed or a workload could not be run; 2 if the file or the
+options are invalid.
 """
 
 import argparse
@@ -38,7 +38,7 @@ DONE, MISSED, NOT_RUN = "ok", "threshold missed", "not run"
 
 @attrs.define(eq=False)
 class SelectionError(KscheddError):
-    """No workload of the file is what the options ask for."""
+    """An error for options that select no workload of the file."""
 
     why: str
 
@@ -49,7 +49,7 @@ class WorkloadResult:
     workload: str
     items: list[DataItem]
     outcome: str
-    said: tuple[str, ...]  # notes, missed thresholds, why it was not run
+    said: tuple[str, ...]  # notes, missed thresholds, the reason why it was not run
     limit: float = 0.0
 
 
@@ -109,7 +109,7 @@ def main(options: argparse.Namespace) -> int:
 def choose(
     cases: Sequence[PerfCase], case_names: Sequence[str] | None, names: Sequence[str] | None, label_filter: str | None
 ) -> list[tuple[PerfCase, PerfWorkload]]:
-    """The workloads that are asked for, in file order. Raises SelectionError where there are none."""
+    """Return the selected workloads, in file order. Raises SelectionError if there are none."""
     for wanted, there, what in (
         (case_names, {case.name for case in cases}, "case"),
         (names, {workload.name for case in cases for workload in case.workloads}, "workload"),
@@ -205,7 +205,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-# -- in the child -----------------------------------------------------------------------------------------------
+# # -- in the child process ---------------------------------------------------------------------------------------
 
 
 def _measure(asked: dict[str, Any]) -> dict[str, Any]:
@@ -251,7 +251,7 @@ if __name__ == "__main__":
 def configuration(
     case: PerfCase, workload: PerfWorkload, source: Path, version: KubernetesVersion
 ) -> tuple[Config, list[str]]:
-    """Return the configuration of a workload, and notes on what of it has no effect. Raises PerfConfigError.
+    """Return the configuration of a workload, and notes on settings without effect. Raises PerfConfigError.
 
     A feature gate that this scheduler does not have, or that can no longer be changed, has no effect.
     """

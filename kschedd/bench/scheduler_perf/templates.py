@@ -1,12 +1,15 @@
-"""The object templates that a benchmark file names: YAML, with Go's text/template in it.
+"""The object templates that a benchmark file names: YAML with Go's text/template.
 
-`.Index`, `.Count` and the step's templateParams are known in a template, and a few functions, most of arithmetic. A
-template without actions is read once, and everything made of it shares its parts: manifests must not be modified.
+Templates can use `.Index`, `.Count`, the step's templateParams and a few functions, most of them arithmetic. A template
+without actions is parsed once, and all objects made from it share its parts: manifests must not be modified.
 
-Paths are relative to the benchmark file; those of releases up to v1.31 to the folder above it.
-Pods, nodes, volumes, claims and namespaces are read there into Go's types, whose field names match in any case
-(`NodeAffinityPolicy`), so their names are put right here.
+Paths are relative to the benchmark file; up to release v1.31, to its parent folder.
+
+Upstream decodes pods, nodes, volumes, claims and namespaces into Go types, whose field names match in any case
+(`NodeAffinityPolicy`). Their field names are therefore corrected here.
+
 Source: Kubernetes v1.34, test/integration/scheduler_perf/create.go (getSpecFromTextTemplateFile, getTemplateFuncs).
+
 Raises: PerfConfigError.
 """
 
@@ -61,7 +64,7 @@ FUNCTIONS: Final[Mapping[str, Any]] = {
 
 
 class ObjectTemplate:
-    """One template file. `typed`: read into Go's types, so that the case of field names does not matter."""
+    """One template file. `typed`: upstream decodes it into Go types, so that the case of field names is ignored."""
 
     def __init__(self, path: Path, text: str, *, typed: bool) -> None:
         self._path = path
@@ -77,7 +80,7 @@ class ObjectTemplate:
             self._raw = self._read(text)
 
     def rendered(self, values: Mapping[str, Any]) -> Raw:
-        """The manifest with these values. Raises PerfConfigError."""
+        """Return the manifest with these values. Raises PerfConfigError."""
         if self._raw is not None:
             return self._raw
         assert self._go is not None, "a template without a manifest has actions"
@@ -106,7 +109,7 @@ class ObjectTemplate:
 
 
 def _spelled(value: Any, schema: Schema) -> Any:
-    """The value with the names of its fields as the schema spells them."""
+    """Return the value with the names of its fields as spelled in the schema."""
     if isinstance(schema, ListOf) and isinstance(value, list):
         return [_spelled(each, schema.item) for each in value]
     if isinstance(schema, MapOf) and isinstance(value, dict):
@@ -122,14 +125,14 @@ def _spelled(value: Any, schema: Schema) -> Any:
 
 
 class TemplateFolder:
-    """The templates beside a benchmark file, each read once."""
+    """The templates next to a benchmark file, each read once."""
 
     def __init__(self, config: Path) -> None:
         self._folders = (config.parent, config.parent.parent)
         self._read: dict[tuple[str, bool], ObjectTemplate] = {}
 
     def path(self, name: str) -> Path:
-        """The file of that name; where there is none, what it would be beside the benchmark file."""
+        """Return the file with that name; if there is none, the path next to the benchmark file."""
         places = [folder / name for folder in self._folders]
         return next((place for place in places if place.is_file()), places[0])
 
@@ -142,7 +145,7 @@ class TemplateFolder:
 
 
 def read_text(path: Path) -> str:
-    """Raises PerfConfigError."""
+    """Return the content of a file. Raises PerfConfigError."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as wrong:

@@ -17,14 +17,14 @@ _LEVELS = ("debug", "info", "warning", "error")
 
 def add_daemon_flags(parser: Any) -> None:
     parser.add_argument(
-        "--socket", metavar="PATH", help="where to listen; default: $KSCHEDD_SOCKET or the runtime directory"
+        "--socket", metavar="PATH", help="path of the socket; default: $KSCHEDD_SOCKET or the runtime directory"
     )
     parser.add_argument(
         "--limit",
         action="append",
         default=[],
         metavar="NAME=N",
-        help="set one of the daemon's bounds; `kschedd status --limits` shows them, with how far each is used",
+        help="set one of the daemon's limits; `kschedd status --limits` lists them with their use",
     )
     _add_listen_flags(parser)
     _add_audit_flags(parser)
@@ -45,44 +45,46 @@ def add_daemon_flags(parser: Any) -> None:
         type=_boolean,
         const=True,
         metavar="BOOL",
-        help="with --schedule: only schedule while this daemon holds the lease (as the configuration says; true); a "
-        "daemon with a store of its own is the only scheduler of its cluster",
+        help="schedule only while this daemon holds the lease (requires --schedule; default: as the "
+        "configuration says, else true)",
     )
     _add_controller_flags(parser)
 
 
 def _add_state_flags(parser: Any) -> None:
-    parser.add_argument("--state", type=path_value, metavar="DIR", help="keep a journal here; default: in memory only")
+    parser.add_argument(
+        "--state", type=path_value, metavar="DIR", help="keep a journal in this directory; default: memory only"
+    )
     parser.add_argument(
         "--record",
         type=path_value,
         metavar="FILE",
-        help="record the run into a new file, which `kschedd replay` plays again",
+        help="record the run into a new file for `kschedd replay`",
     )
     parser.add_argument(
-        "--drop-damaged", action="store_true", help="set a damaged journal aside and go on with what is whole of it"
+        "--drop-damaged", action="store_true", help="move a damaged journal aside and start with its intact part"
     )
     parser.add_argument(
         "--leave-out",
         action="append",
         default=[],
         metavar="KIND/NAMESPACE/NAME",
-        help="start without this object (KIND/NAME where the kind has no namespaces); it stays in the journal, and a "
-        "copy is put beside it",
+        help="start without this object (KIND/NAME for cluster-scoped kinds); it stays in the journal, with a"
+        " copy beside it",
     )
     parser.add_argument(
         "--max-request-body-bytes",
         type=_size,
         default=_MAX_REQUEST_BYTES,
         metavar="N",
-        help="what one request may take (3145728, as kube-apiserver)",
+        help="limit of a request body in bytes (3145728, as kube-apiserver)",
     )
     parser.add_argument(
         "--max-object-bytes",
         type=_size,
         default=_MAX_OBJECT_BYTES,
         metavar="N",
-        help="what one object may take as it is stored (1572864, as etcd)",
+        help="limit of a stored object in bytes (1572864, as etcd)",
     )
 
 
@@ -92,16 +94,21 @@ def _add_http_flags(parser: Any) -> None:
         nargs="?",
         const="127.0.0.1:8001",
         metavar="ADDRESS:PORT",
-        help="serve Kubernetes' REST API as well (127.0.0.1:8001); beyond loopback only with TLS, and tokens or client "
-        "certificates",
+        help="also serve Kubernetes' REST API (127.0.0.1:8001); other addresses than loopback require TLS and"
+        " tokens or client certificates",
     )
-    parser.add_argument("--http-cert", type=path_value, metavar="FILE", help="the server's certificate (PEM)")
-    parser.add_argument("--http-key", type=path_value, metavar="FILE", help="its private key (PEM)")
+    parser.add_argument("--http-cert", type=path_value, metavar="FILE", help="server certificate (PEM)")
     parser.add_argument(
-        "--http-tokens", type=path_value, metavar="FILE", help="who may come in: lines of TOKEN,USER,UID"
+        "--http-key", type=path_value, metavar="FILE", help="private key of the server certificate (PEM)"
     )
     parser.add_argument(
-        "--http-client-ca", type=path_value, metavar="FILE", help="who has a certificate of this CA may come in (PEM)"
+        "--http-tokens", type=path_value, metavar="FILE", help="file of bearer tokens: lines of TOKEN,USER,UID"
+    )
+    parser.add_argument(
+        "--http-client-ca",
+        type=path_value,
+        metavar="FILE",
+        help="CA certificate for verifying client certificates (PEM)",
     )
 
 
@@ -111,14 +118,14 @@ def _add_cluster_flags(parser: Any) -> None:
         type=_network,
         default="10.0.0.0/16",
         metavar="NETWORK",
-        help="the addresses that Services get (10.0.0.0/16), as kube-apiserver",
+        help="range of cluster IPs (10.0.0.0/16), as kube-apiserver's flag",
     )
     parser.add_argument(
         "--without",
         type=_parts,
         default=frozenset(),
         metavar="PART,...",
-        help="leave out parts of the cluster: scheduler, kubelets, controllers",
+        help="do not run these parts: scheduler, kubelets, controllers",
     )
     for verb in ("enable", "disable"):
         parser.add_argument(
@@ -126,29 +133,28 @@ def _add_cluster_flags(parser: Any) -> None:
             type=_plugin_names,
             default=(),
             metavar="NAME,...",
-            help=f"{verb} admission plugins, as kube-apiserver's flag does; an unknown name is answered with the list",
+            help=f"{verb} admission plugins, as kube-apiserver's flag; the error for an unknown name lists them",
         )
     parser.add_argument(
         "--mirror",
         nargs="?",
         const="",
         metavar="CONTEXT",
-        help="hold what a real cluster has, and follow it: that of this context of the kubeconfig (the current one); "
-        "nothing is written there, nor here",
+        help="follow a real cluster, read-only: the cluster of this context of the kubeconfig (the current one)",
     )
     parser.add_argument(
         "--schedule",
         nargs="?",
         const="",
         metavar="CONTEXT",
-        help="as --mirror, and schedule that cluster's pods as kube-scheduler does: those whose schedulerName a "
-        "profile of --config has, while this daemon holds the lease",
+        help="follow a real cluster as --mirror does, and schedule its pods that name a profile of --config, "
+        "while this daemon holds the lease",
     )
     parser.add_argument(
         "--kubeconfig",
         default="",
         metavar="FILE",
-        help="with --mirror and --schedule: that file ($KUBECONFIG, ~/.kube/config)",
+        help="kubeconfig of --mirror or --schedule ($KUBECONFIG, ~/.kube/config)",
     )
 
 
@@ -158,14 +164,17 @@ def _add_time_flags(parser: Any) -> None:
         type=_time,
         default=(1.0, None),
         metavar="real|Nx|virtual[@START]",
-        help="how the cluster's time passes (real): N times as fast, such as 10x, or not at all until `advance` or "
-        "`debug until` move it; START, such as 2025-01-01T00:00:00Z, is the time at the first start",
+        help="speed of the cluster's time (real): N times as fast, such as 10x; or virtual, which only "
+        "`advance` and `debug until` move. START, such as 2025-01-01T00:00:00Z, is the time at the first"
+        " start",
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="decides ties; the same seed gives the same choices")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="seed of tie-breaking: the same seed gives the same decisions"
+    )
 
 
 def _add_log_flags(parser: Any) -> None:
-    parser.add_argument("--log-level", choices=_LEVELS, default="info", help="what to log to standard error (info)")
+    parser.add_argument("--log-level", choices=_LEVELS, default="info", help="log level (info)")
     parser.add_argument(
         "-v",
         "--v",
@@ -173,8 +182,8 @@ def _add_log_flags(parser: Any) -> None:
         default=0,
         metavar="N",
         dest="verbosity",
-        help="as kube-scheduler's: 4 and more is --log-level debug, 5 and more tells of each move in the queue (as "
-        "--log-level debug does), 10 of each plugin's score of each node",
+        help="verbosity, as kube-scheduler's flag: 4 is --log-level debug, 5 logs each move in the queue (as "
+        "--log-level debug does), 10 logs each plugin's score of each node",
     )
 
 
@@ -183,20 +192,20 @@ def _add_listen_flags(parser: Any) -> None:
     group.add_argument(
         "--listen",
         metavar="tcp://HOST:PORT",
-        help="serve the socket's methods on TCP as well; beyond loopback only with TLS, anywhere only with tokens or "
-        "client certificates",
+        help="also serve the socket's methods on TCP; requires tokens or client certificates, and TLS except "
+        "on loopback",
     )
-    group.add_argument("--tls-cert", type=path_value, metavar="FILE", help="the server's certificate (PEM)")
-    group.add_argument("--tls-key", type=path_value, metavar="FILE", help="its private key (PEM)")
+    group.add_argument("--tls-cert", type=path_value, metavar="FILE", help="server certificate (PEM)")
+    group.add_argument("--tls-key", type=path_value, metavar="FILE", help="private key of the server certificate (PEM)")
     group.add_argument(
         "--tokens",
         type=path_value,
         metavar="FILE",
-        help='who may come in: lines of TOKEN,USER,UID,"GROUPS", mode 0600; users of the group kschedd:read-only '
-        "change nothing",
+        help='file of bearer tokens: lines of TOKEN,USER,UID,"GROUPS", mode 0600; the group kschedd:read-only'
+        " has read-only access",
     )
     group.add_argument(
-        "--client-ca", type=path_value, metavar="FILE", help="who has a certificate of this CA may come in (PEM)"
+        "--client-ca", type=path_value, metavar="FILE", help="CA certificate for verifying client certificates (PEM)"
     )
 
 
@@ -206,35 +215,38 @@ def _add_telemetry_flags(parser: Any) -> None:
         "--otlp-endpoint",
         type=_http_url,
         metavar="URL",
-        help="push traces of attempts and the metrics there, by OTLP over HTTP, such as http://localhost:4318; needs "
-        f"kschedd[otel], whose OTEL_ variables apply (${OTLP_ENDPOINT})",
+        help="push traces of attempts and metrics to this collector by OTLP over HTTP, such as "
+        f"http://localhost:4318; requires kschedd[otel] (${OTLP_ENDPOINT})",
     )
 
 
 def _add_audit_flags(parser: Any) -> None:
     group = parser.add_argument_group("audit")
     group.add_argument(
-        "--audit-log", type=path_value, metavar="FILE", help="log all writes there, as lines of audit.k8s.io/v1 Events"
+        "--audit-log",
+        type=path_value,
+        metavar="FILE",
+        help="log all writes to this file, as audit.k8s.io/v1 Events in JSON lines",
     )
     group.add_argument(
-        "--audit-log-maxsize", type=_count, default=100, metavar="MIB", help="size at which it is rotated (100)"
+        "--audit-log-maxsize", type=_count, default=100, metavar="MIB", help="rotate the audit log at this size (100)"
     )
     group.add_argument(
-        "--audit-log-maxbackup", type=_count, default=10, metavar="N", help="rotated files that are kept (10)"
+        "--audit-log-maxbackup", type=_count, default=10, metavar="N", help="number of rotated audit logs to keep (10)"
     )
 
 
 def _boolean(text: str) -> bool:
-    """As Go's flags. Raises ArgumentTypeError."""
+    """Parse a boolean as Go's flags do. Raises ArgumentTypeError."""
     if text in ("1", "t", "T", "true", "TRUE", "True"):
         return True
     if text in ("0", "f", "F", "false", "FALSE", "False"):
         return False
-    raise argparse.ArgumentTypeError(f"{text!r}: true and false are allowed")
+    raise argparse.ArgumentTypeError(f"{text!r}: allowed are true and false")
 
 
 def _count(text: str) -> int:
-    """Raises ArgumentTypeError."""
+    """Parse a number from 1 to 10000. Raises ArgumentTypeError."""
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10_000:
         raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 to 10000 is allowed")
     return int(text)
@@ -250,14 +262,14 @@ def _add_controller_flags(parser: Any) -> None:
 
 
 def _http_url(text: str) -> str:
-    """Raises ArgumentTypeError."""
+    """Check that the text is an HTTP URL. Raises ArgumentTypeError."""
     if not text.startswith(("http://", "https://")):
-        raise argparse.ArgumentTypeError(f'"{text}" is no URL: expected http://HOST:PORT or https://HOST:PORT')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a URL: expected http://HOST:PORT or https://HOST:PORT')
     return text
 
 
 def _option(name: str, text: str) -> Any:
-    """The value of a controllers' option. Raises ArgumentTypeError."""
+    """Parse the value of a controller option. Raises ArgumentTypeError."""
     from kschedd.controllers.options import OPTIONS
 
     try:
@@ -267,14 +279,14 @@ def _option(name: str, text: str) -> Any:
 
 
 def _size(text: str) -> int:
-    """A number of bytes. Raises ArgumentTypeError."""
+    """Parse a number of bytes. Raises ArgumentTypeError."""
     if not text.isascii() or not text.isdigit() or not _SMALLEST <= int(text) <= _LARGEST:
         raise argparse.ArgumentTypeError(f"{text!r}: a number of bytes from {_SMALLEST} to {_LARGEST} is allowed")
     return int(text)
 
 
 def _time(text: str) -> tuple[float, float | None]:
-    """The speed of time, and when it starts. Raises ArgumentTypeError."""
+    """Parse the speed of time and the time at the start. Raises ArgumentTypeError."""
     from kschedd.api.text.times import seconds
     from kschedd.verbs.command_line.grammar import UsageError
     from kschedd.verbs.scheduler.timing import speed_of
@@ -287,7 +299,7 @@ def _time(text: str) -> tuple[float, float | None]:
 
 
 def _network(text: str) -> str:
-    """Raises ArgumentTypeError."""
+    """Check that the text is a network with enough addresses. Raises ArgumentTypeError."""
     import ipaddress
 
     try:
@@ -295,12 +307,12 @@ def _network(text: str) -> str:
     except ValueError as wrong:
         raise argparse.ArgumentTypeError(f"{text!r}: {wrong}") from None
     if network.num_addresses < 8:
-        raise argparse.ArgumentTypeError(f"{text!r}: there are too few addresses in it")
+        raise argparse.ArgumentTypeError(f"{text!r}: the network has too few addresses")
     return text
 
 
 def _parts(text: str) -> frozenset[str]:
-    """Raises ArgumentTypeError."""
+    """Parse names of parts of the control plane. Raises ArgumentTypeError."""
     from kschedd.controllers.parts import PARTS
 
     parts = frozenset(part.strip() for part in text.split(",") if part.strip())

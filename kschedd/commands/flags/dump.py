@@ -53,7 +53,7 @@ def config_of_dump(options: argparse.Namespace, config: Any, catalogue: Any, dum
 
 
 def _renamed_scheduler(text: str) -> tuple[str, str]:
-    """Raises ArgumentTypeError."""
+    """Parse NAME=PROFILE. Raises ArgumentTypeError."""
     name, equals, profile = text.partition("=")
     if not name or not equals or not profile:
         raise argparse.ArgumentTypeError(

@@ -35,9 +35,9 @@ class RedactWithoutReportError(KscheddError):
 
 def add_report_flags(parser: Any) -> None:
     parser.add_argument(
-        "--report", type=path_value, metavar="FILE.html", help="write a report of the run: one page that loads nothing"
+        "--report", type=path_value, metavar="FILE.html", help="write a report of the run: a self-contained HTML page"
     )
-    parser.add_argument("--redact", action="store_true", help="made-up names in the report (with --report)")
+    parser.add_argument("--redact", action="store_true", help="replace names in the report (requires --report)")
 
 
 def add_trace_flag(parser: Any) -> None:
@@ -45,13 +45,13 @@ def add_trace_flag(parser: Any) -> None:
         "--trace",
         type=path_value,
         metavar="FILE",
-        help="write a timeline for ui.perfetto.dev: FILE.pftrace (takes the package perfetto) or FILE.json",
+        help="write a timeline for ui.perfetto.dev: FILE.pftrace (requires the package perfetto) or FILE.json",
     )
 
 
 @attrs.define(eq=False)
 class Observed:
-    """What observes a run, for the flags that were given; writes their files when the run is over."""
+    """Observers of a run, as the flags request; they write their files when the run is over."""
 
     _report: Path | None
     _redact: bool
@@ -61,7 +61,7 @@ class Observed:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> "Observed":
-        """Raises OutputFileError before the run begins, where a file could not be written after it."""
+        """Create the observers. Raises OutputFileError if a file cannot be written after the run."""
         if options.redact and options.report is None:
             raise RedactWithoutReportError
         made = cls(options.report, options.redact, getattr(options, "trace", None))
@@ -118,7 +118,7 @@ def _told(path: Path) -> Iterator[None]:
 
 
 def checked_of(report: "CheckReport") -> "Checked":
-    """What `check` found, as the page shows it."""
+    """Return the result of `check` in the form that the report shows."""
     from kschedd.printing.reports.checking import verdict
     from kschedd.report.model import Checked, UnplacedHere
 

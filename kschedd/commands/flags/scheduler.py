@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def add_scheduler_flags(parser: Any) -> None:
-    """The flags of kube-scheduler that say by which configuration to schedule."""
+    """Add the flags of kube-scheduler that select a configuration."""
     parser.add_argument(
         "--config",
         type=path_value,
@@ -24,7 +24,7 @@ def add_scheduler_flags(parser: Any) -> None:
         "--pod-max-in-unschedulable-pods-duration",
         type=_duration_s,
         metavar="DURATION",
-        help="a pod left unschedulable for so long is tried again whatever happens, such as 90s (5m)",
+        help="retry unschedulable pods after this time, such as 90s (5m)",
     )
 
 
@@ -33,15 +33,15 @@ def add_kube_version_flag(parser: Any) -> None:
         "--kube-version",
         type=kube_version_value,
         metavar="VERSION",
-        help="whose decisions to make: 1.34.1, or 1.34, 1.35, 1.36 or 1.37 (the latest patch of each) (1.37; with a "
-        "dump or a mirror the release that its nodes show)",
+        help="schedule as this version of Kubernetes: 1.34.1, or the latest patch of 1.34, 1.35, 1.36 or 1.37"
+        " (1.37; with a dump or a mirror, the version of its nodes)",
     )
     parser.add_argument(
         "--ties",
         choices=("release", "random"),
         default="release",
-        help="which of equally good nodes is taken: as in the release, which draws one before 1.35 and takes the first "
-        "of a heap since then, or always one that is drawn by --seed (release)",
+        help="selection among equally good nodes: as the release does (random before 1.35, the first of a "
+        "heap since then), or always random by --seed (release)",
     )
 
 
@@ -63,12 +63,12 @@ def add_feature_gates_flag(parser: Any) -> None:
         action="append",
         default=[],
         metavar="GATE=BOOL,...",
-        help="turn features of the scheduler on or off; `help` lists them and what they change",
+        help="turn features of the scheduler on or off; `help` lists them with their effects",
     )
 
 
 def kube_version_value(text: str) -> Any:
-    """Raises ArgumentTypeError."""
+    """Parse the name of a supported version. Raises ArgumentTypeError."""
     from kschedd.config.versions.kube_versions import UnknownVersionError, kube_version
 
     try:
@@ -78,14 +78,14 @@ def kube_version_value(text: str) -> Any:
 
 
 def gates_of(options: argparse.Namespace) -> Mapping[str, bool]:
-    """What --feature-gates says, for that version. Raises ConfigErrors."""
+    """Return the states that --feature-gates sets, for the selected version. Raises ConfigErrors."""
     from kschedd.config.versions.feature_gates import parse_flag
 
     return parse_flag(options.feature_gates, version_of(options).gates)
 
 
 def wants_gates(options: argparse.Namespace) -> bool:
-    """Whether the list of gates is asked for; then it has been printed."""
+    """Print the list of feature gates if `--feature-gates help` requests it; return whether it does."""
     if "help" not in options.feature_gates:
         return False
     from kschedd.config.versions.feature_gates import listing

@@ -47,7 +47,7 @@ def columns_of_file(text: str) -> tuple[CustomColumn, ...]:
     """Return the columns of a file: a line of headers, a line of paths. Raises CustomColumnsError, JsonPathError."""
     lines = [line.split() for line in text.splitlines()]
     if len(lines) < 2:
-        raise CustomColumnsError("custom-columns-file: a line of headers and a line of paths are expected")
+        raise CustomColumnsError("custom-columns-file: must contain a line of headers and a line of paths")
     headers, paths = lines[:2]
     if len(headers) != len(paths):
         raise CustomColumnsError(

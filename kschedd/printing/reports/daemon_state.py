@@ -22,7 +22,7 @@ def limits_table(limits: Sequence[Raw]) -> Table:
         )
         for bound in limits
     ]
-    return Table(("LIMIT", "AT", "USED", "MOST SO FAR", "OF WHAT", "WHERE IT IS REACHED"), tuple(rows))
+    return Table(("LIMIT", "AT", "USED", "PEAK", "OF WHAT", "WHEN REACHED"), tuple(rows))
 
 
 def _amount(value: int | None, unit: str) -> str:

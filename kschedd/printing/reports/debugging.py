@@ -56,7 +56,7 @@ def where_text(state: Raw, style: TerminalStyle) -> str:
     """Return the stop and all data of the attempt."""
     text = stop_text(state) + "\n"
     if state.get("holder"):
-        keeps = ", who keeps it stopped" if state.get("keep") and state.get("stopped") else ""
+        keeps = " and keeps scheduling stopped" if state.get("keep") and state.get("stopped") else ""
         text += f"Client {state['holder']} holds the debugger{keeps}.\n"
     for member in state.get("group") or ():
         text += f"Tried before in its PodGroup: {member['pod']} {_tried(member)}\n"

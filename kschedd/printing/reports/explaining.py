@@ -85,7 +85,7 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
     arrow = style.plain("→")
     text = ""
     if held and answer.get("node_exists") is False:
-        text += style.paint(f"{pod} {arrow} {held}, and there is no such node", "red") + "\n"
+        text += style.paint(f"{pod} {arrow} {held}, which does not exist", "red") + "\n"
     elif reserved:
         plugins = " and ".join(map(str, reserved.get("plugins") or ()))
         stands = f"waits at Permit for {plugins}" if plugins else "is being bound: PreBind or Bind is under way"
@@ -110,7 +110,7 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
         elif group:
             lead = f"  by itself it would go to {best}"
         else:
-            lead = style.paint(f"{pod} {arrow} {best}", "green")
+            lead = style.paint(f"{pod} would be scheduled to {best}", "green")
         text += lead + points
         if len(ties) > 1:
             text += f", one of {len(ties)} equally good nodes: {_some(ties, 6)}"

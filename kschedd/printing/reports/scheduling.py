@@ -264,8 +264,8 @@ def _origin(info: Raw) -> tuple[str, str]:
     if mirror is None:
         return "Journal", _text(info.get("journal"), "off (in memory)")
     context = f" ({mirror['context']})" if mirror["context"] else ""
-    heard = "" if mirror["unheard_s"] is None else f", last heard of {_span(mirror['unheard_s'])} ago"
-    why = f"; it cannot be asked now: {mirror['unreachable']}" if mirror["unreachable"] else ""
+    heard = "" if mirror["unheard_s"] is None else f", last contact {_span(mirror['unheard_s'])} ago"
+    why = f"; unreachable now: {mirror['unreachable']}" if mirror["unreachable"] else ""
     return "Mirror", f"of {mirror['server']}{context}{heard}{why}"
 
 
@@ -277,7 +277,7 @@ def _leader(state: Mapping[str, Any] | None) -> list[tuple[str, str]]:
         return [("Leader", "this daemon, without election")]
     if state["leads"]:
         return [("Leader", f"this daemon, by the lease {state['lease']}")]
-    return [("Leader", f"{state['leader'] or 'nobody yet'}, by the lease {state['lease']}; this daemon is on standby")]
+    return [("Leader", f"{state['leader'] or 'none yet'}, by the lease {state['lease']}; this daemon is on standby")]
 
 
 def _recording(state: Mapping[str, Any] | None) -> list[tuple[str, str]]:

@@ -222,7 +222,7 @@ def _exists(value: Any, *keys: Any) -> bool:
 
 def _base64decode(text: Any) -> str:
     if not isinstance(text, str):
-        raise ValueError("base64decode wants a string")
+        raise ValueError("base64decode requires a string")
     try:
         return base64.b64decode(text, validate=True).decode("utf-8", "replace")
     except binascii.Error as wrong:

@@ -32,9 +32,10 @@ class TerminalStyle:
 
 
 def style_of(stream: Any, environment: Mapping[str, str]) -> TerminalStyle:
-    """Return the style for `stream`. $NO_COLOR (any value) and TERM=dumb disable colour."""
+    """Return the style for `stream`. $NO_COLOR and TERM=dumb disable color; $FORCE_COLOR enables it in pipes, too."""
     terminal = bool(getattr(stream, "isatty", lambda: False)())
-    colour = terminal and not environment.get("NO_COLOR") and environment.get("TERM", "dumb") != "dumb"
+    able = terminal and environment.get("TERM", "dumb") != "dumb"
+    colour = not environment.get("NO_COLOR") and (able or bool(environment.get("FORCE_COLOR")))
     encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
     width = height = 0
     if terminal:

@@ -1,7 +1,9 @@
 """Text in columns, three spaces apart, like kubectl's tables."""
 
+import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Final
 
 import attrs
 
@@ -9,6 +11,8 @@ from kschedd.printing.terminal.style import TerminalStyle, color_of
 
 NONE = "<none>"
 _GAP = "   "
+#: a word with the space before it; also a part of a name such as NodeResourcesFit
+_WORD: Final = re.compile(r"\s*\S+?(?:(?=\s)|$|(?<=[a-z])(?=[A-Z]))")
 _TONED = frozenset({"STATUS", "TYPE", "PLACE", "VERDICT", "READY"})
 
 
@@ -49,15 +53,67 @@ def widths_of(table: Table) -> list[int]:
 def render(
     table: Table, style: TerminalStyle, *, headers: bool = True, widths: Sequence[int] | None = None, indent: str = ""
 ) -> str:
-    """Return the table as lines, each with a line end. The last column is not padded; status words are coloured."""
-    columns = widths_of(table) if widths is None else list(widths)
-    lines = [_line(table.headers, table.headers, columns, style, header=True, indent=indent)] if headers else []
-    lines += [_line(row, table.headers, columns, style, header=False, indent=indent) for row in table.rows]
+    """Return the table as lines, each with a line end. The last column is not padded; status words are colored.
+
+    On a terminal that is too narrow, columns without any value are left out, and cells are wrapped at words. `widths`
+    are those of an earlier part of the table, which is not changed.
+    """
+    if widths is None and style.width:
+        table, columns = _fitted(table, style.width - width_of(indent))
+    else:
+        columns = widths_of(table) if widths is None else list(widths)
+    lines = [_row(table.headers, table.headers, columns, style, header=True, indent=indent)] if headers else []
+    lines += [_row(row, table.headers, columns, style, header=False, indent=indent) for row in table.rows]
     return "".join(lines)
 
 
-def _line(
-    cells: Iterable[str],
+def _fitted(table: Table, room: int) -> tuple[Table, list[int]]:
+    """Return the table and its column widths, which are reduced to fit into `room` as far as words allow."""
+    widths = widths_of(table)
+    if _total(widths) <= room:
+        return table, widths
+    kept = [
+        place
+        for place in range(len(table.headers))
+        if not place or not table.rows or any(row[place] not in ("", NONE) for row in table.rows)
+    ]
+    headers = tuple(table.headers[place] for place in kept)
+    table = Table(headers, tuple(tuple(row[place] for place in kept) for row in table.rows))
+    widths = widths_of(table)
+    least = [
+        max(
+            width_of(word.strip())
+            for row in (headers, *table.rows)
+            for word in _WORD.findall(clean(row[place])) or [""]
+        )
+        for place in range(len(headers))
+    ]
+    while (over := _total(widths) - room) > 0:
+        slack, place = max((widths[place] - least[place], place) for place in range(len(widths)))
+        if slack <= 0:
+            break
+        widths[place] -= min(over, slack)
+    return table, widths
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a cell: the text broken between its words so that each line fits, if it can."""
+    if width_of(text) <= width:
+        return [text]
+    lines = [""]
+    for word in _WORD.findall(text):
+        if lines[-1] and width_of((lines[-1] + word).rstrip()) > width:
+            lines.append("")
+        lines[-1] += word if lines[-1] else word.lstrip()
+    return [line.rstrip() for line in lines]
+
+
+def _row(
+    cells: Sequence[str],
     headers: Sequence[str],
     widths: Sequence[int],
     style: TerminalStyle,
@@ -65,15 +121,20 @@ def _line(
     header: bool,
     indent: str,
 ) -> str:
-    parts = []
-    for place, cell in enumerate(cells):
-        text = clean(cell)
-        padding = " " * max(0, widths[place] - width_of(text)) if place < len(headers) - 1 else ""
-        if header:
-            color = "bold"
-        elif headers[place] in _TONED:
-            color = color_of(text)
-        else:
-            color = ""
-        parts.append(style.paint(text, color) + padding)
-    return indent + _GAP.join(parts).rstrip(" ") + "\n"
+    """Return a row as its lines: several where a cell is wrapped."""
+    wrapped = [_wrapped(clean(cell), width) for cell, width in zip(cells, widths, strict=True)]
+    text = ""
+    for number in range(max(map(len, wrapped))):
+        parts = []
+        for place, lines in enumerate(wrapped):
+            shown = lines[number] if number < len(lines) else ""
+            padding = " " * max(0, widths[place] - width_of(shown)) if place < len(headers) - 1 else ""
+            if header:
+                color = "bold"
+            elif headers[place] in _TONED:
+                color = color_of(clean(cells[place]))
+            else:
+                color = ""
+            parts.append(style.paint(shown, color) + padding)
+        text += indent + _GAP.join(parts).rstrip(" ") + "\n"
+    return text

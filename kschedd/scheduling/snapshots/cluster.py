@@ -24,7 +24,7 @@ class ClusterSnapshot:
 
     `next_leftover_s`: the next flush of unschedulable pods; `start_s`: the origin of relative times. The store's log
     goes back to the earliest version that the scheduler or a controller has seen. `fresh`: controllers that begin with
-    the objects there, such as those of a mirror's fork.
+    the present objects, such as those of a mirror's fork.
     """
 
     driver: DriverSnapshot

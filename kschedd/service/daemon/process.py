@@ -122,7 +122,7 @@ class DaemonMethods(Methods):
     async def stop(self, call: Call) -> Any:
         if not self._daemon.pid:
             why = "this cluster in virtual time is not a process that can be stopped"
-            raise RpcError("invalid", f"{call.method}: {why} (fork.discard forgets a fork)")
+            raise RpcError("invalid", f"{call.method}: {why} (fork.discard deletes a fork)")
         self._daemon.grace_s = float(call["grace_s"])
         self._daemon.stop.set()
         return StoppingAnswer()

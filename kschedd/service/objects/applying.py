@@ -33,7 +33,7 @@ from kschedd.store.managing import MANAGED, without_entries
 Raw = dict[str, Any]
 FROM_FILES: Final = WriteOptions(by_field=True, server_side=False)
 """The way `kubectl apply` applies files."""
-_FREED = 64  # objects freed at once
+_FREED = 64  # objects freed per step
 _EACH = 20  # weight of an object besides its values: defaults, admission, the write
 _OF_A_DUMP = (
     "objects that had a uid, as in a dump of a cluster, were created with others: objects that name them as owner "
@@ -87,7 +87,7 @@ def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parse
     for number, value in enumerate(manifests if several else [manifests]):
         _unfold(value, f"{source}[{number}]" if several else source, wanted, errors)
         if len(errors) > MOST_FAULTS:
-            why = f"{MOST_FAULTS} faults were found up to here: what follows was not read"
+            why = f"too many errors ({MOST_FAULTS}); the rest was not read"
             errors[MOST_FAULTS:] = [_fault(ManifestError(f"{source}[{number}]", 0, "", None, why))]
             break
     return Parsed(wanted, tuple(errors))

@@ -31,7 +31,7 @@ class ClockMark:
             with open(self._path, encoding="ascii", opener=_open_without_waiting) as file:
                 kept = float(file.read(_LENGTH))
             if not FIRST_S <= kept <= LAST_S:
-                raise ValueError(f"{kept} is no time of the years 0 to 9999")
+                raise ValueError(f"the recorded time {kept} is outside the years 0 to 9999")
             return kept
         except FileNotFoundError:
             return None

@@ -22,7 +22,7 @@ def connect(path: Path, disk: Disk = REAL_DISK) -> Database:
     for file in (path, *(beside(path, suffix) for suffix in _COMPANIONS)):
         if (found := disk.status(file)) is not None and not found.is_regular:
             # SQLite would still open the journal, and fail at the first write.
-            raise JournalError(str(path), f"cannot be opened: {file.name} is no regular file; take it away")
+            raise JournalError(str(path), f"cannot be opened: {file.name} is not a regular file; remove it")
     try:
         for file in (path, *(beside(path, suffix) for suffix in _COMPANIONS)):
             if disk.status(file) is not None:
@@ -60,8 +60,8 @@ def refuse_remains(path: Path, disk: Disk = REAL_DISK) -> None:
         what = "is missing" if there is None else "is empty"
         raise JournalError(
             str(path),
-            f"{what}, though {' and '.join(left)} {'is' if len(left) == 1 else 'are'} there: put the whole state "
-            "directory back; to begin a new cluster, name another directory or remove these files",
+            f"{what}, but {' and '.join(left)} {'exists' if len(left) == 1 else 'exist'}: restore a copy of the whole "
+            "state directory; for a new cluster, give another directory or remove these files",
         )
 
 
@@ -83,7 +83,7 @@ class OpenFiles:
             if found is None or found.inode != inode:
                 return self._refused(path, "deleted or replaced")
             if found.size < self._sizes[path]:
-                return self._refused(path, "cut short")
+                return self._refused(path, "truncated")
         return None
 
     def note_sizes(self) -> JournalError | None:

@@ -64,10 +64,10 @@ class JournalDamaged(JournalError):
     good_version: int | None = None
 
     def __str__(self) -> str:
-        whole = "" if self.good_version is None else f" Everything up to version {self.good_version} is whole."
+        whole = "" if self.good_version is None else f" Everything up to version {self.good_version} is intact."
         return (
-            f"{self.file}: {self.why}.{whole} Put a copy of the whole state directory back, or start with "
-            "--drop-damaged: it sets the damaged files aside, goes on with what is whole, and says what is lost"
+            f"{self.file}: {self.why}.{whole} Restore a copy of the whole state directory, or start with "
+            "--drop-damaged: it saves the damaged files, starts with the intact data, and reports the lost data"
         )
 
 

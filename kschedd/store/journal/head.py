@@ -12,7 +12,7 @@ power failure the head may therefore be one second old. It is never ahead of the
 
 If both copies in a slot are damaged, its record may have been older or newer than the other slot's. The newer record
 covers one more batch, in one transaction. If the journal continues after the other slot's version, it contains that
-batch. If it does not, it is unknown whether there was one.
+batch. Otherwise it is unknown whether such a batch existed.
 
 Owns the file's descriptor, until `close`. Raises: JournalError.
 """
@@ -124,7 +124,7 @@ class HeadFile:
         try:
             written = self._disk.pwrite(self._file, slot, _SLOT * ((self._number + 1) % 2))
             if written != len(slot):
-                raise JournalError(str(self._path), f"cannot be written: {written} of {len(slot)} bytes were taken")
+                raise JournalError(str(self._path), f"cannot be written: only {written} of {len(slot)} bytes written")
             self._number += 1
             self.flushed = False
             if time.monotonic() - self._synced_at > _SYNC_EVERY_S:
@@ -149,7 +149,7 @@ class HeadFile:
             try:
                 block = bytes(_PROBE_BYTES)
                 if self._disk.pwrite(file, block, 0) != len(block):
-                    raise JournalError(str(self._path), "there is not enough room on the disk")
+                    raise JournalError(str(self._path), "not enough free space on the disk")
                 self._disk.fdatasync(file)
             finally:
                 self._disk.close(file)

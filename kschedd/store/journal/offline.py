@@ -61,7 +61,7 @@ class Verified:
         yield f"objects: {self.objects:,}"
         yield from (f"unreadable: {each}" for each in self.unreadable)
         if self.is_whole:
-            yield "whole: every row is as it was written"
+            yield "intact: every row has the checksum it was written with"
 
 
 @contextmanager
@@ -73,13 +73,13 @@ def found_journal(path: Path) -> Iterator[Path]:
             try:
                 opened.enter_context(lock_state_dir(file.parent))
             except StateDirInUse as used:
-                why = "a daemon uses it: end it first (kschedd stop); kschedd snapshot save works while it runs"
+                why = "in use by a daemon: stop it (kschedd stop), or run kschedd snapshot save, which works meanwhile"
                 raise JournalError(str(file), why) from used
         refuse_remains(file)
         if not file.exists():
-            raise JournalError(str(file), "there is no journal here")
+            raise JournalError(str(file), "no journal found")
         if not file.is_file():
-            raise JournalError(str(file), "is no regular file")
+            raise JournalError(str(file), "is not a regular file")
         yield file
 
 
@@ -105,7 +105,7 @@ def verified(path: Path, progress: Progress | None = None) -> Verified:
             finally:
                 journal.close()
         except JournalDamaged as damage:
-            whole = "" if damage.good_version is None else f"; everything up to version {damage.good_version} is whole"
+            whole = "" if damage.good_version is None else f"; everything up to version {damage.good_version} is intact"
             return Verified(str(file), size, damage=f"{damage.why}{whole}")
 
 
@@ -150,7 +150,7 @@ def removed(path: Path, refs: Sequence[ObjectRef]) -> tuple[Path, ...]:
             rows = {row.ref: row for row in reading.latest() if row.ref in refs}
             for ref in refs:
                 if ref not in rows:
-                    raise JournalError(str(file), f"has no {ref}; kschedd journal export prints what it has")
+                    raise JournalError(str(file), f"has no object {ref}; kschedd journal export lists the objects")
             copies = tuple(keep_copy(rows[ref], file.with_name(FOLDER)) for ref in refs)
             first = journal.version + 1
             journal.write(
@@ -180,7 +180,7 @@ def exported_objects(path: Path, tell: Callable[[str], None] = lambda what: None
         for row in sorted(journal.reading().latest(), key=lambda row: (row.ref.kind, row.ref.namespace, row.ref.name)):
             raw = msgpack.unpackb(row.packed, strict_map_key=False)
             if why := json_fault(row.packed, raw):
-                tell(f"{row.ref} is left out: {why}")
+                tell(f"{row.ref} is omitted: {why}")
                 continue
             yield raw
 
@@ -217,7 +217,7 @@ def copied(file: Path) -> Iterator[Path]:
             try:
                 copy = _copy_into(Path(opened.enter_context(tempfile.TemporaryDirectory())), file)
             except OSError as error:
-                raise JournalError(str(file), f"there is no room for a copy to read: {error.strerror}") from error
+                raise JournalError(str(file), f"cannot be copied for reading: {error.strerror}") from error
         yield copy
 
 

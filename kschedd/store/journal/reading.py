@@ -83,7 +83,7 @@ class Reading:
                 self._note_row()
                 yield row[:4]
         if (count, total) != (self._state.count, self._state.total):
-            what = f"{count} of {self._state.count} objects are there"
+            what = f"only {count} of {self._state.count} objects are present"
             raise JournalDamaged(self._file, f"the snapshot is damaged: {what}")
 
     def rows(self) -> Iterator[Event]:
@@ -92,7 +92,7 @@ class Reading:
         with ours(self._file, "the events cannot be read", version):
             for row in self._db.execute("SELECT * FROM events ORDER BY version"):
                 if isinstance(row[0], int) and row[0] != version + 1:
-                    why = f"version {version + 1} is missing (the next one there is {row[0]})"
+                    why = f"version {version + 1} is missing (the next version is {row[0]})"
                     raise JournalDamaged(self._file, why, version)
                 event = read_event(row)
                 if event is None or event.chain != link(chain, event.version, _CODES[event.type], event.sum):

@@ -97,7 +97,7 @@ def open_journal(
     store = Store(now=now, seed=seed, admission=admission, objects=found.objects.values(), version=found.version)
     store.seed_defaults()
     aside = _put_in_place(path, store, disk)
-    kept = f"the damaged files are kept as {aside.name}*"
+    kept = f"the damaged files are saved as {aside.name}*"
     tell(kept)
     return Opened(Journal(path, disk=disk), store, (why, *found.lost, kept))
 
@@ -126,7 +126,7 @@ def _state(db: Database, file: str) -> State | None:
         try:
             db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.DatabaseError as error:
-            why = f"nothing can be read from it ({error}): put a copy of the whole state directory back"
+            why = f"nothing can be read from it ({error}): restore a copy of the whole state directory"
             raise JournalError(file, why) from error
     try:
         row = db.execute("SELECT value FROM meta WHERE name = 'state'").fetchone()
@@ -147,15 +147,15 @@ def _snapshot(db: Database, state: State | None, found: Salvaged) -> None:
             except UnreadableObject:
                 named.append(describe(kind, namespace, name))
     except sqlite3.Error as error:
-        found.lost.append(f"the snapshot cannot be read to its end: {error}")
+        found.lost.append(f"the snapshot cannot be read completely: {error}")
     missing = None if state is None else state.count - len(found.objects) - len(named)
     found.lost += [f"lost from the snapshot: {one}" for one in named[:_NAMED]]
     if len(named) > _NAMED:
-        found.lost.append(f"lost from the snapshot: {len(named) - _NAMED} more objects that are damaged")
+        found.lost.append(f"lost from the snapshot: {len(named) - _NAMED} more damaged objects")
     if missing is None:
-        found.lost.append("how many objects the snapshot had is not known")
+        found.lost.append("the number of objects in the snapshot is unknown")
     elif missing:
-        found.lost.append(f"lost from the snapshot: {missing} objects that are not there at all")
+        found.lost.append(f"lost from the snapshot: {missing} missing objects")
 
 
 def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead | None) -> int:
@@ -180,17 +180,17 @@ def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead 
             else:
                 found.objects[event.key] = obj
     except sqlite3.Error as error:
-        found.lost.append(f"the events cannot be read to their end: {error}")
+        found.lost.append(f"the events cannot be read completely: {error}")
     known_end = 0 if head is None else head.head.version
     end = max(highest, known_end)
     if version is None:
-        found.lost.append("lost: which writes came after the snapshot is not known")
+        found.lost.append("lost: the writes after the snapshot; their number is unknown")
         return end
     if end > version:
         found.lost.append(f"lost: the writes from version {version + 1} to version {end}")
     # If only one slot of the head is intact, the other one may have recorded one more batch: the last one.
     if head is None or (not head.is_last and highest <= known_end):
-        found.lost.append(f"whether there were writes after version {max(end, version)} is not known")
+        found.lost.append(f"writes after version {max(end, version)} may be lost as well")
     return end
 
 
@@ -225,5 +225,5 @@ def _put_in_place(path: Path, store: Store, disk: Disk) -> Path:
         disk.replace(fresh, path)
         disk.replace(head_path(fresh), head_path(path))
     except OSError as error:
-        raise JournalError(str(path), f"the damaged files cannot be set aside: {error.strerror}") from error
+        raise JournalError(str(path), f"the damaged files cannot be replaced: {error.strerror}") from error
     return aside

@@ -84,7 +84,7 @@ def read_snapshot(file: Path) -> Snapshot:
         with gzip.open(file, "rb") as zipped:
             data = zipped.read()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise SnapshotError(str(file), f"is no snapshot, or a damaged one: {error}") from error
+        raise SnapshotError(str(file), f"is not a snapshot, or is damaged: {error}") from error
     except OSError as error:
         raise SnapshotError(str(file), f"cannot be read: {error.strerror or error}") from error
     unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(data) + 1)
@@ -92,14 +92,14 @@ def read_snapshot(file: Path) -> Snapshot:
     try:
         head: Any = unpacker.unpack()
         if not isinstance(head, dict) or _MAGIC not in head:
-            raise SnapshotError(str(file), "is no snapshot of kschedd")
+            raise SnapshotError(str(file), "is not a kschedd snapshot")
         if head[_MAGIC] != SNAPSHOT_FORMAT:
             why = f"has format {head[_MAGIC]}, from a newer kschedd; this one reads format {SNAPSHOT_FORMAT}"
             raise SnapshotError(str(file), why)
         raws = [unpacker.unpack() for _ in range(head["objects"])]
         checked = unpacker.tell()
         if unpacker.unpack() != zlib.crc32(data[:checked]):
-            raise SnapshotError(str(file), "is damaged: its checksum is another")
+            raise SnapshotError(str(file), "is damaged: wrong checksum")
         return Snapshot(int(head["version"]), [read_object(raw["kind"], msgpack.packb(raw)) for raw in raws])
     except (ValueError, TypeError, KeyError, msgpack.UnpackException, UnreadableObject) as error:
         raise SnapshotError(str(file), f"is damaged: {error}") from error
@@ -116,7 +116,9 @@ def snapshot_of_journal(path: Path, now: Callable[[], float] = time.time) -> tup
     if store is None:
         return 0, []
     if store.set_aside:
-        raise JournalError(str(file), f"{store.set_aside[0].ref} cannot be read, and would be missing in the snapshot")
+        raise JournalError(
+            str(file), f"{store.set_aside[0].ref} cannot be read, so it would be missing from the snapshot"
+        )
     return store.version, [obj.raw for kind in store.kinds() for obj in store.list(kind)]
 
 
@@ -131,7 +133,7 @@ def restore_snapshot(file: Path, state_dir: Path) -> Store:
         path = state.path / JOURNAL
         refuse_remains(path)
         if path.exists():
-            raise JournalError(str(path), "there is a journal already: name another directory, or move this one away")
+            raise JournalError(str(path), "already exists: give another directory, or move this journal away")
         fresh = beside(path, ".new")
         for suffix in ("", "-wal", "-shm", "-head"):
             REAL_DISK.unlink(beside(fresh, suffix))

@@ -49,9 +49,9 @@ def lock_state_dir(state_dir: Path) -> Iterator[LockedStateDir]:
     where = state_dir.absolute()
     try:
         if where.exists() and not where.is_dir():
-            raise StateDirError(str(where), "there is a file there that is no directory; give another path")
+            raise StateDirError(str(where), "is a file, not a directory; give another path")
         if where.is_symlink() and not where.exists():
-            raise StateDirError(str(where), f"a link to {os.readlink(where)}, which is not there")
+            raise StateDirError(str(where), f"is a link to {os.readlink(where)}, which does not exist")
         where.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _open_lock(where / "lock")
     except OSError as error:
@@ -70,7 +70,7 @@ def _take(lock: int, where: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > patience:
-                why = "another daemon uses it; stop that one or give another directory"
+                why = "in use by another daemon; stop that daemon or give another directory"
                 raise StateDirInUse(str(where), why) from None
             time.sleep(_AGAIN_S)
         else:

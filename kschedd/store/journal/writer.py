@@ -86,7 +86,7 @@ class JournalWriter:
             raise JournalError(self._file, f"has format {known}{newer}; this kschedd reads and writes format {FORMAT}")
         state = read_state(self._meta("state"))
         if state is None:
-            raise JournalDamaged(self._file, "does not say which version its snapshot has")
+            raise JournalDamaged(self._file, "has no version of its snapshot")
         self._state = state
         self._version, self._chain, self._tail = self._end()
         flush_log(self._path, self._disk)
@@ -107,20 +107,20 @@ class JournalWriter:
             if self._version or (written and not begun):
                 name = head_path(self._path).name
                 what = "is damaged" if written else "is missing"
-                raise JournalDamaged(self._file, f"{name} {what}: nothing says whether the last writes are all there")
+                raise JournalDamaged(self._file, f"{name} {what}: the last writes may be missing")
             return True
         head = found.head
         if head.epoch != self._state.epoch:
-            raise JournalDamaged(self._file, f"is not the file that {head_path(self._path).name} was written with")
+            raise JournalDamaged(self._file, f"does not belong to {head_path(self._path).name}")
         if head.version > self._version:
             up_to = f"version {head.version}" + ("" if found.is_last else " at least")
             why = f"ends at version {self._version}, but was written up to {up_to}"
-            raise JournalDamaged(self._file, f"{why}: its last writes are lost", self._version)
+            raise JournalDamaged(self._file, f"{why}: the last writes are lost", self._version)
         if not found.is_last and head.version == self._version:
-            why = f"{head_path(self._path).name} is damaged: nothing says whether version {head.version} was the last"
+            why = f"{head_path(self._path).name} is damaged: writes after version {head.version} may be missing"
             raise JournalDamaged(self._file, why, self._version)
         if head.version >= self._state.base and self._chain_at(head.version) != head.chain:
-            raise JournalDamaged(self._file, f"version {head.version} is not the one that was written", None)
+            raise JournalDamaged(self._file, f"version {head.version} differs from the version that was written", None)
         return False
 
     @property
@@ -182,8 +182,8 @@ class JournalWriter:
     def repair(self, version: int | None = None) -> None:
         """Repair the journal after a failed write: check that its files exist and are writable; remove later events.
 
-        Events after `version` are removed; by default that is the writer's own last version. It is an earlier one if
-        the process that wrote the last events did not acknowledge them.
+        Events after `version` are removed; by default that is the writer's own last version. The caller passes an
+        earlier version if a process wrote the last events without acknowledging them.
         """
         if version is not None and version != self._version:
             self._go_back(version)

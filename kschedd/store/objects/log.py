@@ -114,7 +114,7 @@ class EventLog:
 
     def show(self, version: int) -> None:
         """Let cursors see events up to this version only, until the next call."""
-        assert version <= self.version, "what is shown has happened"
+        assert version <= self.version, "only existing versions can be shown"
         self._shown = version
 
     def show_all(self) -> None:
@@ -164,7 +164,7 @@ class EventLog:
 
     def truncate(self, version: int) -> None:
         """Remove the events after this version, none of which may have been visible to cursors."""
-        assert version >= self.shown, "what was shown stays"
+        assert version >= self.shown, "events that cursors have seen must remain"
         del self._events[version + 1 - self._first :]
         self.version = version
 

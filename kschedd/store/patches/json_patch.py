@@ -54,7 +54,7 @@ class _Budget:
         size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
         self.bytes -= size
         if self.bytes < 0:
-            raise _Failed(f"the copies of this patch come to {MOST_COPIED - self.bytes} bytes, {_LIMITS}")
+            raise _Failed(f"this patch copies {MOST_COPIED - self.bytes} bytes or more; {_LIMITS}")
         return _copy(value)
 
     def move(self, source: str, path: str, value: Any) -> None:
@@ -83,7 +83,7 @@ class _Budget:
     def _spend(self, values: int) -> None:
         self.values -= values
         if self.values < 0:
-            raise _Failed(f"the operations of this patch copy or move too much, {_LIMITS}")
+            raise _Failed(f"this patch copies or moves too many values; {_LIMITS}")
 
 
 _LIMITS: Final = f"at most {MOST_COPIED} bytes and {MOST_COPIED_VALUES} values are allowed"
@@ -152,10 +152,10 @@ def _apply(whole: list[Any], operation: Mapping[str, Any], seen: list[dict[str, 
         case "test":
             found = _get(whole, seen, path, whole_too=True)
             if not _equal(found, operation.get("value")):
-                raise _Failed("the value there is another")
+                raise _Failed("the value differs")
             seen += _maps_of(found)
         case other:
-            raise _Failed(f"there is no operation {other!r}")
+            raise _Failed(f"unknown operation {other!r}")
 
 
 def _text(operation: Mapping[str, Any], member: str) -> str:
@@ -169,17 +169,17 @@ def _place(whole: list[Any], seen: list[dict[str, Any]], path: str) -> tuple[Any
     """Return the map or list that contains the path's last step, and that step."""
     steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
     if len(steps) < 2:
-        raise _Failed("the path names no member")
+        raise _Failed('the path must begin with "/" and name a member')
     holder = whole[0]
     for step in steps[1:-1]:
         found = _member(holder, step)
         if not isinstance(found, dict | list):
-            raise _Failed(f'there is no map or list "{step}" on the way')
+            raise _Failed(f'"{step}" in the path is not a map or list')
         holder = found
         if isinstance(holder, dict):
             seen.append(holder)
     if not isinstance(holder, dict | list):
-        raise _Failed("there is no map or list at its end")
+        raise _Failed("the parent is not a map or list")
     return holder, steps[-1]
 
 
@@ -189,10 +189,10 @@ def _member(holder: Any, step: str) -> Any:
 
 def _at(step: str, size: int) -> int:
     if not _INDEX.fullmatch(step) or len(step) > 20:
-        raise _Failed(f'"{step}" is no index')
+        raise _Failed(f'"{step}" is not a list index')
     index = int(step)
     if not -size <= index < size:
-        raise _Failed(f"there is no item {index}, the list has {size}")
+        raise _Failed(f"index {index} is out of range; the list has {size} items")
     return index % size
 
 
@@ -224,7 +224,7 @@ def _remove(whole: list[Any], seen: list[dict[str, Any]], path: str, budget: _Bu
     elif step in holder:
         del holder[step]
     else:
-        raise _Failed("there is nothing to remove")
+        raise _Failed("the path does not exist")
 
 
 def _replace(whole: list[Any], seen: list[dict[str, Any]], path: str, value: Any) -> None:

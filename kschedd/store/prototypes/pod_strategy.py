@@ -266,7 +266,7 @@ class PodStrategy:
         done, mistyped = defaulted_pod_spec(spec)
         if mistyped or check_meta_schema(meta):
             accepted("Pod", name, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
-            raise AssertionError(f"whoever looks at a whole pod is expected to find fault with it, too: {mistyped}")
+            raise AssertionError(f"validation of the whole pod is expected to fail as well: {mistyped}")
         if "annotations" in clean:
             meta["annotations"] = clean["annotations"]
         asked = Attributes("CREATE", "Pod", meta["namespace"], name)
@@ -302,7 +302,7 @@ class PodStrategy:
             status, faults = default_and_validate_pod_status(raw["status"])
             if faults:
                 accepted("Pod", name, {**raw, "metadata": meta})
-                raise AssertionError(f"whoever looks at a whole pod is expected to find fault with it, too: {faults}")
+                raise AssertionError(f"validation of the whole pod is expected to fail as well: {faults}")
             found = encoded({**born, **status}, _POD_STATUS)
             if len(self._statuses) >= _REMEMBERED_STATUSES:
                 self._statuses.clear()

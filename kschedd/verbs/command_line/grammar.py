@@ -114,7 +114,7 @@ class VerbParser(NotingParser):
             elif value in _FALSE:
                 switched = [before for before in switched if before not in flag.names]
             else:
-                raise UsageError(f'{name} "{value}": true or false is expected', self.verb)
+                raise UsageError(f'{name} "{value}": expected true or false', self.verb)
         return switched
 
     def flags(self) -> list[str]:
@@ -122,7 +122,7 @@ class VerbParser(NotingParser):
         return sorted((name for flag in self.noted for name in flag.names), key=lambda name: (-len(name), name))
 
     def takes_value(self, name: str) -> bool:
-        """Whether the word after this flag is the flag's value."""
+        """Return whether the word after this flag is the flag's value."""
         flag = self.flag(name)
         return flag is not None and bool(flag.metavar) and name not in self.implied
 
@@ -131,7 +131,7 @@ class VerbParser(NotingParser):
 
 
 def whole_number(text: str) -> int:
-    """A positive limit on the number of items shown. For argparse: raises ValueError."""
+    """Parse a positive limit on the number of items shown. For argparse: raises ValueError."""
     number = int(text)
     if number < 1:
         raise ValueError(text)
@@ -139,8 +139,10 @@ def whole_number(text: str) -> int:
 
 
 def given_value(what: str, text: str) -> Any:
-    """The value that a text in JSON or YAML says; None where it is not exactly one. `what` names the text. Raises
-    UsageError."""
+    """Return the value of a text in JSON or YAML; None unless there is exactly one.
+
+    `what` names the text in errors. Raises UsageError.
+    """
     from kschedd.api.text.documents import read_documents
 
     documents = list(read_documents(text))
@@ -192,10 +194,10 @@ def output_of(text: str, forms: Sequence[str] = OUTPUTS, folder: Path = Path()) 
     plain = [name for name in forms if "=" not in name]
     if f"{form}=TEMPLATE" in forms:
         if not template:
-            raise UsageError(f"-o {form} needs a template: {_EXAMPLES[form]}")
+            raise UsageError(f"-o {form} requires a template: {_EXAMPLES[form]}")
         return _with_template(form, template, folder)
     if form not in plain or equals:
-        raise UsageError(f'no output "{text}": allowed are {", ".join(forms)}{suggest(form, plain)}')
+        raise UsageError(f'unknown output format "{text}": allowed are {", ".join(forms)}{suggest(form, plain)}')
     return Output(form)
 
 
@@ -227,13 +229,13 @@ def output_flag(words: VerbParser, forms: Sequence[str] = OUTPUTS) -> None:
 
 
 def namespace_flags(words: VerbParser, *, everywhere: bool = False) -> None:
-    words.add_argument("-n", "--namespace", metavar="NS", help="in this namespace")
+    words.add_argument("-n", "--namespace", metavar="NS", help="the namespace")
     if everywhere:
-        words.add_argument("-A", "--all-namespaces", action="store_true", help="in every namespace")
+        words.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
 
 
 def namespace_of(session: VerbSession, options: argparse.Namespace) -> str | None:
-    """The namespace the command applies to; None means all namespaces."""
+    """Return the namespace that the command applies to; None means all namespaces."""
     if getattr(options, "all_namespaces", False):
         return None
     given = options.namespace
@@ -245,13 +247,13 @@ def dry_run_flag(words: VerbParser) -> None:
         "--dry-run",
         choices=("none", "client", "server"),
         default="none",
-        help="say what would be done, change nothing",
+        help="print the result without changing anything",
     )
     words.implied["--dry-run"] = "server"
 
 
 def yes_flag(words: VerbParser) -> None:
-    words.add_argument("-y", "--yes", action="store_true", help="do not ask (only the REPL asks)")
+    words.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation (only the prompt asks)")
 
 
 def may_go_on(session: VerbSession, options: argparse.Namespace, question: str) -> bool:
@@ -260,7 +262,7 @@ def may_go_on(session: VerbSession, options: argparse.Namespace, question: str) 
         return True
     if session.confirm(question):
         return True
-    session.write_error("Nothing was done.\n")
+    session.write_error("Cancelled: nothing was changed.\n")
     return False
 
 
@@ -269,18 +271,18 @@ def validate_flag(words: VerbParser) -> None:
         "--validate",
         choices=tuple(VALIDATE),
         default="strict",
-        help="fields that a kind does not have: refuse them, take the object without them and warn, or do so silently",
+        help="unknown fields: reject the object (strict), drop them with a warning (warn) or silently (ignore)",
     )
     words.implied["--validate"] = "strict"
 
 
 def validation_of(options: argparse.Namespace) -> str:
-    """The value of the daemon's validation parameter for --validate."""
+    """Return the value of the daemon's validation parameter for --validate."""
     return VALIDATE[options.validate]
 
 
 class LiveState(StrEnum):
-    """What a verb's positional arguments are narrowed to: `Verb.live`."""
+    """States by which completion narrows the positional arguments of a verb: `Verb.live`."""
 
     PENDING = "pending pods"
     BOUND = "bound pods"

@@ -62,7 +62,7 @@ class VerbSession:
     _daemon: DaemonClient | None = None
 
     def cluster_now(self) -> float:
-        """The cluster's time, in which its objects have ages: seconds since the epoch."""
+        """Return the cluster's time in seconds since the epoch; ages of objects refer to it."""
         return self.now() if self.cluster_time is None else self.cluster_time()
 
     @property
@@ -73,7 +73,7 @@ class VerbSession:
         return self._daemon
 
     def forget_daemon(self) -> None:
-        """The connection is lost: the next use connects anew."""
+        """Drop the lost connection; the next use connects again."""
         self._daemon = None
 
     def ask_of_file(self, method: str, **named: Any) -> Any:

@@ -38,7 +38,7 @@ class Target:
 
 
 def kind_of_word(session: VerbSession, word: str) -> Kind:
-    """The kind that a word names. Raises UnknownKindError."""
+    """Return the kind that a word names. Raises UnknownKindError."""
     kind = lookup(word)
     if kind.known:
         return kind
@@ -57,7 +57,7 @@ def kind_of_word(session: VerbSession, word: str) -> Kind:
 
 
 def _spellings(entry: dict[str, Any]) -> set[str]:
-    """The words for a kind: its names, each with its group or without."""
+    """Return the words for a kind: its names, each with and without its group."""
     name, group = str(entry["name"]), group_of(str(entry.get("api_version") or ""))
     words = {name.partition(".")[0], str(entry.get("plural") or name), *(entry.get("short_names") or ())}
     return {word.casefold() for word in (name, *words, *(f"{word}.{group}" for word in words))}
@@ -77,23 +77,23 @@ def _kind(entry: dict[str, Any]) -> Kind:
 
 
 def targets_of(session: VerbSession, words: Sequence[str], *, needs_name: bool = False) -> list[Target]:
-    """The targets that the words name. Raises UsageError, UnknownKindError."""
+    """Return the targets that the words name. Raises UsageError, UnknownKindError."""
     if not words:
-        raise UsageError("which objects? Say a kind, and a name if you mean one: pods, pod web, pod/web")
+        raise UsageError("a kind is required, such as pods, pod web or pod/web")
     if "" in (*words[0].split(","), *words[1:]):  # such as $NAME that is not set, and is not to mean all
-        raise UsageError("a kind or a name is empty: say a kind, and a name if you mean one: pods, pod web, pod/web")
+        raise UsageError("a kind or name is empty; expected such as pods, pod web or pod/web")
     if any("/" in word for word in words):
         found = []
         for word in words:
             kind, slash, name = word.partition("/")
             if not slash or not kind or not name or "/" in name:
-                raise UsageError(f'"{word}": beside a KIND/NAME every word must be one, such as pod/web')
+                raise UsageError(f'"{word}": KIND/NAME cannot be mixed with other forms; expected such as pod/web')
             found.append(Target(kind_of_word(session, kind), name))
         return found
     kinds = [kind for word in words[0].split(",") for kind in _kinds(session, word)]
     names = words[1:]
     if needs_name and not names:
-        raise UsageError(f"which {kinds[0].singular}? Say its name: {kinds[0].singular} NAME")
+        raise UsageError(f"a {kinds[0].singular} name is required: {kinds[0].singular} NAME")
     if not names:
         return [Target(kind) for kind in kinds]
     return [Target(kind, name) for kind in kinds for name in names]
@@ -104,7 +104,7 @@ def _kinds(session: VerbSession, word: str) -> list[Kind]:
 
 
 def where(kind: Kind, namespace: str | None) -> dict[str, str]:
-    """The namespace as a call parameter; empty for cluster-scoped kinds."""
+    """Return the namespace as a call parameter; nothing for cluster-scoped kinds."""
     return {"namespace": namespace} if kind.namespaced and namespace is not None else {}
 
 
@@ -120,7 +120,7 @@ def selected(
             continue
         selector = getattr(options, "selector", None)
         if not selector and not getattr(options, "all", False):
-            raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, or --all")
+            raise UsageError(f"{target.kind.plural}: names, -l LABELS or --all are required")
         answer = session.daemon.call(
             "objects.list", kind=target.kind.name, label_selector=selector, **where(target.kind, namespace)
         )
@@ -135,7 +135,7 @@ def selected(
 def get_object(
     session: VerbSession, kind: Kind, name: str, namespace: str | None, *, managers: bool = False
 ) -> dict[str, Any]:
-    """The object, with its managers if wanted. Raises RpcError; a not-found error suggests similar names."""
+    """Return the object, with its managers if requested. Raises RpcError; if it is not found, with similar names."""
     asked = {**where(kind, namespace), **({"managed_fields": True} if managers else {})}
     try:
         answer = session.daemon.call("objects.get", kind=kind.name, name=name, **asked)
@@ -146,7 +146,7 @@ def get_object(
 
 
 def with_near_name(session: VerbSession, error: RpcError, kind: Kind, name: str, namespace: str | None) -> RpcError:
-    """The error; a not-found error gets similar names, or the namespace that has an object of this name."""
+    """Return the error; a not-found error with similar names, or with the namespace that has such an object."""
     if error.code != "not_found":
         return error
     everywhere = session.daemon.call("objects.list", kind=kind.name)["items"]

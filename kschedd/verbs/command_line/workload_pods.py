@@ -11,8 +11,10 @@ WORKLOADS: Final = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job
 
 
 def workload_named(words: Sequence[str], others: Sequence[str] = ()) -> tuple[Kind, str] | None:
-    """The workload that `deployment/web` or `deployment web` names, or an object of another of these kinds; None where
-    something else is meant."""
+    """Return the workload that `deployment/web` or `deployment web` names; None for other words.
+
+    `others` are further kinds that are accepted.
+    """
     parts = words[0].split("/") if len(words) == 1 else words
     if len(parts) != 2 or not parts[1]:
         return None
@@ -21,7 +23,7 @@ def workload_named(words: Sequence[str], others: Sequence[str] = ()) -> tuple[Ki
 
 
 def with_workload(session: VerbSession, error: RpcError, name: str, namespace: str | None) -> RpcError:
-    """The error; that there is no such pod gets a workload of that name, if there is one."""
+    """Return the error; if no such pod exists, with a workload of that name, if there is one."""
     if error.code != "not_found" or "/" in name:
         return error
     for kind in map(lookup, WORKLOADS):

@@ -85,24 +85,30 @@ class _Leaving:
 
 def _drain_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="NODE...")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels")
-    words.add_argument("--pod-selector", metavar="LABELS", default="", help="only pods with these labels")
-    words.add_argument("--ignore-daemonsets", action="store_true", help="leave the pods of DaemonSets where they are")
-    words.add_argument("--delete-emptydir-data", action="store_true", help="also pods with emptyDir volumes")
-    words.add_argument("--force", action="store_true", help="also pods that no controller will make again")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="nodes with these labels")
+    words.add_argument("--pod-selector", metavar="LABELS", default="", help="pods with these labels")
+    words.add_argument("--ignore-daemonsets", action="store_true", help="ignore pods of DaemonSets")
+    words.add_argument("--delete-emptydir-data", action="store_true", help="also evict pods with emptyDir volumes")
+    words.add_argument("--force", action="store_true", help="also evict pods without a controller")
     words.add_argument(
-        "--grace-period", type=int, default=-1, metavar="SECONDS", help="negative: what each pod says (-1)"
+        "--grace-period",
+        type=int,
+        default=-1,
+        metavar="SECONDS",
+        help="seconds for pods to terminate; negative: the pods' own value (-1)",
     )
-    words.add_argument("--timeout", default="0", metavar="DURATION", help="give up after this time; 0: never (0)")
+    words.add_argument("--timeout", default="0", metavar="DURATION", help="time limit; 0: none (0)")
     words.add_argument(
-        "--disable-eviction", action="store_true", help="delete the pods, whatever their disruption budgets say"
+        "--disable-eviction",
+        action="store_true",
+        help="delete pods instead of evicting them, ignoring PodDisruptionBudgets",
     )
     words.add_argument(
         "--skip-wait-for-delete-timeout",
         type=int,
         default=0,
         metavar="SECONDS",
-        help="do not wait for pods that were deleted longer ago than this; 0: wait (0)",
+        help="do not wait for pods whose deletion is older than this; 0: always wait (0)",
     )
     dry_run_flag(words)
     yes_flag(words)
@@ -182,7 +188,7 @@ class _Drain:
     _told: set[str] = attrs.field(factory=set)
 
     def run(self) -> None:
-        """Raises DrainError."""
+        """Drain the node. Raises DrainError."""
         found = self._pods_for_deletion()
         if fatal := errors(found):
             raise DrainError(tuple(fatal))
@@ -201,7 +207,7 @@ class _Drain:
             raise failure
 
     def _pods_for_deletion(self) -> list[tuple[Raw, PodDeleteStatus]]:
-        """The node's pods with what becomes of each."""
+        """Return the node's pods with the action for each."""
         options = self._options
         flags = DrainFlags(
             options.force, options.ignore_daemonsets, options.delete_emptydir_data, options.skip_wait_for_delete_timeout
@@ -306,7 +312,7 @@ class _Drain:
         return None if self._options.dry_run == "none" else ""
 
     def _tell_cause(self, each: _Leaving, error: RpcError) -> None:
-        """What the budget waits for, when that is news."""
+        """Report what the budget waits for, unless it was reported before."""
         lines = blockers(self._session.daemon, each.namespace, error.data)
         cause = "".join(f"  {line}\n" for line in lines)
         if cause != each.cause and cause not in self._told:
@@ -347,7 +353,7 @@ class _Drain:
             self._session.sleep(min(POLL_S, deadline - self._session.now()))
 
     def _gone(self, waiting: Sequence[_Leaving]) -> Iterator[_Leaving]:
-        """Those of them that are not there any more, or that are not to be waited for."""
+        """Yield the pods that no longer exist, or that need not be waited for."""
         if not waiting:
             return
         there = {pod["metadata"]["uid"]: pod for pod in self._pods()}
@@ -376,7 +382,11 @@ def _shown(each: _Leaving) -> str:
 def _evict_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="POD...")
     words.add_argument(
-        "--grace-period", type=int, default=-1, metavar="SECONDS", help="negative: what the pod says (-1)"
+        "--grace-period",
+        type=int,
+        default=-1,
+        metavar="SECONDS",
+        help="seconds for the pod to terminate; negative: the pod's own value (-1)",
     )
     namespace_flags(words)
     dry_run_flag(words)
@@ -394,7 +404,7 @@ def evict(session: VerbSession, options: argparse.Namespace) -> int:
     """Evict pods by name: each is deleted if its disruption budget allows that now."""
     names = options.what[1:] if options.what and lookup(options.what[0]) == POD else options.what
     if not names:
-        raise UsageError("which pod? Say its name: evict web-1", "evict")
+        raise UsageError("a pod name is required, such as: evict web-1", "evict")
     namespace = namespace_of(session, options) or "default"
     failed = 0
     for word in names:

@@ -1,6 +1,6 @@
-"""What keeps a pod from being evicted: what its disruption budget lacks, and which of the budget's pods are unhealthy.
+"""Reasons why a pod cannot be evicted: its disruption budget, and the unhealthy pods of that budget.
 
-Reads the budget and its pods from the daemon; never fails for what is gone meanwhile.
+Reads the budget and its pods from the daemon. Objects that have been deleted meanwhile are not an error.
 """
 
 from collections.abc import Mapping

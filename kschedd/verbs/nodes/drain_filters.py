@@ -32,7 +32,7 @@ class DrainFlags:
 
 @attrs.frozen
 class PodDeleteStatus:
-    """Whether the pod goes, and what is said about it."""
+    """Decision whether a pod is evicted, with its message."""
 
     delete: bool
     reason: Literal["Okay", "Skip", "Warning", "Error"]
@@ -47,7 +47,7 @@ DaemonSetError = Callable[[str, str], str | None]
 
 
 def delete_status(pod: Raw, flags: DrainFlags, daemon_set_error: DaemonSetError, now: float) -> PodDeleteStatus:
-    """What becomes of the pod."""
+    """Return the decision about the pod."""
     filters: tuple[Callable[[], PodDeleteStatus], ...] = (
         lambda: _SKIP if is_long_deleted(pod, flags.skip_wait_for_delete_timeout_s, now) else _OKAY,
         lambda: _daemon_set(pod, flags, daemon_set_error),
@@ -64,7 +64,7 @@ def delete_status(pod: Raw, flags: DrainFlags, daemon_set_error: DaemonSetError,
 
 
 def is_long_deleted(pod: Raw, limit_s: int, now: float) -> bool:
-    """Whether the pod's deletionTimestamp is more than so many seconds ago; 0: no limit."""
+    """Return whether the pod's deletionTimestamp is more than `limit_s` seconds ago; 0: no limit."""
     deleted = pod["metadata"].get("deletionTimestamp")
     return limit_s > 0 and bool(deleted) and int(now - seconds(deleted)) > limit_s
 
@@ -112,7 +112,7 @@ def warnings(found: Iterable[tuple[Raw, PodDeleteStatus]]) -> str:
 
 
 def errors(found: Iterable[tuple[Raw, PodDeleteStatus]]) -> list[str]:
-    """What keeps the drain from beginning, each once, with its pods."""
+    """Return the errors that prevent the drain, each once, with its pods."""
     return [
         f"{message}: {pods}" if message.lower().startswith("cannot delete") else f"cannot delete {message}: {pods}"
         for message, pods in _by_message(found, "Error")

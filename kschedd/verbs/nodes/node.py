@@ -33,10 +33,10 @@ _NONE: Final = "<none>"
 def _words(words: VerbParser) -> None:
     uses = "add NODE | stop|start|initialize NODE... | pressure NODE... memory|disk|pid [on|off] | zones | leaving"
     words.add_argument("what", nargs="+", metavar=uses)
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels, as of a zone")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="nodes with these labels, such as a zone")
     words.add_argument("--all", action="store_true", help="all nodes")
-    words.add_argument("--count", type=whole_number, metavar="N", help="add so many nodes like that one (1)")
-    words.add_argument("--prefix", metavar="NAME", help="what the names of added nodes begin with (that node's name)")
+    words.add_argument("--count", type=whole_number, metavar="N", help="number of nodes to add (1)")
+    words.add_argument("--prefix", metavar="NAME", help="name prefix of added nodes (the node's name)")
     output_flag(words, _FORMS)
 
 
@@ -62,7 +62,7 @@ def node(session: VerbSession, options: argparse.Namespace) -> int:
     if word == ADD:
         return _add(session, options, names)
     if options.count is not None or options.prefix is not None:
-        raise UsageError("--count and --prefix are for `node add NODE`", "node")
+        raise UsageError("--count and --prefix require `node add NODE`", "node")
     if word in CHANGES:
         done = CHANGES[word]
         return each_node(
@@ -76,7 +76,7 @@ def node(session: VerbSession, options: argparse.Namespace) -> int:
     if word not in WORDS:
         raise UsageError(f"node {word}: there is {', '.join(WORDS)}{suggest(word, WORDS)}", "node")
     if names or options.selector or options.all:
-        raise UsageError(f"node {word} takes no names", "node")
+        raise UsageError(f"node {word} accepts no names", "node")
     answer = session.daemon.call(f"nodes.{word}")
     if form == "json":
         session.write(documents.as_json(answer))
@@ -92,7 +92,7 @@ def node(session: VerbSession, options: argparse.Namespace) -> int:
 def _add(session: VerbSession, options: argparse.Namespace, names: list[str]) -> int:
     """Create nodes like one that is there."""
     if options.selector or options.all or len(names) != 1:
-        raise UsageError("node add NODE [--count N]: like which node? One is expected", "node")
+        raise UsageError("node add requires the name of one node to copy", "node")
     (like,) = node_names(session, options, names)
     try:
         added = session.daemon.call("nodes.add", like=like, count=options.count or 1, prefix=options.prefix)
@@ -105,7 +105,7 @@ def _add(session: VerbSession, options: argparse.Namespace, names: list[str]) ->
 
 
 def _pressure(session: VerbSession, options: argparse.Namespace, words: list[str]) -> int:
-    """Have nodes be short of something, or be short of it no longer."""
+    """Start or end simulated pressure on nodes."""
     on = words[-1:] != ["off"]
     rest = words[:-1] if words[-1:] in (["on"], ["off"]) else words
     allowed = f"allowed are {', '.join(PRESSURES)}"
@@ -158,7 +158,7 @@ def _write_zones(session: VerbSession, answer: Mapping[str, Any]) -> None:
 
 def _write_leaving(session: VerbSession, answer: Mapping[str, Any]) -> None:
     if not answer["pods"]:
-        session.write_error("No pod is about to leave its node.\n")
+        session.write_error("No pod will leave its node.\n")
         return
     rows: list[tuple[str, ...]] = []
     for pod in answer["pods"]:
@@ -169,6 +169,6 @@ def _write_leaving(session: VerbSession, answer: Mapping[str, Any]) -> None:
 
 
 def _ahead(session: VerbSession, time: str | None) -> str:
-    """How far in the future a time is."""
+    """Return the time until `time`, as text."""
     at = seconds_of(time)
     return "never" if at is None else span(max(0.0, at - session.cluster_now()))

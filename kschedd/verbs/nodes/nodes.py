@@ -16,7 +16,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 def _node_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="NODE...")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="nodes with these labels")
     words.add_argument("--all", action="store_true", help="all nodes")
 
 
@@ -26,13 +26,13 @@ def _cordon_words(words: VerbParser) -> None:
 
 
 def node_names(session: VerbSession, options: argparse.Namespace, names: list[str]) -> list[str]:
-    """The names of the selected nodes. A `node` word or `node/` prefix before a name is optional."""
+    """Return the names of the selected nodes. A `node` word or `node/` prefix before a name is optional."""
     if names and lookup(names[0]) == NODE:
         names = names[1:]
     names = [name.partition("/")[2] if lookup(name.partition("/")[0]) == NODE else name for name in names]
     everywhere = getattr(options, "all", False)
     if names and (options.selector or everywhere):
-        raise UsageError("names and -l or --all exclude each other: give one of them")
+        raise UsageError("names exclude -l and --all")
     if options.selector or everywhere:
         found = session.daemon.call("objects.list", kind="Node", label_selector=options.selector)["items"]
         names = [item["metadata"]["name"] for item in found]
@@ -40,7 +40,7 @@ def node_names(session: VerbSession, options: argparse.Namespace, names: list[st
             session.write_error("No resources found.\n")
         return names
     if not names:
-        raise UsageError("which node? Say its name, or -l LABELS, or --all")
+        raise UsageError("a node name, -l LABELS or --all is required")
     return names
 
 
@@ -101,8 +101,8 @@ def uncordon(session: VerbSession, options: argparse.Namespace) -> int:
 
 def _taint_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="+", metavar="NODE... KEY=VALUE:EFFECT | KEY:EFFECT-")
-    words.add_argument("--overwrite", action="store_true", help="also where the taint has another value")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels")
+    words.add_argument("--overwrite", action="store_true", help="overwrite taints that have another value")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="nodes with these labels")
     words.add_argument("--all", action="store_true", help="all nodes")
 
 
@@ -117,7 +117,7 @@ def taint(session: VerbSession, options: argparse.Namespace) -> int:
     taints = [word for word in options.what if _is_taint(word)]
     names = [word for word in options.what if not _is_taint(word)]
     if not taints:
-        raise UsageError("which taint? KEY=VALUE:EFFECT sets one, KEY:EFFECT- or KEY- takes one away")
+        raise UsageError("a taint is required: KEY=VALUE:EFFECT sets one, KEY:EFFECT- or KEY- removes one")
     for word in taints:
         _check(word)
     setting = [word for word in taints if not word.endswith("-")]
@@ -135,14 +135,14 @@ def _is_taint(word: str) -> bool:
 
 
 def _check(word: str) -> None:
-    """Raises UsageError for a malformed taint, before any node is changed."""
+    """Check the syntax of a taint before any node is changed. Raises UsageError."""
     removing = word.endswith("-")
     key, colon, effect = word.removesuffix("-").partition(":")
     if not key.partition("=")[0]:
-        raise UsageError(f'"{word}": a taint begins with its key, such as dedicated=gpu:NoSchedule')
+        raise UsageError(f'"{word}": a taint starts with its key, such as dedicated=gpu:NoSchedule')
     if not colon:
         if removing and "=" not in key:
             return
-        raise UsageError(f'"{word}": a taint needs an effect: {key}:{_EFFECTS[0]}')
+        raise UsageError(f'"{word}": an effect is required, such as {key}:{_EFFECTS[0]}')
     if effect not in _EFFECTS:
-        raise UsageError(f'"{word}": no effect "{effect}": allowed are {", ".join(_EFFECTS)}')
+        raise UsageError(f'"{word}": unknown effect "{effect}": allowed are {", ".join(_EFFECTS)}')

@@ -18,9 +18,11 @@ Raw = dict[str, Any]
 
 def _words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="nodes [NAME...] | pods [NAME...]")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="only those with these labels")
-    words.add_argument("--sort-by", choices=("cpu", "memory"), help="the most first; default: by name")
-    words.add_argument("--no-headers", action="store_true", help="without the line of headers")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels")
+    words.add_argument(
+        "--sort-by", choices=("cpu", "memory"), help="sort by this resource, largest first; default: by name"
+    )
+    words.add_argument("--no-headers", action="store_true", help="omit the header line")
     namespace_flags(words, everywhere=True)
 
 
@@ -35,10 +37,10 @@ def top(session: VerbSession, options: argparse.Namespace) -> int:
     targets = targets_of(session, options.what) if options.what else []
     kinds = {target.kind.name for target in targets}
     if len(kinds) != 1 or not kinds <= {"Node", "Pod"}:
-        raise UsageError("top of what? top nodes shows what is requested of each node, top pods what each pod requests")
+        raise UsageError("either `top nodes` or `top pods` is expected")
     names = [target.name for target in targets if target.name]
     if names and options.selector:
-        raise UsageError("a name and a selector exclude each other: give one of them")
+        raise UsageError("a name excludes selectors")
     kind, namespace = targets[0].kind, namespace_of(session, options)
     if names:
         found = [get_object(session, kind, name, namespace) for name in names]

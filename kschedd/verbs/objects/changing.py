@@ -47,12 +47,12 @@ def write_change(session: VerbSession, options: argparse.Namespace, raw: Mapping
 
 
 def _changed(answer: Mapping[str, Any]) -> str:
-    """The fields that changed; "" if none did."""
+    """Return the names of the changed fields; "" if there are none."""
     return ", ".join(answer["changed"])
 
 
 def dry_run_text(options: argparse.Namespace) -> str:
-    """What kubectl says after a change that was only tried."""
+    """Return kubectl's suffix for the result of a dry run."""
     return {"none": "", "client": " (dry run)", "server": " (server dry run)"}[str(options.dry_run)]
 
 
@@ -63,24 +63,26 @@ def _delete_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME... | KIND/NAME")
     file_flag(words, needed=False)
     namespace_flags(words, everywhere=True)
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
-    words.add_argument("--field-selector", metavar="FIELDS", help="all with these fields: status.phase=Succeeded")
-    words.add_argument("--all", action="store_true", help="all of the kind")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels")
     words.add_argument(
-        "--grace-period", type=int, metavar="SECONDS", help="that pods get to end (negative: what each says)"
+        "--field-selector", metavar="FIELDS", help="objects with these fields, such as status.phase=Succeeded"
     )
-    words.add_argument("--now", action="store_true", help="a grace period of 1 second")
-    words.add_argument("--force", action="store_true", help="at once, without waiting for pods to end")
+    words.add_argument("--all", action="store_true", help="all objects of the kind")
+    words.add_argument(
+        "--grace-period", type=int, metavar="SECONDS", help="seconds for pods to terminate (negative: their own value)"
+    )
+    words.add_argument("--now", action="store_true", help="set the grace period to 1 second")
+    words.add_argument("--force", action="store_true", help="delete at once, without graceful termination")
     words.add_argument(
         "--cascade",
         choices=_CASCADES,
         default="background",
-        help="what becomes of what it owns: deleted after it (background), before it (foreground), or left (orphan)",
+        help="delete dependents after the owner (background), before it (foreground), or keep them (orphan)",
     )
-    words.add_argument("--ignore-not-found", action="store_true", help="what is not there is no failure")
-    words.add_argument("--wait", choices=("true", "false"), default="false", help="until all of it is gone")
+    words.add_argument("--ignore-not-found", action="store_true", help="ignore objects that do not exist")
+    words.add_argument("--wait", choices=("true", "false"), default="false", help="wait until the objects are gone")
     words.implied["--wait"] = "true"
-    words.add_argument("--timeout", default="0s", metavar="TIME", help="of --wait: 30s; 0s: as long as it takes")
+    words.add_argument("--timeout", default="0s", metavar="TIME", help="time limit of --wait, such as 30s; 0s: none")
     dry_run_flag(words)
     yes_flag(words)
     output_flag(words, ("table", "name"))
@@ -138,9 +140,9 @@ def delete(session: VerbSession, options: argparse.Namespace) -> int:
 def _deletions_of_files(
     session: VerbSession, options: argparse.Namespace, namespace: str | None
 ) -> tuple[list[_Deletion], int]:
-    """What the manifests name, and how many of these cannot be read."""
+    """Return the objects that the manifests name, and the number of unreadable manifests."""
     if options.what or options.selector or options.field_selector or options.all:
-        raise UsageError("-f FILE says what to delete: no kind, selector or --all beside it")
+        raise UsageError("-f FILE excludes kinds, selectors and --all")
     objects, failed = read_objects(session, options.filename, namespace or "default")
     calls: list[_Deletion] = []
     # Delete in reverse order: namespaces and other dependencies usually come first in a file.
@@ -158,13 +160,13 @@ def _deletions_of_targets(
     for target in targets_of(session, options.what):
         if target.name:
             if given or options.all:
-                raise UsageError("names and -l, --field-selector or --all exclude each other: give one of them")
+                raise UsageError("names exclude -l, --field-selector and --all")
             yield target.kind, target.name, {"name": target.name, **where(target.kind, namespace)}
         elif given or options.all:
             which: dict[str, Any] = given or {"all": True}
             yield target.kind, "", {**which, **where(target.kind, namespace)}
         else:
-            raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, --field-selector FIELDS or --all")
+            raise UsageError(f"{target.kind.plural}: names, -l LABELS, --field-selector FIELDS or --all are required")
 
 
 def _waited_for(session: VerbSession, kind: Kind, gone: Mapping[str, Any], patience: Patience) -> bool:
@@ -179,7 +181,7 @@ _WITH_MUCH_IN_IT = ("Node", "Namespace", "CustomResourceDefinition")
 
 
 def _question(calls: list[tuple[Kind, str, dict[str, Any]]], namespace: str | None) -> str:
-    """What to ask first: of several objects at once, and of those that take others along; "" for nothing."""
+    """Return the confirmation question for several objects, or for objects with dependents; "" for none."""
     parts = []
     for kind, name, params in calls:
         within = f" in {f'namespace {namespace}' if namespace else 'every namespace'}" if kind.namespaced else ""
@@ -210,17 +212,17 @@ def _gone(gone: Mapping[str, Any], form: str, *, dry_run: bool) -> str:
 
 def _patch_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME | KIND/NAME")
-    words.add_argument("-p", "--patch", metavar="PATCH", help="JSON or YAML: fields to set; null takes one away")
+    words.add_argument("-p", "--patch", metavar="PATCH", help="the patch in JSON or YAML; null removes a field")
     words.add_argument(
-        "--patch-file", type=path_text, metavar="FILE", help="a file with the patch; - is standard input"
+        "--patch-file", type=path_text, metavar="FILE", help="a file with the patch, or - for standard input"
     )
     words.add_argument(
         "--type",
         choices=("strategic", "merge", "json"),
         default="strategic",
-        help="strategic merges lists by their keys, merge sets them as a whole, json is a list of operations",
+        help="strategic merges lists by key, merge replaces them, json is a list of operations",
     )
-    words.add_argument("--subresource", choices=("status", "resize"), help="change this part")
+    words.add_argument("--subresource", choices=("status", "resize"), help="patch this subresource")
     namespace_flags(words)
     dry_run_flag(words)
     validate_flag(words)
@@ -267,9 +269,9 @@ def patch(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _patch_given(session: VerbSession, options: argparse.Namespace) -> Any:
-    """The patch from -p or --patch-file. Raises UsageError."""
+    """Return the patch of -p or --patch-file. Raises UsageError."""
     if (options.patch is None) == (options.patch_file is None):
-        raise UsageError("""patch with what? -p '{"spec": {"replicas": 3}}' or --patch-file FILE""")
+        raise UsageError("""a patch is required: -p '{"spec": {"replicas": 3}}' or --patch-file FILE""")
     text = options.patch
     if text is None:
         try:
@@ -280,16 +282,18 @@ def _patch_given(session: VerbSession, options: argparse.Namespace) -> Any:
     change = given_value("the patch", text)
     if options.type == "json":
         if not isinstance(change, list):
-            raise UsageError("""a patch of type json is a list of operations, such as [{op: remove, path: /spec/x}]""")
+            raise UsageError(
+                """a patch of type json must be a list of operations, such as [{op: remove, path: /spec/x}]"""
+            )
     elif not isinstance(change, dict):
-        raise UsageError("a patch is a map of fields, such as {spec: {replicas: 3}}")
+        raise UsageError("a patch must be a map of fields, such as {spec: {replicas: 3}}")
     return change
 
 
 def _call(
     session: VerbSession, method: str, params: dict[str, Any], kind: Kind, name: str, namespace: str | None
 ) -> dict[str, Any] | None:
-    """The result of the call; None if it failed, after the error was written to standard error."""
+    """Return the result of the call; None if it failed, after writing the error to standard error."""
     try:
         answer: dict[str, Any] = session.daemon.call(method, **params)
         return answer
@@ -299,7 +303,7 @@ def _call(
 
 
 def _request_error(text: str) -> str:
-    """kubectl's message for a fault of the request (not of the object), without the object's full text."""
+    """Return kubectl's message for an invalid request (not an invalid object), without the object's text."""
     if not text.startswith(' "" is invalid: '):
         return text
     bare = text.removeprefix(' "" is invalid: ')
@@ -309,9 +313,9 @@ def _request_error(text: str) -> str:
 def _scale_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME... | KIND/NAME")
     words.add_argument("--replicas", type=int, required=True, metavar="N")
-    words.add_argument("--current-replicas", type=int, metavar="N", help="only where this many are asked for now")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
-    words.add_argument("--all", action="store_true", help="all of the kind")
+    words.add_argument("--current-replicas", type=int, metavar="N", help="precondition: the current number of replicas")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels")
+    words.add_argument("--all", action="store_true", help="all objects of the kind")
     namespace_flags(words)
     output_flag(words, FORMS)
 
@@ -325,7 +329,7 @@ def _scale_words(words: VerbParser) -> None:
 )
 def scale(session: VerbSession, options: argparse.Namespace) -> int:
     if options.replicas < 0:
-        raise UsageError(f"--replicas {options.replicas}: a number from 0 up is expected")
+        raise UsageError(f"--replicas {options.replicas}: must be 0 or more")
     failed = 0
     for kind, name, namespace in selected(session, targets_of(session, options.what), options):
         params = {"kind": kind.name, "name": name, "replicas": options.replicas, **where(kind, namespace)}
@@ -344,11 +348,11 @@ def scale(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _label_words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="+", metavar="KIND NAME KEY=VALUE KEY-", help="KEY- takes a key away")
-    words.add_argument("--overwrite", action="store_true", help="also where the key has another value")
-    words.add_argument("--list", action="store_true", help="print what is set, after any change")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
-    words.add_argument("--all", action="store_true", help="all of the kind")
+    words.add_argument("what", nargs="+", metavar="KIND NAME KEY=VALUE KEY-", help="KEY- removes a key")
+    words.add_argument("--overwrite", action="store_true", help="overwrite keys that have another value")
+    words.add_argument("--list", action="store_true", help="print the result")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels")
+    words.add_argument("--all", action="store_true", help="all objects of the kind")
     namespace_flags(words)
     output_flag(words, FORMS)
 
@@ -379,7 +383,7 @@ def _mark(session: VerbSession, options: argparse.Namespace, method: str, done: 
     changes = [word for place, word in enumerate(options.what) if place and _is_change(word)]
     rest = [word for place, word in enumerate(options.what) if not place or not _is_change(word)]
     if not changes and not options.list:
-        raise UsageError(f"{done} with what? KEY=VALUE sets, KEY- takes away, --list prints")
+        raise UsageError("KEY=VALUE, KEY- or --list is required")
     setting = assignments([word for word in changes if "=" in word], "tier=web")
     removing = [word[:-1] for word in changes if "=" not in word]
     failed = 0

@@ -41,15 +41,20 @@ def _create_words(words: VerbParser) -> None:
     validate_flag(words)
     output_flag(words, FORMS)
     several = {"action": "append", "default": []}
-    words.add_argument("--image", **several, metavar="IMAGE", help="of a deployment (may be repeated), job or cronjob")
-    words.add_argument("--replicas", type=int, default=1, metavar="N", help="of a deployment")
-    words.add_argument("--port", type=int, metavar="N", help="of a deployment's containers")
+    words.add_argument(
+        "--image",
+        **several,
+        metavar="IMAGE",
+        help="container image of a deployment, job or cronjob; may be repeated for a deployment",
+    )
+    words.add_argument("--replicas", type=int, default=1, metavar="N", help="replicas of a deployment")
+    words.add_argument("--port", type=int, metavar="N", help="container port of a deployment")
     words.add_argument("--requests", metavar="LIST", help="of a deployment's or job's pods: cpu=100m,memory=64Mi")
-    words.add_argument("--from", dest="origin", metavar="cronjob/NAME", help="job: the template of this one")
+    words.add_argument("--from", dest="origin", metavar="cronjob/NAME", help="template of a job: cronjob/NAME")
     words.add_argument("--schedule", metavar="TEXT", help='of a cronjob: "*/5 * * * *"')
-    words.add_argument("--restart", choices=("OnFailure", "Never"), help="of a cronjob's pods")
+    words.add_argument("--restart", choices=("OnFailure", "Never"), help="restart policy of a cronjob's pods")
     words.add_argument("--value", type=int, metavar="N", help="of a priority class")
-    words.add_argument("--global-default", action="store_true", help="the priority class of pods that name none")
+    words.add_argument("--global-default", action="store_true", help="make it the default priority class")
     words.add_argument("--description", default="", metavar="TEXT", help="of a priority class")
     words.add_argument(
         "--preemption-policy",
@@ -120,7 +125,7 @@ def _create_one(session: VerbSession, options: argparse.Namespace, raw: Raw, don
 
 
 def _made(session: VerbSession, options: argparse.Namespace) -> Raw:
-    """The object that KIND NAME and the flags describe. Raises UsageError."""
+    """Return the object that KIND NAME and the flags describe. Raises UsageError."""
     words = list(options.what)
     kind = lookup(words[0]).name if words else ""
     sort = words.pop(1) if kind in ("Service", "Secret") and len(words) > 1 else ""
@@ -128,10 +133,10 @@ def _made(session: VerbSession, options: argparse.Namespace) -> Raw:
         raise UsageError(f"create {kind.lower()} {'clusterip' if kind == 'Service' else 'generic'} NAME")
     if words and kind not in (*generating.GENERATORS, "Service", "Secret"):
         hint = suggest(words[0], _MADE)
-        raise UsageError(f"{words[0]} cannot be created from words; write a manifest and use create -f FILE{hint}")
+        raise UsageError(f"{words[0]} cannot be created from flags; use create -f FILE{hint}")
     if len(words) != 2:
         got = f": exactly one NAME is required, got {len(words) - 1}" if words else ""
-        raise UsageError(f"create what? -f FILE, or KIND NAME such as: create namespace team-a{got}")
+        raise UsageError(f"-f FILE or KIND NAME is required, such as: create namespace team-a{got}")
     name = words[1]
     if kind == "Service":
         return generating.service(sort, name, options)
@@ -160,14 +165,16 @@ def _run_words(words: VerbParser) -> None:
     words.takes_command = True
     words.add_argument("name", metavar="NAME")
     words.add_argument("--image", action="append", default=[], metavar="IMAGE", help="of the container")
-    words.add_argument("--labels", "-l", metavar="LIST", help="app=web,tier=db; default: run=NAME")
+    words.add_argument("--labels", "-l", metavar="LIST", help="labels of the pod, such as app=web,tier=db (run=NAME)")
     words.add_argument("--annotations", action="append", default=[], metavar="KEY=VALUE", help="may be repeated")
     words.add_argument("--env", action="append", default=[], metavar="KEY=VALUE", help="may be repeated")
-    words.add_argument("--port", type=int, metavar="N", help="that the container exposes")
-    words.add_argument("--expose", action="store_true", help="with a service for the pod; needs --port")
+    words.add_argument("--port", type=int, metavar="N", help="port of the container")
+    words.add_argument("--expose", action="store_true", help="also create a Service for the pod (requires --port)")
     words.add_argument("--restart", choices=("Always", "OnFailure", "Never"), default="Always", help="restart policy")
-    words.add_argument("--command", action="store_true", help="what follows -- is the command, not its arguments")
-    words.add_argument("--overrides", metavar="JSON", help="fields of the pod, merged in: {spec: {priority...}}")
+    words.add_argument("--command", action="store_true", help="use the words after -- as command instead of arguments")
+    words.add_argument(
+        "--overrides", metavar="JSON", help="fields to merge into the pod, such as {spec: {nodeName: node-a}}"
+    )
     namespace_flags(words)
     dry_run_flag(words)
     validate_flag(words)
@@ -185,7 +192,7 @@ def run(session: VerbSession, options: argparse.Namespace) -> int:
     if options.overrides:
         given = given_value("--overrides", options.overrides)
         if not isinstance(given, Mapping):
-            raise UsageError("--overrides: a map of fields is expected, such as {spec: {nodeName: node-a}}")
+            raise UsageError("--overrides: expected a map of fields, such as {spec: {nodeName: node-a}}")
         raw = _merged(raw, given)
     if options.expose:
         if not options.port:
@@ -198,7 +205,7 @@ def run(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _merged(old: Mapping[str, Any], patch: Mapping[str, Any]) -> Raw:
-    """A JSON merge patch (RFC 7386), applied."""
+    """Return the object with a JSON merge patch (RFC 7386) applied."""
     merged = {name: value for name, value in old.items() if not (name in patch and patch[name] is None)}
     for name, value in patch.items():
         if isinstance(value, Mapping):
@@ -214,13 +221,15 @@ def _merged(old: Mapping[str, Any], patch: Mapping[str, Any]) -> Raw:
 
 def _expose_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME | KIND/NAME")
-    words.add_argument("--port", metavar="PORTS", help="of the service; default: those of the containers")
-    words.add_argument("--target-port", metavar="PORT", help="of the containers, by number or name; default: the same")
-    words.add_argument("--name", metavar="NAME", help="of the service; default: that of the object")
+    words.add_argument("--port", metavar="PORTS", help="ports of the service; default: those of the containers")
+    words.add_argument(
+        "--target-port", metavar="PORT", help="ports of the containers, by number or name; default: the same"
+    )
+    words.add_argument("--name", metavar="NAME", help="default: that of the object")
     words.add_argument("--protocol", choices=("TCP", "UDP", "SCTP"), default="TCP", help="of the ports")
     words.add_argument("--type", choices=("ClusterIP", "NodePort", "LoadBalancer"), help="of the service")
-    words.add_argument("--selector", metavar="LABELS", help="of the service; default: that of the object")
-    words.add_argument("--labels", "-l", metavar="LABELS", help="of the service; default: those of the object")
+    words.add_argument("--selector", metavar="LABELS", help="default: that of the object")
+    words.add_argument("--labels", "-l", metavar="LABELS", help="default: those of the object")
     namespace_flags(words)
     dry_run_flag(words)
     validate_flag(words)
@@ -237,9 +246,9 @@ def _expose_words(words: VerbParser) -> None:
 def expose(session: VerbSession, options: argparse.Namespace) -> int:
     targets: list[Target] = targets_of(session, options.what, needs_name=True)
     if options.port and not all(whole_number(port) is not None for port in options.port.split(",")):
-        raise UsageError(f'--port "{options.port}": numbers are expected, such as 80 or 80,443')
+        raise UsageError(f'--port "{options.port}": expected numbers, such as 80 or 80,443')
     if options.name and len(targets) > 1:
-        raise UsageError("--name names one service, and there are several objects")
+        raise UsageError("--name cannot be used with several objects")
     for target in targets:
         raw = get_object(session, target.kind, target.name, _namespace(session, options))
         _create_one(session, options, generating.exposing_service(options.name or target.name, options, raw), "exposed")

@@ -27,8 +27,8 @@ _MASKED: Final = "***"
 
 def _words(words: VerbParser) -> None:
     file_flag(words, needed=True)
-    words.add_argument("-n", "--namespace", metavar="NS", help="for objects that name no namespace")
-    words.add_argument("--show-managed-fields", action="store_true", help="with metadata.managedFields")
+    words.add_argument("-n", "--namespace", metavar="NS", help="namespace of objects without one")
+    words.add_argument("--show-managed-fields", action="store_true", help="show metadata.managedFields")
 
 
 @verb(
@@ -86,7 +86,7 @@ def fork_diff(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _changes(session: VerbSession, result: Raw, *, managed_fields: bool) -> Iterator[str]:
-    """The lines of the diff of one object; none where it would stay as it is."""
+    """Yield the lines of the diff of one object; none if it stays unchanged."""
     after: Raw = result["object"]
     if result["action"] == "unchanged":
         return
@@ -116,7 +116,7 @@ def _lines(raw: Raw, version: Any, managed_fields: bool) -> list[str]:
 
 
 def _masked(before: Raw, after: Raw) -> tuple[Raw, Raw]:
-    """A Secret before and after with its data hidden; a value that differs is still seen to differ."""
+    """Return a Secret before and after with its data hidden; changed values are marked."""
     old, new = dict(before.get("data") or {}), dict(after.get("data") or {})
     for key in {*old, *new}:
         differs = key in old and key in new and old[key] != new[key]

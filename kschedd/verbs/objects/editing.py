@@ -50,7 +50,7 @@ def _words(words: VerbParser) -> None:
 )
 def edit(session: VerbSession, options: argparse.Namespace) -> int:
     if session.open_editor is None:
-        raise UsageError("edit needs a terminal and an editor: use `kschedd edit`, or patch or replace -f FILE")
+        raise UsageError("edit requires a terminal and an editor; use `kschedd edit`, patch or replace -f FILE")
     failed = 0
     for kind, name, namespace in selected(session, targets_of(session, options.what, needs_name=True), options):
         failed += _edit_one(session, options, kind, get_object(session, kind, name, namespace))
@@ -101,7 +101,7 @@ def _edit_one(session: VerbSession, options: argparse.Namespace, kind: Kind, bef
 
 
 def _in_editor(session: VerbSession, body: str, faults: str) -> tuple[str, Path]:
-    """The text as the user left it, without the comments at its head; and the file that it is in."""
+    """Return the edited text without the comments at its head, and its file."""
     assert session.open_editor is not None, "checked before"
     comments = _HEADER + "".join(f"# {line}\n" for line in faults.splitlines()) + ("#\n" if faults else "")
     with tempfile.NamedTemporaryFile("w", prefix="kschedd-edit-", suffix=".yaml", delete=False) as opened:
@@ -141,7 +141,7 @@ def _check_identity(before: Raw, after: Raw) -> None:
 
 
 def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Raw:
-    """The JSON merge patch (RFC 7386) that makes `after` of `before`."""
+    """Return the JSON merge patch (RFC 7386) that turns `before` into `after`."""
     patch: Raw = dict.fromkeys(name for name in before if name not in after)
     for name, value in after.items():
         old = before.get(name)

@@ -24,12 +24,12 @@ from kschedd.verbs.objects.following import Place, follow
 
 
 def _events_words(words: VerbParser) -> None:
-    words.add_argument("about", nargs="?", metavar="KIND/NAME", help="only events of this object")
-    words.add_argument("--for", dest="about_flag", metavar="KIND/NAME", help="the same")
-    words.add_argument("--types", metavar="LIST", help="only these: Normal, Warning")
-    words.add_argument("--limit", type=whole_number, metavar="N", help="only the last N")
-    words.add_argument("-w", "--watch", action="store_true", help="then go on with every new event")
-    words.add_argument("--no-headers", action="store_true", help="without the line of headers")
+    words.add_argument("about", nargs="?", metavar="KIND/NAME", help="events of this object")
+    words.add_argument("--for", dest="about_flag", metavar="KIND/NAME", help="the same as --for")
+    words.add_argument("--types", metavar="LIST", help="events of these types: Normal, Warning")
+    words.add_argument("--limit", type=whole_number, metavar="N", help="the last N events")
+    words.add_argument("-w", "--watch", action="store_true", help="then print every new event")
+    words.add_argument("--no-headers", action="store_true", help="omit the header line")
     namespace_flags(words, everywhere=True)
     output_flag(words, FORMS)
 
@@ -109,7 +109,7 @@ def _types(text: str | None) -> frozenset[str]:
 
 def _logs_words(words: VerbParser) -> None:
     words.add_argument("about", metavar="POD")
-    words.add_argument("-f", "--follow", dest="watch", action="store_true", help="then go on with every new event")
+    words.add_argument("-f", "--follow", dest="watch", action="store_true", help="then print every new event")
     namespace_flags(words)
     output_flag(words, FORMS)
 
@@ -130,8 +130,8 @@ def logs(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _decisions_words(words: VerbParser) -> None:
-    words.add_argument("pod", nargs="?", metavar="POD", help="only of this pod")
-    words.add_argument("--limit", type=whole_number, default=20, metavar="N", help="the last N (20)")
+    words.add_argument("pod", nargs="?", metavar="POD", help="decisions about this pod")
+    words.add_argument("--limit", type=whole_number, default=20, metavar="N", help="the last N decisions (20)")
     namespace_flags(words)
     output_flag(words, FORMS)
 

@@ -39,16 +39,16 @@ _LEAVES: Final = {
 
 
 def kind_of_path(text: str) -> Kind | None:
-    """The built-in kind that a path such as `pod` or `pods.spec.containers` begins with, if any."""
+    """Return the built-in kind that a path such as `pod` or `pods.spec.containers` begins with, if any."""
     kind = lookup(text.split("/")[0].partition(".")[0])
     return kind if kind.known and "/" not in text and kind.api_versions else None
 
 
 def documentation(kind: Kind, text: str, *, recursive: bool = False) -> str:
-    """What `explain` prints of a path. Raises UsageError where a field does not exist."""
+    """Return the text of `explain` for a path. Raises UsageError if a field does not exist."""
     schema: Any = schema_of(kind.api_version, kind.name)
     if schema is None:
-        raise UsageError(f"nothing is known of the fields of {kind.name}")
+        raise UsageError(f"no schema for the fields of {kind.name}")
     path = text.split(".")[1:]
     group, _, version = kind.api_version.rpartition("/")
     head = (f"GROUP:      {group}\n" if group else "") + f"KIND:       {kind.name}\nVERSION:    {version}\n\n"
@@ -76,14 +76,14 @@ def _lines(fields: Fields, recursive: bool, indent: str, above: tuple[str, ...])
 
 
 def _inner(schema: Any) -> Any:
-    """The type of the items, where the schema is a list or a map."""
+    """Return the type of the items if the schema is a list or a map, else the schema."""
     while isinstance(schema, ListOf | MapOf):
         schema = schema.item
     return schema
 
 
 def type_text(schema: Any) -> str:
-    """A type in kubectl's words: string, []Container, map[string]string."""
+    """Return a type in kubectl's notation: string, []Container, map[string]string."""
     if isinstance(schema, ListOf):
         return f"[]{type_text(schema.item)}"
     if isinstance(schema, MapOf):

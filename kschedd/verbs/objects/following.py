@@ -19,9 +19,9 @@ _RETRY_S: Final = 0.3
 
 @attrs.frozen
 class Place:
-    """Where a stream goes on: after a number, which counts within one history. Unknown where None.
+    """Position from which a stream resumes: a number within one history; None if it is unknown.
 
-    `number_field` and `history_field` are the fields of that in answers, `number_field` also in items.
+    `number_field` and `history_field` name them in answers, `number_field` also in items.
     """
 
     number_field: str
@@ -31,7 +31,7 @@ class Place:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """As the method that opens the stream takes it."""
+        """Return the position as parameters of the method that opens the stream."""
         given = {"since": self.number, self.history_field: self.history}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -71,7 +71,7 @@ def follow(
             with session.daemon.subscribe(method, **params, **place.params) as stream:
                 place = place.after(stream.result)
                 if lost:
-                    session.write_error(f"The daemon is back; this goes on after {place}.\n")
+                    session.write_error(f"The daemon is back; continuing after {place}.\n")
                 opened, lost = True, False
                 for item in stream:
                     show(item)
@@ -88,7 +88,7 @@ def follow(
             lost, gone = False, True
         elif code != "too_slow":  # which is resumed at once
             if not lost and not session.loss_is_told:
-                session.write_error(f"Interrupted: {why}. This goes on when the daemon is back; Ctrl-C ends it.\n")
+                session.write_error(f"Interrupted: {why}. Waiting for the daemon; Ctrl-C stops.\n")
             lost = True
         session.forget_daemon()
         session.sleep(_RETRY_S)

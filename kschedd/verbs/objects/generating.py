@@ -32,7 +32,7 @@ def assignments(words: Sequence[str], example: str) -> dict[str, str]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise UsageError(f'"{word}" is no KEY=VALUE, such as {example}')
+            raise UsageError(f'"{word}" is not KEY=VALUE, such as {example}')
         found[key] = value
     return found
 
@@ -99,7 +99,7 @@ def job(name: str, options: argparse.Namespace, folder: Path) -> Raw:
 
 
 def job_of_cron_job(name: str, cron_job: Raw) -> Raw:
-    """A Job made now of a CronJob's template, as `create job --from=cronjob/NAME` makes it."""
+    """Return a Job made from a CronJob's template, as `create job --from=cronjob/NAME` does."""
     template = cron_job["spec"]["jobTemplate"]
     meta = template.get("metadata") or {}
     owner = {
@@ -129,7 +129,7 @@ def cron_job(name: str, options: argparse.Namespace, folder: Path) -> Raw:
 
 def priority_class(name: str, options: argparse.Namespace, folder: Path) -> Raw:
     if options.value is None:
-        raise UsageError("a priority class needs its value: --value N")
+        raise UsageError("--value N is required for a priority class")
     made = _manifest("scheduling.k8s.io/v1", "PriorityClass", name, value=options.value)
     made |= {"globalDefault": options.global_default, "description": options.description}
     return made | {"preemptionPolicy": options.preemption_policy}
@@ -179,7 +179,7 @@ def secret(name: str, options: argparse.Namespace, folder: Path) -> Raw:
 
 
 def _data(options: argparse.Namespace, folder: Path) -> dict[str, bytes]:
-    """The entries of --from-literal, --from-file and --from-env-file."""
+    """Return the entries of --from-literal, --from-file and --from-env-file."""
     found: dict[str, bytes] = {}
 
     def add(key: str, value: bytes) -> None:
@@ -205,7 +205,7 @@ def _data(options: argparse.Namespace, folder: Path) -> dict[str, bytes]:
 
 
 def _files(word: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    """The keys and files that a `[KEY=]PATH` of --from-file names; of a folder, each file in it."""
+    """Yield the keys and files that a `[KEY=]PATH` of --from-file names; each file of a folder."""
     key, equals, path = word.rpartition("=")
     file = folder / path
     if not file.is_dir():
@@ -243,7 +243,7 @@ def _port(word: str) -> Raw:
     port, colon, target = word.partition(":")
     number = whole_number(port)
     if number is None:
-        raise UsageError(f'"{word}": a port is expected, such as --tcp 80 or --tcp 80:8080')
+        raise UsageError(f'"{word}": expected a port, such as --tcp 80 or --tcp 80:8080')
     to = _number_or_text(target) if colon else number
     return {"name": f"{port}-{target}" if colon else port, "protocol": "TCP", "port": number, "targetPort": to}
 
@@ -254,7 +254,7 @@ def _number_or_text(text: str) -> int | str:
 
 
 def pod(name: str, options: argparse.Namespace) -> Raw:
-    """The pod that `run` makes."""
+    """Return the pod that `run` creates."""
     (image,) = _images(options, most=1)
     if re.search(r"\s", image):
         raise UsageError(f'Invalid image name "{image}": invalid reference format')
@@ -275,7 +275,7 @@ def pod(name: str, options: argparse.Namespace) -> Raw:
 
 
 def exposing_service(name: str, options: argparse.Namespace, raw: Mapping[str, Any]) -> Raw:
-    """The service that `expose` makes for the pods of an object. Raises UsageError where it has none to name."""
+    """Return the Service that `expose` creates for the pods of an object. Raises UsageError if it has no selector."""
     kind, spec = raw["kind"], raw.get("spec") or {}
     labels = raw["metadata"].get("labels") or {}
     if options.selector:

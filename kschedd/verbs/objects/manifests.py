@@ -63,7 +63,7 @@ def file_flag(words: VerbParser, *, needed: bool) -> None:
 
 
 def sources_of(session: VerbSession, names: Sequence[str]) -> tuple[list[Source], int]:
-    """The texts of all named files, in order, and the number that could not be read (each error was written)."""
+    """Read the named files in order; return them and the number of unreadable ones, whose errors are written."""
     sources: list[Source] = []
     failed = 0
     for name in names:
@@ -109,13 +109,13 @@ def _take(session: VerbSession, sources: list[Source], name: str, data: bytes) -
 
 def _apply_words(words: VerbParser) -> None:
     file_flag(words, needed=True)
-    words.add_argument("-n", "--namespace", metavar="NS", help="for objects that name no namespace")
-    words.add_argument("--atomic", action="store_true", help="apply nothing if anything is wrong")
-    words.add_argument("--server-side", action="store_true", help="merge by who manages which field")
+    words.add_argument("-n", "--namespace", metavar="NS", help="namespace of objects without one")
+    words.add_argument("--atomic", action="store_true", help="apply nothing if any object is invalid")
+    words.add_argument("--server-side", action="store_true", help="apply on the server, by field manager")
     words.add_argument(
-        "--force-conflicts", action="store_true", help="with --server-side: take fields that others manage"
+        "--force-conflicts", action="store_true", help="take over fields of other managers (requires --server-side)"
     )
-    words.add_argument("--field-manager", metavar="NAME", default="", help="whose the fields are")
+    words.add_argument("--field-manager", metavar="NAME", default="", help="name of the field manager")
     dry_run_flag(words)
     validate_flag(words)
     output_flag(words, _FORMS)
@@ -138,7 +138,7 @@ def apply(session: VerbSession, options: argparse.Namespace) -> int:
     output = output_of(options.output, _FORMS)
     sources, unreadable = sources_of(session, options.filename)
     if unreadable and options.atomic:
-        session.error("nothing was applied, because of --atomic")
+        session.error("nothing was applied (--atomic)")
         return 1
     flags = {
         "dry_run": options.dry_run != "none",
@@ -174,7 +174,7 @@ def apply(session: VerbSession, options: argparse.Namespace) -> int:
         results = [{**result, "action": "serverside-applied"} for result in results]
     _report(session, output, answers, results, errors, dry_run=bool(flags["dry_run"]))
     if not results and not errors and not unreadable:
-        session.error("there is no object in what was given")
+        session.error("no objects found")
         return 1
     return 1 if errors or unreadable else 0
 
@@ -207,13 +207,13 @@ def _report(
 
 
 def reference(result: dict[str, Any]) -> str:
-    """The reference kubectl prints, such as `deployment.apps/web`, from a result's kind and name."""
+    """Return kubectl's reference of a result, such as `deployment.apps/web`."""
     resource = result.get("resource") or lookup(str(result.get("kind", ""))).resource
     return f"{resource}/{result.get('name', '')}"
 
 
 def fault_text(error: dict[str, Any]) -> str:
-    """The message for one fault in a manifest: file, line, object, field and the allowed values."""
+    """Return the message for one fault in a manifest: file, line, object, field and the allowed values."""
     source, at = error.get("source") or "-", error.get("line")
     where = f"{'standard input' if source == '-' else source}{f':{at}' if at else ''}"
     why = str(error.get("why") or error.get("message") or "is wrong")
@@ -229,13 +229,13 @@ def fault_text(error: dict[str, Any]) -> str:
 
 
 def no_mapping(source: str, name: Any, namespace: Any, why: str) -> str:
-    """kubectl's message for an object whose kind does not exist."""
+    """Return kubectl's message for an object whose kind does not exist."""
     which = f'name: "{name or ""}" namespace: "{namespace or ""}" from "{source}"'
     return f"resource mapping not found for {which}: {why}\nensure CRDs are installed first"
 
 
 def _limit(session: VerbSession, sources: Sequence[Source]) -> int:
-    """The maximum request size in bytes. Queried from the daemon only if the sources are large enough to matter."""
+    """Return the maximum request size in bytes. Queries the daemon only if the sources are large enough to matter."""
     if sum(len(source.text) for source in sources) < MAX_REQUEST_BYTES // 16:
         return MAX_REQUEST_BYTES
     return int(session.daemon.call("rpc.ping").get("max_request_body_bytes") or MAX_REQUEST_BYTES)
@@ -268,7 +268,7 @@ class _Joined:
         return len(self.text.encode("utf-8", "replace"))
 
     def portions(self, most: int) -> "Iterator[_Joined]":
-        """The text split between documents into parts of at most `most` bytes."""
+        """Yield the text, split between documents into parts of at most `most` bytes."""
         if len(self._sources) > 1 or self.size <= most:
             yield self
             return
@@ -276,7 +276,7 @@ class _Joined:
             yield _Joined([Source(self.name, text)], after)
 
     def placed(self, error: dict[str, Any]) -> dict[str, Any]:
-        """The error with its file and its line in that file."""
+        """Return the error with its file and its line in that file."""
         if not error.get("line"):
             return error
         if len(self._sources) == 1:
@@ -325,7 +325,7 @@ def _apply_each(
 
 
 def _named(meta: Any) -> tuple[str, str]:
-    """The namespace and name that metadata says, or an error."""
+    """Return the namespace and name in metadata, or raise an error."""
     found = meta if isinstance(meta, dict) else {}
     return str(found.get("namespace") or ""), str(found.get("name") or found.get("generateName") or "")
 

@@ -24,6 +24,7 @@ from kschedd.verbs.command_line.grammar import (
     output_of,
     verb,
 )
+from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import Target, get_object, targets_of, where
 from kschedd.verbs.objects.following import Place, follow
@@ -32,36 +33,38 @@ Raw = dict[str, Any]
 
 
 def _get_words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="*", metavar="KIND [NAME...] | KIND/NAME", help="kinds may be joined by commas")
+    words.add_argument("what", nargs="*", metavar="KIND [NAME...] | KIND/NAME", help="kinds may be separated by commas")
     namespace_flags(words, everywhere=True)
     output_flag(words)
-    words.add_argument("-l", "--selector", metavar="LABELS", help="only objects with these labels: app=web,tier!=db")
-    words.add_argument("--field-selector", metavar="FIELDS", help="only those with these fields: spec.nodeName=node-a")
-    words.add_argument("-w", "--watch", action="store_true", help="then go on with every change")
-    words.add_argument("--watch-only", action="store_true", help="only changes from now on")
-    words.add_argument("--no-headers", action="store_true", help="without the line of headers")
-    words.add_argument("--show-labels", action="store_true", help="with a column of labels")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels, such as app=web,tier!=db")
     words.add_argument(
-        "--show-managed-fields", action="store_true", help="with metadata.managedFields in -o yaml, json"
+        "--field-selector", metavar="FIELDS", help="objects with these fields, such as spec.nodeName=node-a"
     )
-    words.add_argument("--show-kind", action="store_true", help="with the kind before each name")
+    words.add_argument("-w", "--watch", action="store_true", help="then print every change")
+    words.add_argument("--watch-only", action="store_true", help="print only changes from now on")
+    words.add_argument("--no-headers", action="store_true", help="omit the header line")
+    words.add_argument("--show-labels", action="store_true", help="add a column of labels")
+    words.add_argument(
+        "--show-managed-fields", action="store_true", help="keep metadata.managedFields in -o yaml and json"
+    )
+    words.add_argument("--show-kind", action="store_true", help="prefix names with their kind")
     words.add_argument(
         "-L",
         "--label-columns",
         action="append",
         default=[],
         metavar="KEYS",
-        help="with a column for each of these labels: app,tier; may be repeated",
+        help="add a column for each of these labels, such as app,tier; may be repeated",
     )
-    words.add_argument("--sort-by", metavar="PATH", help="in the order of this field: .metadata.name")
-    words.add_argument("--ignore-not-found", action="store_true", help="say nothing of what is not there")
-    words.add_argument("--template", metavar="TEMPLATE", help="the template of -o; without -o a go-template")
-    words.add_argument("--chunk-size", type=int, metavar="N", help="accepted as kubectl's; a list always comes whole")
+    words.add_argument("--sort-by", metavar="PATH", help="sort by this field, such as .metadata.name")
+    words.add_argument("--ignore-not-found", action="store_true", help="ignore objects that do not exist")
+    words.add_argument("--template", metavar="TEMPLATE", help="template of -o; without -o, a go-template")
+    words.add_argument("--chunk-size", type=int, metavar="N", help="no effect: lists are always returned whole")
 
 
 @attrs.frozen
 class _Layout:
-    """How `get` prints its results."""
+    """Output settings of `get`."""
 
     output: Output
     headers: bool
@@ -76,7 +79,7 @@ class _Layout:
 
 
 def _form(options: argparse.Namespace) -> str:
-    """The value of -o, with the value of --template in it."""
+    """Return the value of -o combined with that of --template."""
     form = str(options.output).removeprefix("=")
     if options.template is None or "=" in form:
         return form
@@ -105,11 +108,11 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
     watching = options.watch or options.watch_only
     named = any(target.name for target in targets)
     if named and (options.selector or options.field_selector):
-        raise UsageError("a name and a selector exclude each other: give one of them")
+        raise UsageError("a name excludes selectors")
     if named and options.all_namespaces and any(target.kind.namespaced for target in targets):
-        raise UsageError("a name and --all-namespaces exclude each other: say the namespace with -n")
+        raise UsageError("a name excludes --all-namespaces; give the namespace with -n")
     if watching and len(targets) > 1:
-        raise UsageError("only one kind, or one object, can be watched at a time")
+        raise UsageError("-w accepts only one kind or one object")
     found: list[_Group] = []
     failed = 0
     if not options.watch_only:
@@ -131,6 +134,8 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
     objects = [raw for group in found for raw in group.objects]
     if layout.is_table:
         printer = _Tables(session, layout)
+        if any(_has_no_node(raw) for group in found for raw in group.objects if group.kind.name == "Pod"):
+            note_if_paused(session)
         if objects or not failed:
             printer.first(found)
         custom = output.form == "custom-columns"
@@ -151,6 +156,10 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+def _has_no_node(pod: Raw) -> bool:
+    return not (pod.get("spec") or {}).get("nodeName")
+
+
 @attrs.frozen
 class _Group:
     """The objects of one kind, and the resourceVersion of the list."""
@@ -169,7 +178,7 @@ def _fetch(
     *,
     managers: bool = False,
 ) -> tuple[list[_Group], int]:
-    """The objects of the targets, grouped by kind, and the number of targets that could not be fetched."""
+    """Fetch the targets; return the objects by kind, and the number of targets that could not be fetched."""
     groups: dict[str, _Group] = {}
     failed = 0
     for target in targets:
@@ -298,8 +307,10 @@ def _watch(
     found: Sequence[_Group],
     show: Callable[[Raw], None],
 ) -> None:
-    """Print every change after the printed version, also where the daemon goes and comes back meanwhile, until the
-    user ends the watch."""
+    """Print every change after the printed version until the user ends the watch.
+
+    The watch resumes if the daemon restarts.
+    """
     from kschedd.api.selecting.selector_text import SelectorTextError, parse_field_selector, parse_selector_text
 
     try:
@@ -349,8 +360,8 @@ def _place(found: Sequence[_Group]) -> Place:
 def _describe_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND [NAME...] | KIND/NAME")
     namespace_flags(words, everywhere=True)
-    words.add_argument("-l", "--selector", metavar="LABELS", help="only objects with these labels")
-    words.add_argument("--no-events", action="store_true", help="without the objects' events")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels")
+    words.add_argument("--no-events", action="store_true", help="omit events")
 
 
 @verb(
@@ -364,7 +375,7 @@ def describe(session: VerbSession, options: argparse.Namespace) -> int:
     namespace = namespace_of(session, options)
     targets = targets_of(session, options.what)
     if options.selector and any(target.name for target in targets):
-        raise UsageError("a name and a selector exclude each other: give one of them")
+        raise UsageError("a name excludes selectors")
     options.field_selector, options.ignore_not_found = None, False
     groups, failed = _fetch(session, targets, options, namespace)
     from kschedd.printing.describing.object import describe as described
@@ -375,6 +386,8 @@ def describe(session: VerbSession, options: argparse.Namespace) -> int:
             text = described(raw, _related(session, raw, events=not options.no_events))
             session.write(("\n\n" if count else "") + text)
             count += 1
+    if any(_has_no_node(raw) for group in groups for raw in group.objects if group.kind.name == "Pod"):
+        note_if_paused(session)
     if not count and not failed:
         session.write_error(f"No resources found{f' in {namespace} namespace' if namespace else ''}.\n")
     return 1 if failed else 0
@@ -422,7 +435,7 @@ def _waiting(session: VerbSession, key: str) -> Raw | None:
 
 
 def _maybe(session: VerbSession, method: str, **params: Any) -> Any:
-    """The result of the call; None if the object is not found."""
+    """Return the result of the call; None if the object is not found."""
     try:
         return session.daemon.call(method, **params)
     except RpcError as error:

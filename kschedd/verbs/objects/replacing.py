@@ -31,10 +31,12 @@ _LONGEST_S = 7 * 86400.0
 def _words(words: VerbParser) -> None:
     file_flag(words, needed=True)
     namespace_flags(words)
-    words.add_argument("--force", action="store_true", help="delete the objects at once, and create them anew")
-    words.add_argument("--grace-period", type=int, metavar="SECONDS", help="that pods get to end, with --force (0)")
+    words.add_argument("--force", action="store_true", help="delete the objects at once, and create them again")
     words.add_argument(
-        "--timeout", default="0s", metavar="TIME", help="how long --force waits for an object to be gone"
+        "--grace-period", type=int, metavar="SECONDS", help="seconds for pods to terminate, with --force (0)"
+    )
+    words.add_argument(
+        "--timeout", default="0s", metavar="TIME", help="time limit of --force for the deletion of an object"
     )
     dry_run_flag(words)
     validate_flag(words)

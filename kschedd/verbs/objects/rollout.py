@@ -69,11 +69,15 @@ _FLAGS_OF: Final[Mapping[str, tuple[str, ...]]] = {
 def _words(words: VerbParser) -> None:
     actions = "|".join(ACTIONS)
     words.add_argument("what", nargs="*", metavar=f"{actions} KIND NAME... | KIND/NAME")
-    words.add_argument("-w", "--watch", choices=("true", "false"), help="of status: wait until it is done (true)")
-    words.add_argument("--timeout", metavar="TIME", help="of status: how long to wait, such as 90s or 5m; 0s: for ever")
-    words.add_argument("--revision", type=int, metavar="N", help="of status and history: this revision")
-    words.add_argument("--to-revision", type=int, metavar="N", help="of undo: go back to this revision; 0: the last")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
+    words.add_argument(
+        "-w", "--watch", choices=("true", "false"), help="status: wait until the rollout is complete (true)"
+    )
+    words.add_argument("--timeout", metavar="TIME", help="status: time limit, such as 90s or 5m; 0s: none")
+    words.add_argument("--revision", type=int, metavar="N", help="status, history: this revision")
+    words.add_argument(
+        "--to-revision", type=int, metavar="N", help="undo: the revision to return to; 0: the previous one"
+    )
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels")
     file_flag(words, needed=False)
     namespace_flags(words)
     dry_run_flag(words)
@@ -98,10 +102,10 @@ def rollout(session: VerbSession, options: argparse.Namespace) -> int:
     action, *what = options.what or [""]
     if action not in ACTIONS:
         hint = suggest(action, ACTIONS) if action else ""
-        raise UsageError(f"rollout what? {', '.join(ACTIONS)}{hint}", "rollout")
+        raise UsageError(f"an action is required: {', '.join(ACTIONS)}{hint}", "rollout")
     for flag, actions in _FLAGS_OF.items():
         if getattr(options, flag) is not None and action not in actions:
-            raise UsageError(f"rollout {action} takes no --{flag.replace('_', '-')}", "rollout")
+            raise UsageError(f"rollout {action} does not accept --{flag.replace('_', '-')}", "rollout")
     return {"status": _status, "history": _history, "undo": _undo}.get(action, _mark(action))(session, options, what)
 
 
@@ -109,7 +113,7 @@ def _objects(session: VerbSession, options: argparse.Namespace, what: list[str])
     if not options.filename:
         return selected(session, targets_of(session, what), options)
     if what or options.selector:
-        raise UsageError("-f FILE says which: no kind, name or selector beside it")
+        raise UsageError("-f FILE excludes kinds, names and selectors")
     objects, failed = read_objects(session, options.filename, namespace_of(session, options) or "default")
     if failed:
         raise RolloutError("nothing was done")
@@ -165,7 +169,7 @@ def _status(session: VerbSession, options: argparse.Namespace, what: list[str]) 
 
 
 def _changes(session: VerbSession, kind: Kind, raw: Raw) -> Any:
-    """The object after each change."""
+    """Yield the object after each change."""
     meta = raw["metadata"]
     since = int(meta["resourceVersion"])
     with session.daemon.subscribe(
@@ -181,7 +185,7 @@ def _changes(session: VerbSession, kind: Kind, raw: Raw) -> Any:
 
 
 def _look_again(session: VerbSession, kind: Kind, raw: Raw, limit: float) -> Any:
-    """The object whenever it changed, as long as there is time."""
+    """Yield the object whenever it has changed, until the time limit."""
     meta = raw["metadata"]
     seen = meta["resourceVersion"]
     while limit > 0:
@@ -199,7 +203,7 @@ def _look_again(session: VerbSession, kind: Kind, raw: Raw, limit: float) -> Any
 
 @attrs.frozen
 class _History:
-    """What keeps the revisions of a workload, by number, and how to get the template out of one."""
+    """Revisions of a workload by number, and how to read the template of one."""
 
     revisions: Mapping[int, Raw]
     of_deployment: bool
@@ -300,7 +304,7 @@ def _the_one_before(history: _History, kind: Kind, name: str) -> int:
 
 
 def _back_to(raw: Raw, history: _History, number: int, template: Raw) -> list[Raw]:
-    """The patch that brings the template back; a Deployment gets the annotations of that revision, too."""
+    """Return the patch that restores the template; a Deployment also gets the annotations of that revision."""
     patch: list[Raw] = [{"op": "replace", "path": "/spec/template", "value": template}]
     if history.of_deployment:
         now = raw["metadata"].get("annotations") or {}
@@ -357,7 +361,7 @@ def _mark(action: str) -> Callable[[VerbSession, argparse.Namespace, list[str]],
 
 
 def _patch_for(action: str, kind: Kind, raw: Raw, now: str) -> Raw:
-    """The patch for the action. Raises RolloutError where the object does not allow it."""
+    """Return the patch for the action. Raises RolloutError if the object does not allow it."""
     subject = f'{kind.plural}{"." + kind.group if kind.group else ""} "{raw["metadata"]["name"]}"'
     paused = bool((raw.get("spec") or {}).get("paused"))
     if action == "restart":

@@ -37,7 +37,7 @@ class _Awaited:
 
 @attrs.define(eq=False)
 class Patience:
-    """How much longer to wait: the rest of a time limit, in seconds slept."""
+    """Remaining time of a wait, in seconds slept."""
 
     session: VerbSession
     left_s: float
@@ -53,11 +53,11 @@ class Patience:
 
 
 def seconds_to_wait(text: str, *, zero: float = 0.0) -> float:
-    """The value of --timeout; a negative one means a week, and 0 means `zero`. Raises UsageError."""
+    """Return the value of --timeout; a negative one means a week, and 0 means `zero`. Raises UsageError."""
     try:
         limit = parse_duration(text.removeprefix("="))
     except DurationError as fault:
-        raise UsageError(f'--timeout "{text}": {fault}; 30s or 5m is expected') from fault
+        raise UsageError(f'--timeout "{text}": {fault}; expected a duration such as 30s or 5m') from fault
     return _WEEK_S if limit < 0 else limit or zero
 
 
@@ -70,11 +70,13 @@ def _words(words: VerbParser) -> None:
         metavar="WHAT",
         help="condition=NAME[=VALUE], jsonpath={PATH}[=VALUE], create or delete",
     )
-    words.add_argument("--timeout", default="30s", metavar="TIME", help="how long: 30s; 0 looks once; -1s: a week")
+    words.add_argument(
+        "--timeout", default="30s", metavar="TIME", help="time limit, such as 30s; 0: check once; -1s: a week"
+    )
     namespace_flags(words, everywhere=True)
-    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
-    words.add_argument("--field-selector", metavar="FIELDS", help="all of the kind with these fields")
-    words.add_argument("--all", action="store_true", help="all of the kind")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels")
+    words.add_argument("--field-selector", metavar="FIELDS", help="objects with these fields")
+    words.add_argument("--all", action="store_true", help="all objects of the kind")
 
 
 @verb(
@@ -140,7 +142,7 @@ def wait_until(
 
 
 def find_object(session: VerbSession, kind: Kind, name: str, namespace: str | None) -> Raw | None:
-    """The object, or None if there is none."""
+    """Return the object, or None if there is none."""
     try:
         found: Raw = session.daemon.call("objects.get", kind=kind.name, name=name, **where(kind, namespace))["object"]
         return found
@@ -161,7 +163,7 @@ def _found(
             raise with_near_name(session, error, kind, target.name, namespace)
         return [_Awaited(kind, target.name, namespace, _uid(present))]
     if not (options.selector or options.field_selector or options.all):
-        raise UsageError(f"which {kind.plural}? Say names, or -l LABELS, or --all")
+        raise UsageError(f"{kind.plural}: names, -l LABELS or --all are required")
     items = session.daemon.call(
         "objects.list",
         kind=kind.name,
@@ -180,7 +182,7 @@ def _uid(raw: Raw | None) -> str:
 
 
 def condition_of(wanted: str) -> Met:
-    """What --for asks of an object. Raises UsageError."""
+    """Return the predicate of --for. Raises UsageError."""
     if wanted.lower() == "delete":
         return lambda raw: raw is None
     if wanted.lower() == "create":

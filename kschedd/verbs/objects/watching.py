@@ -11,6 +11,7 @@ from kschedd.printing.terminal.screen import first_screen, rows_of
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser
+from kschedd.verbs.command_line.parsing import duration
 from kschedd.verbs.command_line.session import VerbSession
 
 _AGE = re.compile(r"\s+|\x1b\[\d*m|\b(\d+[smhdy]){1,2}\b")
@@ -20,19 +21,23 @@ Run = Callable[[VerbSession, Sequence[str]], int]
 
 def _watch_words(words: VerbParser) -> None:
     words.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="the command to repeat")
-    words.add_argument("-i", "--interval", type=float, default=1.0, metavar="SECONDS", help="between two looks (1)")
-    words.add_argument("--times", type=int, default=0, metavar="N", help="end after N looks; default: go on")
+    words.add_argument(
+        "-i", "--interval", type=duration, default=1.0, metavar="DURATION", help="time between two runs (1s)"
+    )
+    words.add_argument("--times", type=int, default=0, metavar="N", help="stop after N runs; default: never")
 
 
 def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespace) -> int:
-    """Show the output of another verb, refreshed every second until the user ends it, also where the daemon goes and
-    comes back meanwhile."""
+    """Repeat another verb and show its output until the user ends it.
+
+    It continues if the daemon restarts meanwhile.
+    """
     if not options.command:
         raise UsageError("watch requires a command, such as: watch get pods")
     if find(options.command).name == "watch":
         raise UsageError("watch cannot watch itself")
     if options.interval <= 0:
-        raise UsageError(f"--interval {options.interval:g}: must be greater than 0")
+        raise UsageError(f"--interval {options.interval:g}: must be greater than 0s")
     looks = 0
     before: list[str] | None = None  # the lines of the look before
     screen = session.style.width > 0
@@ -72,9 +77,9 @@ def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespac
 
 
 def marked(before: Sequence[str] | None, text: str, style: TerminalStyle) -> str:
-    """The text with the lines that were not there at the look before in bold, or marked by a `*` without colours.
+    """Return the text with new lines in bold, or marked by a `*` without colors.
 
-    Lines are compared by what they show, ages aside: a table whose pods grow older has not changed.
+    Ages are ignored in the comparison with the previous output.
     """
     lines = text.splitlines()
     known = {_AGE.sub("", line) for line in before} if before is not None else None
@@ -93,6 +98,6 @@ def verb(find: Find, run: Run) -> Verb:
         "Repeat a command and mark the lines that changed.",
         partial(watch, find, run),
         _watch_words,
-        examples=("watch get pods -o wide", "watch -i 0.5 queue"),
+        examples=("watch get pods -o wide", "watch -i 500ms queue"),
         completes="verb",
     )

@@ -28,7 +28,7 @@ DOES_NOT_FIT, FAILED = 1, 2
 
 
 def _manifests(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]]:
-    """The objects of the files. Raises UsageError at the first fault."""
+    """Return the objects of the files. Raises UsageError at the first fault."""
     from kschedd.api.manifests import read_text  # YAML takes long to import, and most verbs need none
 
     sources, failed = sources_of(session, files)
@@ -109,7 +109,10 @@ def alternatives_text(each: dict[str, Any]) -> str:
 
 
 def fits_table(found: Sequence[dict[str, Any]], *, of_all: bool = False) -> Table:
-    """What `capacity.pods` answers, a row for each spec or set. `of_all`: all pods of a workload are counted."""
+    """Return the answer of `capacity.pods` as a table with a row for each spec or set.
+
+    `of_all`: all pods of a workload are counted.
+    """
     headers = (f"+1 {shape['name'].upper()}" for shape in found[0]["shapes"])
     sized = any(each["alternatives"] for each in found)
     heads = ("SPEC", "FIT" if of_all else "MORE FIT", *headers, "NODES", *["ALTERNATIVES"] * sized, "WHY NOT MORE")
@@ -132,7 +135,7 @@ def _fits_row(each: dict[str, Any], *, sized: bool) -> tuple[str, ...]:
 
 
 def _more_text(shape: dict[str, Any]) -> str:
-    """How many more fit with one more node, and what each then costs where prices were given."""
+    """Return how many more pods fit with one more node, and the price of each if prices were given."""
     if shape["more"] is None:
         return "?"
     price = f" ({shape['price'] / shape['more']:.3g} each)" if shape["more"] > 0 and shape["price"] != 1 else ""
@@ -308,7 +311,7 @@ def _of_daemon(session: VerbSession, **named: Any) -> dict[str, Any]:
 
 
 def _offline(session: VerbSession, named: dict[str, Any]) -> dict[str, Any]:
-    """The answer about something else than the daemon's cluster."""
+    """Return the answer for another cluster than the daemon's."""
     if session.offline is None:
         raise UsageError("--from and --scenario are only available on the command line", "compare")
     try:

@@ -1,8 +1,8 @@
-"""Whether manifests would fit into a cluster as it stands: for pull requests, and in CI.
+"""check: whether manifests fit into a cluster, for pull requests and CI.
 
-A fork of the cluster takes the manifests and comes to rest. The report has the differences to the cluster as it was:
-pods without a place, with the cause and the first remedy that was tried, pods that are preempted, evicted or moved,
-workloads that lack more pods than before, utilisation before and after.
+The manifests are applied to a fork of the cluster, which then runs until no work is pending. The report has the
+differences to the cluster before: pods without a node, with the cause and the first remedy, pods that are preempted,
+evicted or moved, workloads that lack more pods than before, and utilization before and after.
 """
 
 from collections.abc import Callable, Mapping
@@ -64,7 +64,7 @@ def _try(in_fork: Callable[..., Any], report: CheckReport, manifests: ManifestRe
 
 
 def _look(in_fork: Callable[..., Any], report: CheckReport, diff: Raw) -> None:
-    """What came of it."""
+    """Add the placements in the fork to the report."""
     report.pods, report.usage = diff["pods"], diff["usage"]
     known: list[Raw] = []  # diagnoses, one a workload
     for pod in diff["pods"]:
@@ -78,7 +78,7 @@ def _look(in_fork: Callable[..., Any], report: CheckReport, diff: Raw) -> None:
 
 
 def _is_of(name: str, namespace: str, told: Raw) -> bool:
-    """Whether the pod is of the workload that was examined."""
+    """Return whether the pod belongs to the examined workload."""
     workload = told["workload"]
     if workload["namespace"] != namespace:
         return False

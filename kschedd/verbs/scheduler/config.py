@@ -36,9 +36,9 @@ def _config_words(words: VerbParser) -> None:
     words.add_argument(
         "--for-kube-scheduler",
         action="store_true",
-        help="convert: leave out or replace the plugins of older releases, which kube-scheduler v1.34 does not have",
+        help="convert: replace or remove plugins of older releases that kube-scheduler v1.34 does not have",
     )
-    words.add_argument("--all", action="store_true", help="show: gates and arguments that are as by default, too")
+    words.add_argument("--all", action="store_true", help="show: include default feature gates and arguments")
     output_flag(words, FORMS)
 
 
@@ -52,7 +52,7 @@ def config(session: VerbSession, options: argparse.Namespace) -> int:
     what = options.what
     if what == "":
         if options.filename is not None:
-            raise UsageError(f"what about {options.filename}? One of {', '.join(_WHAT)}", "config")
+            raise UsageError(f"-f {options.filename} requires an action: {', '.join(_WHAT)}", "config")
         answer = session.daemon.call("scheduler.config")
         if not write_answer(session, options.output, answer):
             session.write(documents.as_yaml(answer))
@@ -65,10 +65,10 @@ def config(session: VerbSession, options: argparse.Namespace) -> int:
         if unreadable:
             return 1
         if len(sources) != 1:
-            raise UsageError(f"{options.filename}: one file is expected, and there are {len(sources)}", "config")
+            raise UsageError(f"{options.filename}: one file is expected, found {len(sources)}", "config")
         source = sources[0]
     elif what in ("check", "apply"):
-        raise UsageError(f"{what} needs a file: -f FILE", "config")
+        raise UsageError(f"{what} requires -f FILE", "config")
     return _CONFIG[what](session, options, source)
 
 
@@ -151,7 +151,7 @@ def undo(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _lines(values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What changed: a line for each value, but only one for a profile that came or went."""
+    """Return a line for each changed value, but only one for a profile that was added or removed."""
     whole = _came_or_went(values)
     lines: dict[str, None] = {}
     for one in values:
@@ -170,7 +170,7 @@ def _profile_of(path: str) -> str:
 
 
 def _came_or_went(values: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """By profile: "added" or "removed"."""
+    """Return "added" or "removed" by profile."""
     by_profile: dict[str, list[Mapping[str, Any]]] = {}
     for one in values:
         by_profile.setdefault(_profile_of(one["path"]), []).append(one)
@@ -216,7 +216,7 @@ SETS: Final = {
 
 
 def set_flags(words: VerbParser) -> None:
-    words.add_argument("--profile", metavar="NAME", help="needed where there are several")
+    words.add_argument("--profile", metavar="NAME", help="the profile; required if there are several")
     words.add_argument(
         "--at",
         action="append",
@@ -236,7 +236,7 @@ def set_(session: VerbSession, options: argparse.Namespace) -> int:
         example = ", such as: set weight ImageLocality 5" if what == "weight" else ""
         raise UsageError(f"set {SETS[what]}{example}", "set")
     if options.at and what != "plugin":
-        raise UsageError("--at is for: set plugin PLUGIN on|off", "set")
+        raise UsageError("--at requires `set plugin PLUGIN on|off`", "set")
     if what == "weight":
         return _set_weight(session, options, *words)
     if what == "plugin":
@@ -259,7 +259,7 @@ def set_(session: VerbSession, options: argparse.Namespace) -> int:
 def _set_weight(session: VerbSession, options: argparse.Namespace, plugin: str, number: str) -> int:
     weight = whole_number(number)
     if not weight:
-        raise UsageError(f'"{number}": a weight is a whole number from 1 up')
+        raise UsageError(f'"{number}": a weight must be a whole number, at least 1')
     profile = _profile(session, options)
     answer = session.daemon.call("scheduler.set_weight", profile=profile, plugin=plugin, weight=weight)
     session.write(f"weight of {plugin} in {profile}: {answer['before']} -> {answer['after']}\n")
@@ -278,25 +278,25 @@ def _profile(session: VerbSession, options: argparse.Namespace) -> str:
         return str(options.profile)
     names = [name for name, _ in profiles_of(session.daemon.call("scheduler.config"))]
     if len(names) != 1:
-        raise UsageError(f"of which profile? --profile NAME, one of {', '.join(names)}")
+        raise UsageError(f"--profile NAME is required, one of {', '.join(names)}")
     return names[0]
 
 
 def _on_or_off(word: str) -> str:
     if word not in ("on", "off"):
-        raise UsageError(f'"{word}": on or off is expected', "set")
+        raise UsageError(f'"{word}": expected on or off', "set")
     return word
 
 
 def _number(what: str, word: str) -> int:
     number = whole_number(word)
     if number is None:
-        raise UsageError(f'{what}: "{word}": a whole number is expected', "set")
+        raise UsageError(f'{what}: "{word}": expected a whole number', "set")
     return number
 
 
 def _mapping(text: str) -> Mapping[str, Any]:
     found = given_value("args", text)
     if not isinstance(found, Mapping):
-        raise UsageError('args: a mapping is expected, such as {"hardPodAffinityWeight": 5}', "set")
+        raise UsageError('args: expected a mapping, such as {"hardPodAffinityWeight": 5}', "set")
     return found

@@ -14,7 +14,7 @@ _POD = lookup("pod")
 
 def _words(words: VerbParser) -> None:
     words.add_argument("label", metavar="LABEL", help="a label key of nodes")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="only pods with these labels")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="pods with these labels")
     namespace_flags(words, everywhere=True)
 
 

@@ -18,6 +18,7 @@ from kschedd.verbs.command_line.grammar import (
     verb,
     whole_number,
 )
+from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import pod_key
 from kschedd.verbs.scheduler.timing import is_moment, moment_of, span_of
@@ -41,7 +42,7 @@ _LOOK_S: Final = 1.0
 
 
 def _attach(session: VerbSession) -> None:
-    """A command on the command line is a client of its own: what it sets is to outlive it."""
+    """Keep the debugger's state after this connection: each command line has a connection of its own."""
     if session.outlived:
         session.daemon.call("debug.attach", keep=True)
 
@@ -52,7 +53,7 @@ def _control(session: VerbSession, method: str, **given: Any) -> Any:
 
 
 def _show(session: VerbSession) -> None:
-    """Where scheduling is stopped now, in short."""
+    """Print a short description of where scheduling is stopped."""
     session.write(brief_text(session.daemon.call("debug.where")))
 
 
@@ -60,8 +61,8 @@ def _show(session: VerbSession) -> None:
 
 
 def _pause_words(words: VerbParser) -> None:
-    words.add_argument("--keep", action="store_true", help="stay stopped when this connection ends")
-    words.add_argument("--take", action="store_true", help="take the debugger from whoever holds it")
+    words.add_argument("--keep", action="store_true", help="stay paused when this connection ends")
+    words.add_argument("--take", action="store_true", help="take the debugger from the client that holds it")
 
 
 @verb(
@@ -85,7 +86,7 @@ def resume(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _step_words(words: VerbParser) -> None:
-    words.add_argument("attempts", nargs="?", type=whole_number, default=1, metavar="N", help="how many (1)")
+    words.add_argument("attempts", nargs="?", type=whole_number, default=1, metavar="N", help="number of attempts (1)")
 
 
 @verb(
@@ -98,7 +99,13 @@ def step(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _next_words(words: VerbParser) -> None:
-    words.add_argument("to", nargs="?", choices=("plugin", "point"), default="plugin", help="the next what (plugin)")
+    words.add_argument(
+        "to",
+        nargs="?",
+        choices=("plugin", "point"),
+        default="plugin",
+        help="stop at the next plugin or extension point (plugin)",
+    )
 
 
 @verb(
@@ -153,18 +160,18 @@ def _wait(session: VerbSession, goal: Raw) -> None:
     with session.daemon.subscribe("debug.wait", **goal) as ends:
         for end in ends:
             if end.get("moved"):
-                session.write_error("Nothing is due any more: scheduling runs, and no time will come.\n")
+                session.write_error("No further events are due: scheduling runs, but virtual time cannot advance.\n")
 
 
 def _goal(session: VerbSession, options: argparse.Namespace, words: list[str]) -> Raw:
-    """The parameters of `debug.until`. Raises UsageError."""
+    """Return the parameters of `debug.until`. Raises UsageError."""
     if len(words) == 2 and words[0] in ("pod", "pods", "po"):
         key = pod_key(words[1], namespace_of(session, options))
         _warn_of_no_pod(session, key)
         return {"pod": key}
     if len(words) == 2 and (many := numbers.whole_number(words[0])) is not None and words[1] in ("pod", "pods"):
         if not many:
-            raise UsageError("0 pods are bound at any time: a number from 1 up is expected", "until")
+            raise UsageError("the number of pods must be at least 1", "until")
         return {"scheduled": many}
     text = " ".join(words)
     if is_moment(text):
@@ -181,14 +188,16 @@ def _warn_of_no_pod(session: VerbSession, key: str) -> None:
     except RpcError as fault:
         if fault.code != "not_found":
             raise
-        session.warn(f'there is no pod "{key}" now; it is waited for')
+        session.warn(f'there is no pod "{key}" yet; waiting for it')
 
 
 # -- looking --------------------------------------------------------------------------------------------------------
 
 
 def _where_words(words: VerbParser) -> None:
-    words.add_argument("--nodes", type=whole_number, default=20, metavar="N", help="at most N of each list (20)")
+    words.add_argument(
+        "--nodes", type=whole_number, default=20, metavar="N", help="print at most N entries of each list (20)"
+    )
     output_flag(words, FORMS)
 
 
@@ -210,12 +219,12 @@ def where(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _break_words(words: VerbParser) -> None:
-    words.add_argument("action", nargs="?", default="list", choices=tuple(BREAK_ACTIONS), help="(list)")
-    words.add_argument("ids", nargs="*", metavar="ID", help="of breakpoints, to disable, enable or delete")
-    words.add_argument("--pod", default="", metavar="NAME", help="a pod; * and ? stand for anything")
+    words.add_argument("action", nargs="?", default="list", choices=tuple(BREAK_ACTIONS), help="the action (list)")
+    words.add_argument("ids", nargs="*", metavar="ID", help="ids of breakpoints to disable, enable or delete")
+    words.add_argument("--pod", default="", metavar="NAME", help="a pod; * and ? are wildcards")
     words.add_argument("-l", "--selector", default="", metavar="SELECTOR", help="pods with these labels")
-    words.add_argument("--node", default="", metavar="NAME", help="a node that a plugin is asked about, or is chosen")
-    words.add_argument("--plugin", default="", metavar="NAME", help="before this plugin is called")
+    words.add_argument("--node", default="", metavar="NAME", help="a node that a plugin evaluates, or that is chosen")
+    words.add_argument("--plugin", default="", metavar="NAME", help="stop before this plugin is called")
     points = f"an extension point: {', '.join(POINTS)}"
     words.add_argument("--point", default="", choices=POINTS, metavar="POINT", help=points)
     outcomes = f"what has come of a plugin, or the attempt: {', '.join(OUTCOMES)}"
@@ -227,8 +236,8 @@ def _break_words(words: VerbParser) -> None:
         metavar="CONDITION",
         help="a CEL expression on pod, attempt, point, plugin, outcome, node, nodes, time",
     )
-    words.add_argument("--ignore", type=int, default=0, metavar="N", help="pass it N times before stopping")
-    words.add_argument("--once", action="store_true", help="delete it when it has stopped scheduling")
+    words.add_argument("--ignore", type=int, default=0, metavar="N", help="ignore the first N hits")
+    words.add_argument("--once", action="store_true", help="delete the breakpoint after its first stop")
     words.add_argument("--all", action="store_true", help="all breakpoints")
     namespace_flags(words)
     output_flag(words, FORMS)
@@ -260,6 +269,8 @@ def break_(session: VerbSession, options: argparse.Namespace) -> int:
         else:
             _control(session, "debug.break_set", id=number, enabled=options.action == "enable")
         session.write(f"breakpoint {number} {options.action}d\n")
+    if options.action in ("delete", "disable"):
+        note_if_paused(session)
     return 0
 
 
@@ -274,7 +285,7 @@ def _add_breakpoint(session: VerbSession, options: argparse.Namespace) -> int:
     given = {name: value for name in names if (value := getattr(options, name))}
     if options.ids:
         raise UsageError(
-            f"break add: what is {options.ids[0]}? Say --pod, --node, --plugin, --point, --outcome or --if"
+            f"break add: unexpected argument {options.ids[0]}; use --pod, --node, --plugin, --point, --outcome or --if"
         )
     if "pod" in given:
         given["pod"] = pod_key(given["pod"], namespace_of(session, options) or "*")
@@ -283,14 +294,14 @@ def _add_breakpoint(session: VerbSession, options: argparse.Namespace) -> int:
         return 0
     session.write(f"breakpoint {made['id']}: {breakpoint_text(made)}\n")
     for warning in made["warnings"]:
-        session.warn(f"{warning}; the breakpoint waits for it")
+        session.warn(f"{warning}; the breakpoint stays set")
     return 0
 
 
 def _numbers(session: VerbSession, options: argparse.Namespace) -> list[int]:
-    """The breakpoints that are meant. Raises UsageError."""
+    """Return the ids of the selected breakpoints. Raises UsageError."""
     if options.all == bool(options.ids):
-        raise UsageError(f"break {options.action} which breakpoints? Say their ids, or --all")
+        raise UsageError(f"break {options.action} requires ids of breakpoints or --all")
     if options.all:
         return [each["id"] for each in session.daemon.call("debug.break_list")]
     wrong = [word for word in options.ids if numbers.whole_number(word) is None]
@@ -304,7 +315,7 @@ def _numbers(session: VerbSession, options: argparse.Namespace) -> list[int]:
 
 def _force_words(words: VerbParser) -> None:
     words.add_argument("node", metavar="NODE")
-    words.add_argument("-y", "--yes", action="store_true", help="even if it does not fit")
+    words.add_argument("-y", "--yes", action="store_true", help="even if the pod does not fit")
 
 
 @verb(
@@ -321,7 +332,7 @@ def force(session: VerbSession, options: argparse.Namespace) -> int:
         answer = session.daemon.call("debug.force", node=options.node, yes=options.yes)
     except RpcError as refused:
         if isinstance(refused.data, dict) and refused.data.get("reasons"):
-            raise RpcError(refused.code, f"{refused}; --yes forces it all the same", refused.data) from refused
+            raise RpcError(refused.code, f"{refused}; --yes forces it", refused.data) from refused
         raise
     session.write(f"{answer['pod']} goes to {answer['node']} when the attempt goes on\n")
     for reason in answer["reasons"]:
@@ -350,7 +361,7 @@ def veto(session: VerbSession, options: argparse.Namespace) -> int:
 def _score_words(words: VerbParser) -> None:
     words.add_argument("node", metavar="NODE")
     words.add_argument("plugin", metavar="PLUGIN")
-    words.add_argument("score", type=int, metavar="VALUE", help="normalized: from 0 to 100")
+    words.add_argument("score", type=int, metavar="VALUE", help="normalized score, from 0 to 100")
 
 
 @verb(

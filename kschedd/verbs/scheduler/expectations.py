@@ -1,4 +1,4 @@
-"""What may be expected of a cluster: the grammar of the words after `expect`, and whether what they say is so.
+"""Assertions about a cluster: the grammar of the words after `expect`, and their evaluation.
 
     pod NAME STATE            pods STATE (-l SELECTOR: every one of them; at least one)
     N pods STATE              nothing STATE (the same as 0 pods)
@@ -9,8 +9,8 @@
 
 STATE: one of `pod_states`. Time: [after DURATION | within DURATION] ends each of them.
 
-An assertion is checked against `ClusterFacts`, which asks the daemon. What is not so is answered with what is, what the
-pod itself says of it, and the assertion that does hold, so that a scenario can be rewritten. Raises UsageError.
+An assertion is evaluated with `ClusterFacts`, which queries the daemon. If it fails, the result has the actual state,
+the pod's own message, and an assertion that holds, so that a scenario can be rewritten. Raises UsageError.
 """
 
 import re
@@ -43,7 +43,7 @@ _NAMED: Final = 3
 
 
 class ClusterFacts(Protocol):
-    """What is asked of the cluster. `namespace` None: all."""
+    """Queries of an assertion to the cluster. `namespace` None: all."""
 
     def pods(self, selector: str | None = None) -> Sequence[Raw]: ...
 
@@ -52,7 +52,7 @@ class ClusterFacts(Protocol):
     def events(self) -> Sequence[Raw]: ...
 
     def value(self, kind: str, name: str, path: str) -> str | None:
-        """The values of a field, joined by blanks; None if there is no such object."""
+        """Return the values of a field, joined by blanks; None if there is no such object."""
 
 
 @attrs.frozen
@@ -201,13 +201,13 @@ def _some(names: Sequence[str]) -> str:
 
 
 def expectation(words: Sequence[str], selector: str | None = None) -> Expectation:
-    """What the words after `expect` say; `selector`: the value of -l. Raises UsageError."""
+    """Parse the words after `expect`; `selector` is the value of -l. Raises UsageError."""
     time: dict[str, Any] = {}
     if len(words) > 2 and words[-2] in ("after", "within"):
         try:
             time = {f"{words[-2]}_s": parse_duration(words[-1]), "time": " ".join(words[-2:])}
         except DurationError as fault:
-            raise UsageError(f'{words[-2]} "{words[-1]}": {fault}; 30s or 5m is expected') from fault
+            raise UsageError(f'{words[-2]} "{words[-1]}": {fault}; expected a duration such as 30s or 5m') from fault
         words = words[:-2]
     return Expectation(_assertion(list(words), selector), **time)
 
@@ -241,11 +241,13 @@ def _assertion(words: list[str], selector: str | None) -> Assertion:
         case ["max", "skew", *_]:
             raise UsageError("max skew <= N [over zone|node|KEY] [for SELECTOR] is expected")
         case []:
-            raise UsageError("expect what? Such as: expect pod web-0 on zone b; expect nothing pending after 10m")
+            raise UsageError(
+                "an assertion is required, such as: expect pod web-0 on zone b; expect nothing pending after 10m"
+            )
     known = ("pod", "pods", "nothing", "no", "max", "event", *STATES)
     raise UsageError(
-        f'"{line}" cannot be expected; it begins with pod NAME, pods, N pods, nothing, max skew, event, no event or '
-        f"KIND/NAME {{PATH}}{suggest(words[0], known)}"
+        f'"{line}" is not an assertion; it must start with pod NAME, pods, N pods, nothing, max skew, event, '
+        f"no event or KIND/NAME {{PATH}}{suggest(words[0], known)}"
     )
 
 

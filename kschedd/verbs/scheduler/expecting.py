@@ -34,7 +34,7 @@ _STEP_S = 1.0
 
 @attrs.frozen(eq=False)
 class DaemonFacts:
-    """What the daemon answers; it implements `ClusterFacts`."""
+    """Implementation of `ClusterFacts` by the daemon's answers."""
 
     _session: VerbSession
     _namespace: str | None
@@ -72,14 +72,16 @@ class DaemonFacts:
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="*", metavar="ASSERTION", help="such as: pod web-0 on zone b; nothing pending")
-    words.add_argument("-l", "--selector", metavar="LABELS", help="only pods with these labels")
+    words.add_argument(
+        "what", nargs="*", metavar="ASSERTION", help="an assertion, such as: pod web-0 on zone b; nothing pending"
+    )
+    words.add_argument("-l", "--selector", metavar="LABELS", help="pods with these labels")
     namespace_flags(words, everywhere=True)
     output_flag(words, _FORMS)
 
 
 def check(session: VerbSession, options: argparse.Namespace) -> Finding:
-    """What comes of an expectation, once its time is over. Raises UsageError."""
+    """Evaluate an expectation once its time is over. Raises UsageError."""
     try:
         wanted = expectation(options.what, options.selector)
     except UsageError as wrong:
@@ -126,6 +128,6 @@ def expect(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def unmet_text(expected: str, finding: Finding) -> str:
-    """What was expected, what is, and why; lines with their ends."""
+    """Return the expectation, the actual state and the reason, as lines."""
     why = f"why:      {finding.why}\n" if finding.why else ""
     return f"expected: {expected}\nfound:    {finding.found}\n{why}"

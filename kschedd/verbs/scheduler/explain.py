@@ -24,6 +24,7 @@ from kschedd.verbs.command_line.grammar import (
     verb,
     whole_number,
 )
+from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import pod_key, where, with_near_name
 from kschedd.verbs.command_line.workload_pods import with_workload, workload_named
@@ -34,7 +35,7 @@ _FORMS = ("table", "json", "yaml")
 
 
 def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The pod of a manifest: the Pod itself, or one made from the pod template; None if the kind has no pods."""
+    """Return the Pod of a manifest, or one made from its pod template; None if the kind has no pods."""
     kind = kind_of(raw).name
     if kind == "Pod":
         return dict(raw)
@@ -56,24 +57,28 @@ def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
 def _words(words: VerbParser) -> None:
     words.add_argument("pod", nargs="*", metavar="POD | WORKLOAD/NAME | podgroup NAME | KIND[.FIELD...]")
     file_flag(words, needed=False)
-    words.add_argument("--node", default="", metavar="NODE", help="only what concerns this node")
-    words.add_argument("--timing", action="store_true", help="how long each step took")
-    words.add_argument("--all", action="store_true", help="every node, however many")
+    words.add_argument("--node", default="", metavar="NODE", help="explain only this node")
+    words.add_argument("--timing", action="store_true", help="print the duration of each step")
+    words.add_argument("--all", action="store_true", help="print every node")
     words.add_argument(
-        "--attempt", type=whole_number, metavar="N", help="the pod's attempt of that number, as things were then"
+        "--attempt", type=whole_number, metavar="N", help="explain this past attempt, with the objects of that time"
     )
-    words.add_argument("--pending", action="store_true", help="all pending pods, grouped by cause")
+    words.add_argument("--pending", action="store_true", help="explain all pending pods, grouped by cause")
     words.add_argument(
-        "--from", dest="origin", default="", metavar="DUMP", help="a cluster in a dump, without a daemon (command line)"
+        "--from",
+        dest="origin",
+        default="",
+        metavar="DUMP",
+        help="use the cluster of a dump, without a daemon (command line only)",
     )
-    words.add_argument("-A", "--all-namespaces", action="store_true", help="with --pending: of all namespaces")
+    words.add_argument("-A", "--all-namespaces", action="store_true", help="with --pending: all namespaces")
     namespace_flags(words)
     output_flag(words, _FORMS)
 
 
 @verb(
     "explain",
-    "Explain why a workload or pod is pending, and which tested changes would place it; or document KIND.FIELD.",
+    "Explain why a workload or pod is pending, with tested remedies. KIND.FIELD: document a field.",
     _words,
     examples=(
         "explain deployment/web",
@@ -93,7 +98,9 @@ def _words(words: VerbParser) -> None:
 def explain(session: VerbSession, options: argparse.Namespace) -> int:
     form = output_of(options.output, _FORMS).form
     if options.origin:
-        raise UsageError("--from is for the command line, `kschedd explain --from DUMP ...`; here `load` takes a dump")
+        raise UsageError(
+            "--from is only available on the command line: `kschedd explain --from DUMP ...`; use `load` here"
+        )
     names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
     namespace = namespace_of(session, options)
     if options.pending:
@@ -107,16 +114,16 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         return 0
     if options.filename:
         if names:
-            raise UsageError("give either a pod's name or -f FILE, not both")
+            raise UsageError("a pod name excludes -f FILE")
         if options.attempt is not None:
-            raise UsageError("--attempt is of a pod that was tried: give its name, not -f FILE")
+            raise UsageError("--attempt requires the name of a pod, not -f FILE")
         answers, failed = _of_files(session, options, namespace or "default")
     elif (workload := workload_named(names, ("CronJob", "Node"))) is not None:
         answers, failed = [_of_workload(session, options, *workload, namespace)], 0
     elif len(names) == 1:
         answers, failed = [_of_pod(session, options, names[0], namespace)], 0
     else:
-        raise UsageError("explain what? Say KIND/NAME or a pod's name, --pending, or -f FILE for what is not there yet")
+        raise UsageError("KIND/NAME, a pod name, --pending or -f FILE is required")
     for answer in answers:
         if "verdicts" in answer:
             _check_node(options.node, answer)
@@ -128,17 +135,32 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
     from kschedd.printing.reports.causes import diagnosis
     from kschedd.printing.reports.explaining import explanation, timing
 
+    if not options.filename:
+        note_if_paused(session)
     for place, answer in enumerate(answers):
         text = diagnosis(answer, session.style)
         if "verdicts" in answer:
             text += "\n" * bool(text) + explanation(answer, session.style, node=options.node, every_node=options.all)
         text += timing(answer, session.style) if options.timing else ""
+        if not options.filename and _never_attempted(session, answer):
+            text = f"{answer['pod']} has not been attempted yet; this is the result of an attempt now.\n\n{text}"
         session.write(("\n" if place else "") + text)
     return 1 if failed else 0
 
 
+def _never_attempted(session: VerbSession, answer: Mapping[str, Any]) -> bool:
+    """Return whether the pod of an explanation is in the queue without an attempt so far."""
+    pod = answer.get("pod")
+    if not isinstance(pod, str) or answer.get("node") or answer.get("attempt") or not answer.get("chosen"):
+        return False
+    try:
+        return not session.daemon.call("queue.pod", pod=pod).get("attempts")
+    except RpcError:  # it is not in the queue: bound or deleted meanwhile
+        return False
+
+
 def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namespace: str | None) -> Any:
-    """The explanation of a pod, with the diagnosis of its workload where things are as they are now."""
+    """Return the explanation of a pod; of its present state, with the diagnosis of its workload."""
     params = {} if options.attempt is None else {"attempt": options.attempt}
     space, _, own = pod_key(name, namespace).partition("/")
     found: dict[str, Any] = {}
@@ -160,7 +182,7 @@ def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namesp
 def _of_workload(
     session: VerbSession, options: argparse.Namespace, kind: Kind, name: str, namespace: str | None
 ) -> Any:
-    """The diagnosis of a workload, with the explanation of the pod that was examined, if there is one."""
+    """Return the diagnosis of a workload, with the explanation of the examined pod, if there is one."""
     try:
         found = _diagnosis(session, kind.name, name, namespace or "default")
     except RpcError as error:
@@ -196,7 +218,7 @@ def _explain_pending(session: VerbSession, options: argparse.Namespace, form: st
 
 
 def _group_named(words: list[str]) -> str:
-    """The PodGroup that `podgroup NAME` or `podgroup/NAME` names; "" where something else is meant."""
+    """Return the PodGroup that `podgroup NAME` or `podgroup/NAME` names; "" for other words."""
     kind, slash, name = words[0].partition("/") if words else ("", "", "")
     if kind.partition(".")[0].lower() not in ("podgroup", "podgroups"):
         return ""
@@ -219,11 +241,11 @@ def _explain_group(session: VerbSession, name: str, namespace: str, form: str) -
 
 
 def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str) -> tuple[list[Any], int]:
-    """The explanations of all pods in the files, and the number of pods that could not be explained."""
+    """Return the explanations of all pods in the files, and the number of pods that could not be explained."""
     objects, failed = read_objects(session, options.filename, namespace)
     pods = [(place, raw, pod) for place, raw in objects if (pod := pod_of_manifest(raw)) is not None]
     if not pods and not failed:
-        raise UsageError(f"nothing in -f FILE makes pods; explained are Pod, {', '.join(POD_TEMPLATES)}")
+        raise UsageError(f"-f FILE contains no pods or workloads; supported kinds: Pod, {', '.join(POD_TEMPLATES)}")
     answers = []
     manifests = [raw for _, raw in objects]
     apply = shlex.join(["apply", *(word for file in options.filename for word in ("-f", file))])
@@ -244,7 +266,10 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
 
 
 def _diagnosis_of_new(session: VerbSession, raw: Mapping[str, Any], manifests: list[dict[str, Any]]) -> dict[str, Any]:
-    """The diagnosis of a workload that is not there yet; empty where nothing is wrong, or it cannot be applied."""
+    """Return the diagnosis of a workload that does not exist yet.
+
+    It is empty if nothing is wrong, or if the workload cannot be applied.
+    """
     meta = raw.get("metadata") or {}
     if not meta.get("name"):
         return {}
@@ -263,7 +288,7 @@ def _check_node(node: str, answer: Mapping[str, Any]) -> None:
 
 
 def call_about_pod(session: VerbSession, word: str, namespace: str | None, method: str, **params: Any) -> Any:
-    """The result of a call about one pod. The error for a pod that does not exist suggests similar names."""
+    """Return the result of a call about one pod. If the pod does not exist, the error suggests similar names."""
     key = pod_key(word, namespace)
     try:
         return session.daemon.call(method, pod=key, **params)

@@ -154,7 +154,7 @@ def export(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def seconds_in(text: str, verb: str) -> float:
-    """Raises UsageError."""
+    """Parse a duration. Raises UsageError."""
     try:
         return parse_duration(text)
     except DurationError as wrong:

@@ -34,16 +34,16 @@ _NOT_SAVED: Final = frozenset(("Event", "Lease"))
 
 
 def _load_words(words: VerbParser) -> None:
-    words.add_argument("paths", nargs="*", metavar="PATH", type=path_text, help="files and folders")
-    words.add_argument("--how", action="store_true", help="print the command that makes a good dump")
+    words.add_argument("paths", nargs="*", metavar="PATH", type=path_text, help="dump files and folders")
+    words.add_argument("--how", action="store_true", help="print the kubectl command that makes a dump")
     words.add_argument("--keep-secrets", action="store_true", help="keep the data of Secrets and ConfigMaps")
-    words.add_argument("--as-it-is", action="store_true", help="make nothing up that objects refer to and is not there")
+    words.add_argument("--as-it-is", action="store_true", help="do not add missing objects that others refer to")
     words.add_argument(
         "--scheduler",
         action="append",
         default=[],
         metavar="NAME=PROFILE",
-        help="pods that name this scheduler are scheduled by this profile",
+        help="schedule pods whose schedulerName is NAME with this profile",
     )
     output_flag(words, FORMS)
 
@@ -59,7 +59,7 @@ def load(session: VerbSession, options: argparse.Namespace) -> int:
         session.write(HOW)
         return 0
     if not options.paths:
-        raise UsageError("load which files or folders? load --how says how to make a dump")
+        raise UsageError("a dump file or folder is required; `load --how` shows how to make one")
     renamed = dict(_renamed(text) for text in options.scheduler)
     answer = session.daemon.call(
         "cluster.load",
@@ -90,7 +90,7 @@ def _tell(session: VerbSession, answer: Any) -> None:
         session.warn(text)
     if stayed := answer["in_the_way"]:
         more = f" and {len(stayed) - 3:,} more" if len(stayed) > 3 else ""
-        session.warn(f"there are others of these names here, which stayed: {', '.join(stayed[:3])}{more}")
+        session.warn(f"objects of these names already exist and were kept: {', '.join(stayed[:3])}{more}")
     for text in answer["errors"]:
         session.error(text)
     session.write(f"loaded: {answer['loaded'] or 'nothing'}\n")
@@ -103,11 +103,10 @@ def _save_words(words: VerbParser) -> None:
     words.add_argument(
         "--redact",
         action="store_true",
-        help="made-up words in place of every text that is not Kubernetes' own, the same one for the same: what is "
-        "decided stays the same",
+        help="replace all names that are not Kubernetes' own, consistently; scheduling decisions stay the same",
     )
-    words.add_argument("--keep-secrets", action="store_true", help="with the data of Secrets and ConfigMaps")
-    words.add_argument("--force", action="store_true", help="write over a file that is there")
+    words.add_argument("--keep-secrets", action="store_true", help="keep the data of Secrets and ConfigMaps")
+    words.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
 @verb(

@@ -7,7 +7,7 @@ from kschedd.verbs.command_line.session import VerbSession
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("prefix", nargs="?", default="", metavar="PREFIX", help="those only whose names begin so")
+    words.add_argument("prefix", nargs="?", default="", metavar="PREFIX", help="metrics whose names have this prefix")
 
 
 @verb(
@@ -19,6 +19,6 @@ def _words(words: VerbParser) -> None:
 def metrics(session: VerbSession, options: argparse.Namespace) -> int:
     text = session.daemon.call("metrics.get", prefix=options.prefix)["text"]
     if not text:
-        raise UsageError(f'no metric begins with "{options.prefix}": `metrics` shows all')
+        raise UsageError(f'no metric name starts with "{options.prefix}": `metrics` shows all')
     session.write(text)
     return 0

@@ -93,7 +93,7 @@ def _planned(
 
 
 def _largest(inner: VerbSession, diff: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """How many pods fit at most, of each of the first workloads with pods that have no place; and of other sizes."""
+    """Yield how many pods fit at most, and of other sizes, for the first workloads with pods that do not fit."""
     known: set[tuple[str, str, str]] = set()
     for pod in without_place(diff)[:_MOST_EXAMINED]:
         name = pod["successor"] or pod["name"]

@@ -67,7 +67,7 @@ def _evicted(pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
 
 
 def _said(state: str, pod: Raw | None, events: Sequence[Raw]) -> str:
-    """What the pod says of itself."""
+    """Return the pod's own message about its state."""
     if state.endswith("evicted"):
         condition = _condition(pod, "DisruptionTarget")
         told = [condition.get("reason"), condition.get("message")]
@@ -94,10 +94,10 @@ STATES: Final[Mapping[str, Callable[[Raw | None, Raw | None, Sequence[Raw]], boo
 
 
 def state_of(words: Sequence[str]) -> PodState:
-    """The state that the words name, to their end."""
+    """Parse the words as a state, to their end."""
     words, because = before(words, "because")
     if not words:
-        raise UsageError(f"expected to be what? One of {', '.join(STATES)}, on node NAME, on zone NAME")
+        raise UsageError(f"a state is required, one of {', '.join(STATES)}, on node NAME, on zone NAME")
     if words[0] == "not":
         other = state_of(words[1:])
         return attrs.evolve(
@@ -142,12 +142,12 @@ def labels(raw: Raw) -> Raw:
 
 
 def before(words: Sequence[str], last: str) -> tuple[Sequence[str], str]:
-    """The words before a word, and the text after it."""
+    """Return the words before a word, and the text after it."""
     if last not in words:
         return words, ""
     at = list(words).index(last)
     if at == len(words) - 1:
-        raise UsageError(f"{last} what? A part of the message is expected")
+        raise UsageError(f"{last} requires a part of the message")
     return words[:at], " ".join(words[at + 1 :])
 
 
@@ -176,7 +176,7 @@ class PodsSeen:
         return state.met(pod, self.node(pod), self.about.get(name, ()))
 
     def state(self, name: str, asked: PodState) -> str:
-        """The state of a pod in words of the grammar, as near as can be to what was asked about."""
+        """Return the state of a pod in the words of the grammar, in terms of the requested state if possible."""
         pod = self.pods.get(name)
         node = self.node(pod)
         if pod is None:
@@ -193,7 +193,7 @@ class PodsSeen:
         return f"{words} because {quoted(message)}" if message else words
 
     def described(self, name: str) -> str:
-        """Where a pod is, for people."""
+        """Return a readable description of where a pod is."""
         pod = self.pods.get(name)
         if pod is None:
             return f"there is no pod {name}{suggest(name, self.pods)}"
@@ -215,5 +215,5 @@ def _by_name(raws: Sequence[Raw]) -> dict[str, Raw]:
 
 
 def quoted(text: str) -> str:
-    """As one word of a command line; with the quotes that need no others within."""
+    """Quote the text as one word of a command line, with the quotes that need no escapes."""
     return f'"{text}"' if "'" in text and not set(text) & set('"\\$`') else shlex.quote(text)

@@ -1,36 +1,33 @@
-"""profile: where the daemon's own time goes."""
+"""profile: a sampling profile of the daemon."""
 
 import argparse
-import math
 
 from kschedd.printing.reports.profiles import collapsed, profile_tables, speedscope
 from kschedd.printing.terminal.tables import render
 from kschedd.verbs.command_line.grammar import VerbParser, verb
-from kschedd.verbs.command_line.parsing import path_text
+from kschedd.verbs.command_line.parsing import duration, path_text
 from kschedd.verbs.command_line.session import VerbSession
 
 _LONGEST_S = 600.0
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("--seconds", type=_seconds, default=5.0, metavar="N", help="for how long to look (5)")
+    words.add_argument("--for", dest="seconds", type=_span, default=5.0, metavar="DURATION", help="how long (5s)")
+    words.renamed["--seconds"] = "--for"
     words.add_argument(
         "-o",
         dest="path",
         metavar="FILE",
         type=path_text,
-        help="write it down: for speedscope where the name ends in .json, else collapsed stacks; - is standard output",
+        help="write the profile to a file, for speedscope if it ends in .json, else collapsed stacks (- is stdout)",
     )
 
 
-def _seconds(text: str) -> float:
-    """Raises ArgumentTypeError."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
+def _span(text: str) -> float:
+    """Return the seconds of a duration. For argparse: raises ArgumentTypeError."""
+    seconds = duration(text)
     if not 0.01 <= seconds <= _LONGEST_S:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r}: a number of seconds from 0.01 to {_LONGEST_S:g} is allowed")
+        raise argparse.ArgumentTypeError(f'"{text[:40]}": from 10ms to {_LONGEST_S / 60:g}m is allowed')
     return seconds
 
 
@@ -38,13 +35,13 @@ def _seconds(text: str) -> float:
     "profile",
     "Profile the daemon: CPU time by task and by function.",
     _words,
-    examples=("profile", "profile --seconds 30 -o daemon.speedscope.json"),
+    examples=("profile", "profile --for 30s -o daemon.speedscope.json"),
 )
 def profile(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("daemon.profile", seconds=options.seconds)
     if options.path is None:
         session.write("\n".join(render(table, session.style) for table in profile_tables(found)))
-        session.write(f"\n{found['looks']:,} looks in {found['seconds']:g} s\n")
+        session.write(f"\n{found['looks']:,} samples in {found['seconds']:g} s\n")
         return 0
     text = speedscope(found) if options.path.endswith(".json") else collapsed(found)
     if options.path == "-":
@@ -55,5 +52,5 @@ def profile(session: VerbSession, options: argparse.Namespace) -> int:
     except OSError as fault:
         session.error(f"{options.path}: cannot be written: {fault.strerror}")
         return 1
-    session.write(f"{options.path}: {found['looks']:,} looks in {found['seconds']:g} s\n")
+    session.write(f"{options.path}: {found['looks']:,} samples in {found['seconds']:g} s\n")
     return 0

@@ -1,18 +1,19 @@
-"""record: the run of the daemon into a file, from now on."""
+"""record: record the run of the daemon into a file."""
 
 import argparse
 
 from kschedd.verbs.command_line.grammar import VerbParser, verb
-from kschedd.verbs.command_line.parsing import path_text
+from kschedd.verbs.command_line.parsing import duration, path_text
 from kschedd.verbs.command_line.session import VerbSession
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("what", choices=("start", "stop"), help="begin, or end it")
-    words.add_argument("path", metavar="FILE", nargs="?", type=path_text, help="with start: a new file")
+    words.add_argument("what", choices=("start", "stop"), help="start or stop recording")
+    words.add_argument("path", metavar="FILE", nargs="?", type=path_text, help="a new file (only with start)")
     words.add_argument(
-        "--wait", type=float, default=10.0, metavar="SECONDS", help="for pods that are being bound, at most (10)"
+        "--timeout", type=duration, default=10.0, metavar="DURATION", help="limit of the wait for bindings (10s)"
     )
+    words.renamed["--wait"] = "--timeout"
 
 
 @verb(
@@ -23,16 +24,16 @@ def _words(words: VerbParser) -> None:
 )
 def record(session: VerbSession, options: argparse.Namespace) -> int:
     if (options.what == "start") is (options.path is None):
-        session.error("record start FILE | record stop")
+        session.error("either `record start FILE` or `record stop` is expected")
         return 1
     if options.what == "stop":
         state = session.daemon.call("recording.stop")
         if state["failure"]:
-            session.error(f"{state['file']}: the recording had ended: {state['failure']}")
+            session.error(f"{state['file']}: the recording ended early: {state['failure']}")
             return 1
         session.write(f"recorded {state['notes']:,} notes into {state['file']}\n")
         return 0
     file = str((session.folder / options.path).absolute())
-    state = session.daemon.call("recording.start", file=file, wait_s=options.wait)
+    state = session.daemon.call("recording.start", file=file, wait_s=options.timeout)
     session.write(f"recording into {state['file']}, until `record stop`\n")
     return 0

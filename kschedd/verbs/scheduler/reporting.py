@@ -11,8 +11,8 @@ _FILE = "kschedd-report.html"
 
 def _words(words: VerbParser) -> None:
     words.add_argument("path", nargs="?", default=_FILE, metavar="FILE", type=path_text, help=f"{_FILE}; - for stdout")
-    words.add_argument("--redact", action="store_true", help="made-up names in place of those of the cluster")
-    words.add_argument("--force", action="store_true", help="write over a file that is there")
+    words.add_argument("--redact", action="store_true", help="replace names of the cluster")
+    words.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
 @verb(
@@ -24,7 +24,7 @@ def _words(words: VerbParser) -> None:
 def report(session: VerbSession, options: argparse.Namespace) -> int:
     target = (session.folder / options.path).absolute()
     if options.path != "-" and target.exists() and not options.force:
-        session.error(f"{options.path} is there already; --force writes over it")
+        session.error(f"{options.path} already exists; --force overwrites it")
         return 1
     text = session.daemon.call("report.page", redact=options.redact)["page"]
     if options.path == "-":

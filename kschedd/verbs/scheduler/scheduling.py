@@ -31,6 +31,7 @@ from kschedd.verbs.command_line.grammar import (
     verb,
     whole_number,
 )
+from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import pod_key
 from kschedd.verbs.scheduler.explain import call_about_pod
@@ -63,14 +64,15 @@ def queue(session: VerbSession, options: argparse.Namespace) -> int:
     if what and (lookup(what[0]).name == "Pod" or "/" in what[0]):
         names = what if "/" in what[0] else what[1:]
         if len(names) != 1:
-            raise UsageError("queue pod NAME shows the way of one pod through the queue")
+            raise UsageError("`queue pod NAME` requires one name")
         return _queue_of(session, options, names[0])
     if len(what) > 1 or (what and what[0].replace("-", "_") not in PLACES):
-        raise UsageError(f'no place "{" ".join(what)}": allowed are {", ".join(PLACES)}{suggest(what[0], PLACES)}')
+        raise UsageError(f'unknown place "{" ".join(what)}": allowed are {", ".join(PLACES)}{suggest(what[0], PLACES)}')
     place = {"place": what[0].replace("-", "_")} if what else {}
     answer = session.daemon.call("queue.list", limit=options.limit, **place)
     if write_answer(session, options.output, answer):
         return 0
+    note_if_paused(session)
     counts = counts_text(answer["counts"], session.style)
     if not what:
         on_the_way = on_the_way_text(session.daemon.call("scheduler.status"), session.style)
@@ -97,6 +99,7 @@ def _queue_of(session: VerbSession, options: argparse.Namespace, word: str) -> i
     answer = call_about_pod(session, word, namespace_of(session, options), "queue.pod")
     if write_answer(session, options.output, answer):
         return 0
+    note_if_paused(session)
     if answer.get("place") in PLACES:
         session.write(render(queue_table([answer]), session.style))
     else:
@@ -109,7 +112,7 @@ def _queue_of(session: VerbSession, options: argparse.Namespace, word: str) -> i
 
 def _activate_words(words: VerbParser) -> None:
     words.add_argument("pods", nargs="*", metavar="POD")
-    words.add_argument("--all", action="store_true", help="every pod that waits")
+    words.add_argument("--all", action="store_true", help="all pods in the queue")
     namespace_flags(words)
 
 
@@ -123,14 +126,14 @@ def _activate_words(words: VerbParser) -> None:
 )
 def activate(session: VerbSession, options: argparse.Namespace) -> int:
     if bool(options.pods) == options.all:
-        raise UsageError("activate which pods? Say names, or --all")
+        raise UsageError("pod names or --all are required")
     namespace = namespace_of(session, options)
     params: dict[str, Any] = {"all": True} if options.all else {"pods": [pod_key(p, namespace) for p in options.pods]}
     moved = session.daemon.call("queue.activate", **params)["moved"]
     for key in moved:
         session.write(f"pod/{key} activated\n")
     if not moved:
-        session.write_error("No pod was moved: none of them waits in the queue.\n")
+        session.write_error("No pod was moved: none of them is in the queue.\n")
     return 0
 
 
@@ -144,13 +147,15 @@ def _output_words(words: VerbParser) -> None:
 @verb("waiting", "List pods that wait at Permit.", _output_words, examples=("waiting", "waiting -o json"))
 def waiting(session: VerbSession, options: argparse.Namespace) -> int:
     answer = session.daemon.call("waiting.list")
+    if options.output == "table":
+        note_if_paused(session)
     return write_listing(session, options.output, answer, waiting_table, "No pod is kept waiting by a Permit plugin.")
 
 
 def _decide_words(words: VerbParser) -> None:
     words.add_argument("pod", metavar="POD")
-    words.add_argument("--plugin", metavar="NAME", help="only for this plugin; default: all that keep it waiting")
-    words.add_argument("--reason", metavar="TEXT", help="of a rejection")
+    words.add_argument("--plugin", metavar="NAME", help="only for this plugin; default: all plugins that it waits for")
+    words.add_argument("--reason", metavar="TEXT", help="reason of a rejection")
     namespace_flags(words)
 
 
@@ -196,7 +201,7 @@ def _decide(session: VerbSession, options: argparse.Namespace, method: str, said
 
 
 def _status_words(words: VerbParser) -> None:
-    words.add_argument("--limits", action="store_true", help="every bound of the daemon and how far it is used")
+    words.add_argument("--limits", action="store_true", help="list the daemon's limits and their use")
     output_flag(words, FORMS)
 
 
@@ -257,7 +262,7 @@ def weights(session: VerbSession, options: argparse.Namespace) -> int:
     config = session.daemon.call("scheduler.config")
     names = [name for name, _ in profiles_of(config)]
     if options.profile and options.profile not in names:
-        raise UsageError(f'no profile "{options.profile}": there are {", ".join(names)}')
+        raise UsageError(f'unknown profile "{options.profile}": there are {", ".join(names)}')
     table = weights_table(config, options.profile)
     rows = [dict(zip(("profile", "plugin", "weight"), (a, b, int(c)), strict=True)) for a, b, c in table.rows]
     if not write_answer(session, options.output, rows):

@@ -15,42 +15,45 @@ from kschedd.verbs.command_line.session import VerbSession
 
 
 def speed_of(text: str) -> float:
-    """The speed of time: `real`, `virtual` or `10x`. Raises UsageError."""
+    """Parse a speed of time: `real`, `virtual` or `10x`. Raises UsageError."""
     named = {"real": 1.0, "virtual": 0.0}.get(text)
     if named is not None:
         return named
     number = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)x", text)
     if number is None or not float(number[1]):
-        raise UsageError(f'no speed of time "{text}": real, virtual, or so many times as fast, such as 10x')
+        raise UsageError(f'unknown speed of time "{text}": expected real, virtual, or a factor such as 10x')
     return float(number[1])
 
 
 def span_of(text: str) -> float:
-    """The seconds of a duration that lies ahead. Raises UsageError."""
+    """Parse a duration that lies ahead. Raises UsageError."""
     try:
         span = parse_duration(text.removeprefix("+"))
     except DurationError as fault:
-        raise UsageError(f'"{text}": {fault}; a duration such as 30s, 5m or 1h30m is expected') from fault
+        raise UsageError(f'"{text}": {fault}; expected a duration such as 30s, 5m or 1h30m') from fault
     if span < 0:
-        raise UsageError(f'"{text}": time does not go back')
+        raise UsageError(f'"{text}": time cannot go back')
     return span
 
 
 def is_moment(text: str) -> bool:
-    """Whether a time is meant: `t=2025-01-01T00:10:00Z`, with or without `t=`. No duration or condition begins so."""
+    """Return whether the text is a time: `t=2025-01-01T00:10:00Z`, with or without `t=`.
+
+    No duration or condition begins so.
+    """
     return bool(re.match(r"t=(?!=)|\d{4}-\d\d-\d\d[Tt]", text))
 
 
 def moment_of(text: str) -> float:
-    """The time of what `is_moment`, in seconds since the epoch. Raises UsageError."""
+    """Parse a text for which `is_moment` is true; return seconds since the epoch. Raises UsageError."""
     try:
         return seconds(text.removeprefix("t="))
     except ValueError as fault:
-        raise UsageError(f"{text}: {fault}; a time such as t=2025-01-01T00:10:00Z is expected") from fault
+        raise UsageError(f"{text}: {fault}; expected a time such as t=2025-01-01T00:10:00Z") from fault
 
 
 def _time_words(words: VerbParser) -> None:
-    words.add_argument("speed", nargs="?", default="", metavar="real|Nx|virtual", help="let it pass so from now on")
+    words.add_argument("speed", nargs="?", default="", metavar="real|Nx|virtual", help="set the speed of time")
     output_flag(words, FORMS)
 
 
@@ -72,7 +75,9 @@ def time(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _advance_words(words: VerbParser) -> None:
-    words.add_argument("by", metavar="DURATION|t=TIME", help="such as 5m, or to t=2025-01-01T00:10:00Z")
+    words.add_argument(
+        "by", metavar="DURATION|t=TIME", help="a duration such as 5m, or a time such as t=2025-01-01T00:10:00Z"
+    )
 
 
 @verb(
@@ -87,7 +92,7 @@ def advance(session: VerbSession, options: argparse.Namespace) -> int:
     with session.daemon.subscribe("time.advance", **given) as moves:
         told = deque(moves, maxlen=1)
     if not told:
-        raise RpcError("cancelled", "time was not moved to its end")
+        raise RpcError("cancelled", "the advance was interrupted")
     last = told[0]
     session.write(time_text(last) + "\n")
     if last.get("moved") == "stopped":

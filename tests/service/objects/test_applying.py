@@ -129,7 +129,7 @@ def test_small_objects_weigh_what_each_object_costs() -> None:
 def test_faults_of_an_array_are_told_up_to_a_limit() -> None:
     parsed = parse([{}] * 5_000, "-")
     assert len(parsed.errors) == 1_001
-    assert parsed.errors[-1].why == "1000 faults were found up to here: what follows was not read"
+    assert parsed.errors[-1].why == "too many errors (1000); the rest was not read"
 
 
 def test_a_refusal_that_has_no_field_stands_at_the_line_of_its_document(store: Store) -> None:
@@ -143,7 +143,7 @@ def test_what_nothing_acts_on_is_named_object_by_object(store: Store) -> None:
     widgets = [definition(), widget("a"), widget("b")]
     outcome = apply_all(parse(widgets, "-").wanted, store)
     assert [result.object.name for result in outcome.results] == ["widgets.example.com", "a", "b"]
-    why = "kept and listed, but nothing acts on it"
+    why = "stored, but no controller acts on it"
     assert [(each.name, each.why) for each in outcome.unsupported] == [("a", why), ("b", why)]
 
 

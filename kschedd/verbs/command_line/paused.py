@@ -1,0 +1,13 @@
+"""The hint that scheduling is paused, for verbs that show its effects."""
+
+from kschedd.printing.reports.debugging import place_text
+from kschedd.verbs.command_line.session import VerbSession
+
+
+def note_if_paused(session: VerbSession) -> bool:
+    """Write a line on standard error if the debugger has stopped scheduling, and return whether it has."""
+    stopped = session.daemon.call("debug.state").get("stopped")
+    if not stopped:
+        return False
+    session.write_error(f"Scheduling is paused {place_text(stopped)}; `kschedd resume` continues it.\n")
+    return True

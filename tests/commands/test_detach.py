@@ -1,0 +1,47 @@
+"""`kschedd run --detach`: a daemon in the background, and what is reported when it does not start."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kschedd.cli import main
+
+
+def _kschedd(*words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "kschedd.cli", *words]
+    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def test_a_detached_daemon_is_ready_when_the_command_returns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    socket = tmp_path / "k.sock"
+    started = _kschedd("run", "--detach", "--socket", str(socket), "--seed", "5")
+    assert started.returncode == 0, started.stderr
+    try:
+        assert re.match(rf"The daemon is ready: pid \d+, socket {socket}, log {tmp_path}/k.log\n", started.stdout)
+        assert started.stdout.endswith(f"Stop it with: kschedd --socket {socket} stop\n")
+        assert started.stderr == ""
+        log = tmp_path / "k.log"
+        before = log.read_text()
+        assert "started" in before
+        assert log.stat().st_mode & 0o077 == 0
+        again = _kschedd("run", "--detach", "--socket", str(socket))
+        assert again.returncode == 1
+        assert again.stderr.startswith(
+            "error: the daemon did not start (exit status 1):\nerror: another daemon answers"
+        )
+        assert log.read_text().startswith(before)
+    finally:
+        assert main(["--socket", str(socket), "stop", "--yes"]) == 0
+    capsys.readouterr()
+
+
+def test_a_daemon_that_does_not_start_is_reported_with_its_log(tmp_path: Path) -> None:
+    done = _kschedd("run", "--detach", "--socket", str(tmp_path / "k.sock"), "--config", str(tmp_path / "none.yaml"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the daemon did not start (exit status 1):\nerror: " in done.stderr
+    assert "none.yaml: cannot be read" in done.stderr
