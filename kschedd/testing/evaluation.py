@@ -70,7 +70,7 @@ class EvaluationRun:
 
 
 @attrs.frozen(kw_only=True)
-class Evaluation:
+class PluginEvaluation:
     """The result: the mean of each metric, their weighted sum, and texts that help to improve the program.
 
     `valid`: False if the program could not be evaluated, for the reason in `error`; then `combined_score` is 0.
@@ -97,7 +97,7 @@ def evaluate(
     rules: bool = True,
     time_limit_s: float = 120.0,
     memory_limit_mib: int = 2048,
-) -> Evaluation:
+) -> PluginEvaluation:
     """Evaluate the plugins of a Python file. Raises SuiteError for a suite that cannot be read.
 
     `suite`: a file or a map, as docs/EVALUATE.md describes; None is a small one that comes with kschedd. `rules`: check
@@ -117,7 +117,7 @@ def evaluate(
     metrics = {name: sum(getattr(run, name) for run in runs) / len(runs) for name in METRICS}
     weights = read.get("weights") or {"placed": 1.0}
     score = sum(weight * metrics[name] for name, weight in weights.items())
-    return Evaluation(valid=True, combined_score=score, metrics=metrics, artifacts=artifacts, runs=runs)
+    return PluginEvaluation(valid=True, combined_score=score, metrics=metrics, artifacts=artifacts, runs=runs)
 
 
 def read_suite(suite: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -165,8 +165,8 @@ def _case(where: str, number: int, case: Any, folder: Path) -> dict[str, Any]:
     return found
 
 
-def _invalid(error: str, artifacts: Mapping[str, str]) -> Evaluation:
-    return Evaluation(
+def _invalid(error: str, artifacts: Mapping[str, str]) -> PluginEvaluation:
+    return PluginEvaluation(
         valid=False, combined_score=0.0, metrics={}, artifacts=artifacts, runs=Records(EvaluationRun), error=error
     )
 
