@@ -379,7 +379,7 @@ def _taints(plain: Sequence[str], names: CompletionNames) -> list[CompletionCand
         return [CompletionCandidate(node) for node in having if node not in plain]
     taints = dict.fromkeys(taint for node in plain for taint in names.taints.get(node, ()))
     keys = dict.fromkeys(taint.partition(":")[0] for taint in taints)
-    found = [CompletionCandidate(f"{word}-", "take it away") for word in (*keys, *taints)]
+    found = [CompletionCandidate(f"{word}-", "remove it") for word in (*keys, *taints)]
     return [*found, *(CompletionCandidate(node) for node in names.of("Node", "") if node not in plain)]
 
 
