@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from kschedd.library.simulation import SimulationSpec as SimulationSpec
     from kschedd.library.simulation import simulate as simulate
     from kschedd.service.errors import RpcError as RpcError
-    from kschedd.testing.evaluation import Evaluation as Evaluation
+    from kschedd.testing.evaluation import PluginEvaluation as PluginEvaluation
     from kschedd.testing.evaluation import evaluate as evaluate
 
 _MODULES = {
     "ApplyError": "kschedd.library.handle",
     "Cluster": "kschedd.library.cluster",
-    "Evaluation": "kschedd.testing.evaluation",
     "KscheddError": "kschedd.errors",
     "KubeQueueEnv": "kschedd.library.environment",
     "KubeSchedulingEnv": "kschedd.library.environment",
+    "PluginEvaluation": "kschedd.testing.evaluation",
     "Records": "kschedd.library.records",
     "RemoteCluster": "kschedd.library.remote",
     "RpcError": "kschedd.service.errors",
@@ -52,10 +52,10 @@ _MODULES = {
 __all__ = [
     "ApplyError",
     "Cluster",
-    "Evaluation",
     "KscheddError",
     "KubeQueueEnv",
     "KubeSchedulingEnv",
+    "PluginEvaluation",
     "Records",
     "RemoteCluster",
     "RpcError",

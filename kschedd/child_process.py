@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 
 def beginning(module: str) -> str:
-    """What Python runs: the module's `main`, with the descriptor of its end of the pipe."""
+    """Return the Python program text that runs the module's `main` with the descriptor of its end of the pipe."""
     return f"import sys, json; sys.path[:] = json.loads(sys.argv[2]); from {module} import main; main(int(sys.argv[1]))"
 
 

@@ -82,8 +82,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _set_encoding() -> None:
-    """Output text may be in any script: a terminal gets escapes for characters its encoding lacks; files and pipes get
-    UTF-8, the encoding of manifests, whatever the locale."""
+    """Set the encoding of standard output and error.
+
+    A terminal gets escapes for characters that its encoding lacks. Files and pipes get UTF-8, the encoding of
+    manifests, whatever the locale.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
@@ -278,7 +281,7 @@ def _explain_dump(words: list[str], socket: str | None) -> int:
 
 
 def _session_on(client: Any, now_s: float) -> Any:
-    """A session of this terminal with that client, at that time of its cluster."""
+    """Return a session of this terminal with that client, at the time of the client's cluster."""
     import attrs
 
     session = make_session(None, [])
@@ -288,7 +291,7 @@ def _session_on(client: Any, now_s: float) -> Any:
 
 
 def make_session(socket: str | None, opened: list[Any]) -> Any:
-    """A session of this terminal; its blocking client connects on first use and is then appended to `opened`."""
+    """Return a session of this terminal; its blocking client connects on first use and is then appended to `opened`."""
     from kschedd.printing.terminal.style import style_of
     from kschedd.verbs.command_line.session import DaemonClient, VerbSession
     from kschedd.verbs.objects.editor import open_editor
@@ -326,7 +329,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
 
 
 def _of_file(method: str, named: Mapping[str, Any]) -> Any:
-    """What a method on files answers, without a daemon."""
+    """Return the result of a method on files, without a daemon."""
     if method == "capacity.compare":
         from kschedd.commands.compare import answer
 

@@ -303,7 +303,7 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
 
 
 def _guarded(plain: Registry, limit_s: float, processes: WorkerProcesses) -> RecordedRegistry:
-    """A registry whose plugins can be recorded, and whose faults stay theirs."""
+    """Return a registry whose plugins can be recorded and whose faults are contained."""
     return RecordedRegistry(
         plain.added,
         limit_s=limit_s,
@@ -323,7 +323,7 @@ def _driver(
     recorder: RunRecorder | None,
     started_s: float,
 ) -> SchedulingDriver:
-    """The driver, which notes its calls if there is a recorder. Raises PluginLoadError, RecordingError."""
+    """Return the driver, which notes its calls if there is a recorder. Raises PluginLoadError, RecordingError."""
     metrics = SchedulingMetrics(time.perf_counter, seed)
     if recorder is None:
         return SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, metrics=metrics))

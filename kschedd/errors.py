@@ -24,6 +24,9 @@ class KscheddError(Exception):
 
 
 def without_traceback(error: E) -> E:
-    """The error as a value. Whoever keeps one that it has caught does so in a frame that the error's traceback refers
-    to, and such a cycle is freed by a garbage collection only."""
+    """Return the error without its traceback, to be kept as a value.
+
+    A kept error and the frame that caught it refer to each other through the traceback. Only the garbage collector
+    frees such a cycle.
+    """
     return error.with_traceback(None)

@@ -128,8 +128,11 @@ def _all_made_old() -> bool:
 
 @attrs.define(eq=False)
 class FullCollections:
-    """See the module. To be entered by a daemon that has loaded what it begins with, which then has it `look` now and
-    then. Of several daemons in a process (tests have such) the first one sees to it."""
+    """Control of full garbage collections in a daemon; see the module.
+
+    A daemon enters it after loading its initial objects, and then calls `look` now and then. Of several daemons in one
+    process, as in tests, the first one does so.
+    """
 
     cpu_s: Callable[[], float] = time.process_time
     made: int = attrs.field(default=0, init=False)  # objects beyond those freed, since everything was looked at

@@ -18,9 +18,9 @@ _KINDS: Final = {
 
 
 def open_input(path: Path, *, pipes: bool) -> BinaryIO:
-    """The file, to be read. With `pipes` a pipe will do, which is waited for.
+    """Open a file for reading; with `pipes` a pipe is accepted, and its writer is waited for.
 
-    Raises OSError, with words in `strerror`: also for what is neither a file nor such a pipe.
+    Raises OSError, with a text in `strerror`, also for anything that is neither a file nor such a pipe.
     """
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "no file has a null character in its name")

@@ -47,7 +47,7 @@ from kschedd.service.table import Method
 
 
 def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
-    """The methods, in the order of METHODS.md."""
+    """Return the methods, in the order of METHODS.md."""
     forks = Forks()
     if daemon is not None:  # as where the methods are only described
         limits = daemon.limits
@@ -91,7 +91,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
 
 
 def page() -> str:
-    """The generated text of METHODS.md; the methods are described, never called."""
+    """Return the generated text of METHODS.md; the methods are described, never called."""
     nobody = cast(ClusterBackend, None)
     return methods_page(method_table(daemon_methods(nobody, cast(DaemonState, None))))
 

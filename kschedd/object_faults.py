@@ -78,7 +78,7 @@ class FaultLedger(Generic[R]):
         return len(self.by_object)
 
     def run(self, ref: ObjectRef, work: Callable[[float], R], now: float, step: str = "") -> R | None:
-        """The result of the work, or None if it raised. `step` distinguishes several kinds of work on one object.
+        """Return the result of the work, or None if it raised. `step` tells several kinds of work on one object apart.
 
         Only `Exception` is caught: KeyboardInterrupt and cancellations pass through.
         """
@@ -99,7 +99,7 @@ class FaultLedger(Generic[R]):
         now: float,
         step: str = "",
     ) -> "list[W]":
-        """The concatenated results of the work for each (namespace, name); for ledgers whose results are lists."""
+        """Return the joined results of the work for each (namespace, name), for ledgers whose results are lists."""
         results: list[W] = []
         for namespace, name in keys:
             one: Any = partial(work, namespace, name)
@@ -115,7 +115,7 @@ class FaultLedger(Generic[R]):
         now: float,
         step: str = "",
     ) -> "Generator[None, None, list[W]]":
-        """The same with pauses, for keys of which there may be many."""
+        """Yield between parts of the same work, for long sequences of keys; return what `each` returns."""
         results: list[W] = []
         for some in in_parts(keys, _PART):
             results += self.each(kind, some, work, now, step)
@@ -171,7 +171,7 @@ class FaultLedger(Generic[R]):
             _log().error("object_fault", component=self.component, object=str(ref), why=why, retry_in_s=wait)
 
     def strike_off(self, ref: ObjectRef, step: str = "") -> None:
-        """The object is well, or gone."""
+        """Remove the fault of an object that was handled without a fault, or is gone."""
         if self.by_object.pop((ref, step), None) is not None:
             self._retries.pop((ref, step), None)
             _log().info("object_recovered", component=self.component, object=str(ref))
@@ -206,14 +206,14 @@ def _at_once(work: Callable[[float], Generator[None, None, R]], now: float) -> R
 
 
 def _log() -> Any:
-    """The log, imported by the first fault: importing it takes a sixth of the start of a program that logs nothing."""
+    """Import and return the log. The first fault imports it, since the import takes a sixth of a program's start."""
     import structlog
 
     return structlog.get_logger("kschedd.objects")
 
 
 def fault_text(raised: BaseException) -> str:
-    """The exception's text, with the line of this program that raised it."""
+    """Return the exception's text, with the line of this program that raised it."""
     text = str(raised)
     if len(text) > _LONGEST_TEXT:
         text = text[:_LONGEST_TEXT] + "..."

@@ -100,8 +100,10 @@ async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Pat
 
 @attrs.define(eq=False)
 class _Orders:
-    """What the process was told by signals, also before it serves: to `stop`, at once if `clients` is cancelled, or to
-    `reload` its files."""
+    """The orders that signals gave to the process, also before it serves.
+
+    They are to `stop`, at once if `clients` is cancelled, or to `reload` its files.
+    """
 
     stop: trio.Event = attrs.field(factory=trio.Event)
     reload: trio.Event = attrs.field(factory=trio.Event)
@@ -250,7 +252,7 @@ def _face(
 def _server(
     cluster: LiveCluster, daemon: DaemonState, audit: AuditLog | None, face: HttpFace | None, shares: FairShares
 ) -> Server:
-    """The socket's server, with all methods; `daemon` learns who its clients are."""
+    """Return the socket's server, with all methods; `daemon` receives its list of clients."""
     limits = daemon.limits
     identity = {
         "server": "kschedd",
@@ -333,7 +335,7 @@ class _Running:
         )
 
     async def _begin(self, nursery: trio.Nursery, started: Callable[[], None]) -> None:
-        """A mirror is asked, and stopped, while it is still being filled. Raises LiveError if it cannot be."""
+        """Fill the mirror, which can be queried and stopped meanwhile. Raises LiveError if that fails."""
         if self._mirror is not None:
             await nursery.start(self._mirror.run, name="mirror")
         if self._remote_cluster is not None:
@@ -364,13 +366,13 @@ class _Running:
 
 
 async def _alive(cluster: LiveCluster) -> None:
-    """Returns once those have answered on whom all else depends."""
+    """Return once the actors on which all others depend have answered."""
     await cluster.store.do(lambda store: store.version)
     await cluster.scheduler.query(lambda owner: owner.working)
 
 
 def _only(error: BaseException) -> BaseException:
-    """The exception inside nested groups of one exception."""
+    """Return the exception inside nested groups of one exception."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

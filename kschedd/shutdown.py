@@ -40,10 +40,9 @@ def lift_deadline() -> None:
 
 @contextmanager
 def heeded(told: Callable[[signal.Signals, int], None], reload: Callable[[], None]) -> Iterator[None]:
-    """While it is open, `told` is called in the Trio run for each signal that ends it, with how many there have been;
-    `reload` for a SIGHUP that somebody sent.
+    """Call `told` in the Trio run for each terminating signal, with their number so far; `reload` for a sent SIGHUP.
 
-    The handler itself sets the deadlines: it runs as soon as any Python code does, also while the loop is held up.
+    The handler itself sets the deadlines: it runs as soon as any Python code does, also while the loop is blocked.
     """
     loop = trio.lowlevel.current_trio_token()
     terminal = _terminal()
@@ -76,7 +75,7 @@ def heeded(told: Callable[[signal.Signals, int], None], reload: Callable[[], Non
 
 
 def _terminal() -> int | None:
-    """The controlling terminal, kept open so that one can see when it has gone; None where there is none."""
+    """Return the controlling terminal, kept open so that its end can be noticed; None without one."""
     try:
         return os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:

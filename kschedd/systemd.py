@@ -26,7 +26,7 @@ class ServiceManager:
 
     @classmethod
     def of(cls, environment: Mapping[str, str], pid: int) -> "ServiceManager":
-        """The one that the environment names."""
+        """Return the notifier that the environment names."""
         usec, whose = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
         meant = usec.isascii() and usec.isdigit() and whose in ("", str(pid))
         return cls(environment.get("NOTIFY_SOCKET", ""), int(usec) / 1e6 if meant else 0.0)

@@ -16,7 +16,7 @@ class Threads(Protocol):
     async def run(
         self, work: Callable[[], T], /, *, abandon_on_cancel: bool, limiter: trio.CapacityLimiter | None
     ) -> T:
-        """What `work` returns or raises. See trio.to_thread.run_sync."""
+        """Return or raise what `work` does; see trio.to_thread.run_sync."""
 
 
 class TrioThreads:

@@ -51,7 +51,7 @@ class _Frozen:
 
 
 def run_steps(steps: Generator[Any, None, T]) -> T:
-    """What a generator returns, run to its end at once."""
+    """Run a generator to its end at once, and return its result."""
     while True:
         try:
             next(steps)
@@ -61,7 +61,7 @@ def run_steps(steps: Generator[Any, None, T]) -> T:
 
 
 def in_parts(items: Iterable[T], size: int) -> Generator[list[T], None, None]:
-    """The items, so many at a time: for work with a pause after each part."""
+    """Yield the items in parts of this size, for work with a pause after each part."""
     left = iter(items)
     while part := list(islice(left, size)):
         yield part
@@ -108,7 +108,7 @@ for _cls, _names in _CHANGING.items():
 
 
 def frozen(value: Any) -> Any:
-    """A deeply read-only copy of `value`."""
+    """Return a deeply read-only copy of `value`."""
     kind = type(value)
     if kind is str or kind is int or kind is FrozenDict or kind is FrozenList:
         return value

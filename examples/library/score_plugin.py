@@ -1,7 +1,7 @@
 """A score plugin of one's own, compared with the default scheduler over ten seeds."""
 
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import kschedd
 from kschedd.plugin import CycleState, NodeInfo, Pod
@@ -19,14 +19,13 @@ class FewestNodes:
 
 def nodes_in_use(seed: int, *, packing: bool) -> int:
     """Return the number of nodes with pods after the same random workload."""
-    plugins = [FewestNodes] if packing else []
-    cluster = kschedd.Cluster(nodes=20, seed=seed, plugins=plugins, plugin_weights={"FewestNodes": 100})
+    options: dict[str, Any] = {"plugins": [FewestNodes], "plugin_weights": {"FewestNodes": 100}} if packing else {}
+    cluster = kschedd.Cluster(nodes=20, seed=seed, **options)
     drawn = Random(seed)
     cluster.apply([kschedd.pod(f"p{number}", cpu=f"{drawn.choice((100, 500, 1000))}m") for number in range(40)])
     return sum(each.pods > 0 for each in cluster.nodes)
 
 
 for seed in range(10):
-    print(
-        f"seed {seed}: {nodes_in_use(seed, packing=False)} nodes by default, {nodes_in_use(seed, packing=True)} packed"
-    )
+    by_default, packed = nodes_in_use(seed, packing=False), nodes_in_use(seed, packing=True)
+    print(f"seed {seed}: {by_default} nodes in use by default, {packed} packed")

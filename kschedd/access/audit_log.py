@@ -1,8 +1,8 @@
 """The audit log's file: JSON lines, appended in a thread while the event loop continues, rotated by size.
 
 Events wait in a bounded queue. If the file cannot be written (a full disk), or events arrive faster than it can be
-written, they are dropped and counted. A log message reports the beginning and the end of that; the daemon continues in
-any case. A line is written to the file completely or not at all. If the file was moved away, a new one is created.
+written, they are dropped and counted. Log messages report when dropping begins and ends; the daemon continues in any
+case. A line is written to the file completely or not at all. If the file was moved away, a new one is created.
 
 Owns: the file. `run` ends after `close`, once all waiting events are written.
 """

@@ -136,7 +136,7 @@ class LiveCluster:
             return ClusterSnapshot(driver, queue, controllers, store, now, now, next_leftover_s, fresh)
 
     def fork_with(self, controllers: Callable[[], Sequence[Controller]]) -> None:
-        """Have forks begin with new controllers: those of this cluster are elsewhere."""
+        """Create new controllers for forks: those of this cluster run elsewhere."""
         self._of_forks.append(controllers)
 
     async def end(self) -> None:

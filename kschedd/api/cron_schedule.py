@@ -34,7 +34,7 @@ _DESCRIPTORS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_YEARS: Final = 5  # a schedule without a time within them never occurs
+_YEARS: Final = 5  # a schedule without a time within these years never occurs
 _NOON: Final = 12
 _MOST: Final = 2**63 - 1
 

@@ -1,1 +1,1 @@
-"""What an assistant (a language model) is served with: tools over the daemon's methods, by Model Context Protocol."""
+"""Tools for assistants (language models) that call the daemon's methods, served with the Model Context Protocol."""

@@ -1,4 +1,4 @@
-"""Tools that change the cluster. Served only where that was allowed."""
+"""Tools that change the cluster; served only if allowed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -11,8 +11,8 @@ from kschedd.service.params import Param
 Raw = Mapping[str, Any]
 
 _KIND: Final = Param("kind", "string", doc="a kind: pod, node, deployment, ...")
-_NAME: Final = Param("name", "string", doc="its name")
-_NAMESPACE: Final = Param("namespace", "string", False, "default", "where it is")
+_NAME: Final = Param("name", "string", doc="the object's name")
+_NAMESPACE: Final = Param("namespace", "string", False, "default", "the object's namespace")
 
 
 def tools(target: ServedCluster) -> list[Tool]:
@@ -41,7 +41,7 @@ def tools(target: ServedCluster) -> list[Tool]:
     return [
         Tool(
             "apply",
-            "Create or change objects from manifests. `check` says before whether they fit.",
+            "Create or change objects from manifests. Use `check` first to find out whether they fit.",
             (Param("manifests", "string", doc="YAML or JSON text"), _NAMESPACE),
             apply,
             writes=True,
@@ -49,21 +49,26 @@ def tools(target: ServedCluster) -> list[Tool]:
         Tool("delete", "Delete one object.", (_KIND, _NAME, _NAMESPACE), delete, writes=True),
         Tool(
             "scale",
-            "Set how many pods a workload has.",
-            (_KIND, _NAME, _NAMESPACE, Param("replicas", "integer", doc="how many", minimum=0, maximum=2**31 - 1)),
+            "Set the number of replicas of a workload.",
+            (
+                _KIND,
+                _NAME,
+                _NAMESPACE,
+                Param("replicas", "integer", doc="number of pods", minimum=0, maximum=2**31 - 1),
+            ),
             scale,
             writes=True,
         ),
         Tool(
             "cordon",
-            "Let no more pods onto a node, or let them again.",
-            (Param("node", "string", doc="its name"), Param("on", "boolean", False, True, "false: let pods again")),
+            "Cordon a node, so that no more pods are scheduled on it, or uncordon it.",
+            (Param("node", "string", doc="the object's name"), Param("on", "boolean", False, True, "false: uncordon")),
             cordon,
             writes=True,
         ),
         Tool(
             "change",
-            "Carry out a command, such as a step of a suggestion of `explain`. `plan` says before what it comes to.",
+            "Run a command, such as a step of a suggestion of `explain`. Use `plan` first to see its effects.",
             (COMMAND, INPUT),
             change,
             writes=True,

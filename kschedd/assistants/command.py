@@ -1,7 +1,7 @@
-"""A verb's command line that an assistant gives: which are allowed, and what came of one.
+"""Command lines given by an assistant: the check whether a verb is allowed, and its execution.
 
-Assistants read and write no files of this machine: a verb's flags that name files take `-` only, which is the input
-that comes with the command.
+Assistants neither read nor write files of this machine: a verb's flags that name files accept only `-`, which is the
+input given with the command.
 """
 
 import argparse
@@ -23,7 +23,7 @@ WRITING: Final = (
     *("apply", "create", "delete", "patch", "replace", "scale", "label", "annotate", "taint", "cordon", "uncordon"),
     *("drain", "evict", "rollout", "set", "node", "expose", "run", "activate", "allow", "reject", "queue", "undo"),
 )
-#: by dest: what a verb reads from files, and the flag that makes it read the input
+#: the destinations of flags that name files
 FILE_FLAGS: Final = ("filename", "patch_file", "from_file", "from_env_file")
 _OUTPUTS: Final = ("go-template-file", "custom-columns-file", "templatefile")
 _INPUT_FLAGS: Final = {
@@ -34,12 +34,12 @@ _INPUT_FLAGS: Final = {
 
 @attrs.define(eq=False)
 class CommandFailed(ToolError):
-    """A verb that did not work; `why` is what it said."""
+    """An error for a verb that failed; `why` is its output."""
 
 
 @attrs.define(eq=False)
 class Reconnecting:
-    """A client of the daemon that connects when it is needed, and again after the connection was lost."""
+    """A client of the daemon that connects when it is needed, and reconnects after the connection was lost."""
 
     _connect: Callable[[], DaemonClient]
     _client: DaemonClient | None = attrs.field(default=None, init=False)
@@ -54,15 +54,15 @@ class Reconnecting:
             raise
 
     def subscribe(self, method: str, /, **named: Any) -> Never:
-        raise ToolError("an assistant is sent no changes: ask again")
+        raise ToolError("changes cannot be streamed to an assistant: call again")
 
 
 @attrs.frozen(eq=False)
 class ServedCluster:
     """The cluster that tools work on.
 
-    `now` is its time in seconds since the epoch; `sleep` lets it pass, `patience_s` at most in one call of a tool.
-    `run_to_rest` has what a change causes happen, where time does not pass by itself.
+    `now`: the time in seconds since the epoch; `sleep`: waits for time to pass, at most `patience_s` in one call of a
+    tool. `run_to_rest`: runs all work that a change causes, for a cluster whose time does not run by itself.
     """
 
     daemon: DaemonClient
@@ -73,14 +73,14 @@ class ServedCluster:
 
 
 def one_word(what: str, text: str) -> str:
-    """A single name, no flag. Raises ToolError."""
+    """Return the text if it is a single name and not a flag. Raises ToolError."""
     if not text or text.startswith("-") or "/" in text or "," in text:
         raise ToolError(f'{what} "{text}": a single {what} is expected')
     return text
 
 
 def words_in(command: str) -> list[str]:
-    """The words of a command line. Raises ToolError."""
+    """Return the words of a command line. Raises ToolError."""
     try:
         words = shlex.split(command)
     except ValueError as wrong:
@@ -89,7 +89,7 @@ def words_in(command: str) -> list[str]:
 
 
 def checked_words(words: Sequence[str], given: str, allowed: Sequence[str]) -> list[str]:
-    """The words, if they may be run, with the flag that reads the input if there is one. Raises ToolError."""
+    """Return the words if they are allowed, with the flag that reads the input if there is one. Raises ToolError."""
     if not words:
         raise ToolError(f"which command? Allowed are {', '.join(allowed)}")
     verb = words[0]
@@ -109,13 +109,13 @@ def _check_files(options: argparse.Namespace) -> None:
         value = getattr(options, name, None)
         for file in value if isinstance(value, list) else [value]:
             if file not in (None, "", "-"):
-                raise ToolError(f"{file}: files are not read here: give the text as `input`, and - for the file")
+                raise ToolError(f"{file}: files are not read: pass the text as `input`, and - as the file name")
     if str(getattr(options, "output", "")).removeprefix("=").startswith(_OUTPUTS):
-        raise ToolError("-o: files are not read here: give the template itself")
+        raise ToolError("-o: files are not read: pass the template itself")
 
 
 def session_on(target: ServedCluster, printed: list[str], complaints: list[str], given: str = "") -> VerbSession:
-    """A session whose output goes into the lists."""
+    """Return a session whose output goes into the lists."""
     return VerbSession(
         lambda: target.daemon,
         printed.append,
@@ -128,7 +128,10 @@ def session_on(target: ServedCluster, printed: list[str], complaints: list[str],
 
 
 def run(target: ServedCluster, words: Sequence[str], given: str = "", *, fork: str = "") -> str:
-    """What the verb printed, in a fork or the cluster itself. Raises CommandFailed with what it said, if it failed."""
+    """Return the output of a verb, in a fork or the cluster itself.
+
+    Raises CommandFailed with the output if it fails.
+    """
     printed: list[str] = []
     complaints: list[str] = []
     session = session_on(target, printed, complaints, given)
@@ -145,7 +148,7 @@ def _patient(target: ServedCluster) -> Callable[[float], None]:
         nonlocal left
         left -= pause
         if left < 0:
-            raise RpcError("timeout", f"it takes longer than {target.patience_s:g} s: look again later")
+            raise RpcError("timeout", f"the command takes longer than {target.patience_s:g} s: check again later")
         target.sleep(pause)
 
     return wait

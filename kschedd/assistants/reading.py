@@ -1,4 +1,4 @@
-"""Tools that look: an overview, lists, single objects, events, the queue, decisions."""
+"""Tools that only read: an overview, lists, single objects, events, the queue, attempts."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +17,8 @@ from kschedd.verbs.command_line.targets import get_object, kind_of_word, pod_key
 
 Raw = Mapping[str, Any]
 
-NAMESPACE: Final = Param("namespace", "string", False, "default", "of the object")
-_EVERYWHERE: Final = Param("namespace", "string", False, doc="only of this one; none: of all")
+NAMESPACE: Final = Param("namespace", "string", False, "default", "the object's namespace")
+_EVERYWHERE: Final = Param("namespace", "string", False, doc="limit to this namespace; none: all namespaces")
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _GROUPS: Final = 8
 _GROUPED: Final = ("STATUS", "NODE", "TYPE", "REASON", "NAMESPACE", "PLACE")
@@ -89,7 +89,7 @@ def tools(target: ServedCluster) -> list[Tool]:
         answer = call("queue.list", place=given["place"])
         counts = {place: count for place, count in answer["counts"].items() if count}
         found = _rows(queue_table(answer["pods"]), "pods")
-        return Answer(f"by place: {_summed(counts) or 'nobody waits'}\n{found.head}", found.lines, "pods")
+        return Answer(f"by place: {_summed(counts) or 'none'}\n{found.head}", found.lines, "pods")
 
     def decisions(given: Raw) -> Answer:
         pod = pod_key(given["pod"], "default") if given["pod"] else None
@@ -100,45 +100,46 @@ def tools(target: ServedCluster) -> list[Tool]:
         return Answer(f"{placed:,} placed, {len(found) - placed:,} not\n{rows.head}", rows.lines, rows.rows)
 
     kind = Param("kind", "string", doc="a kind: pods, nodes, deployments, pvc, ...")
-    name = Param("name", "string", doc="its name")
+    name = Param("name", "string", doc="the object's name")
     labels = Param("labels", "string", False, doc="a label selector: app=web,tier!=db")
     fields = Param("fields", "string", False, doc="a field selector: status.phase=Pending,spec.nodeName=n1")
     about = Param("about", "string", False, doc="KIND/NAME, such as pod/web-0")
-    of_type = Param("type", "string", False, doc="only these", choices=("Normal", "Warning"))
-    place = Param("place", "string", False, doc="only of this place", choices=PLACES)
+    of_type = Param("type", "string", False, doc="limit to this type", choices=("Normal", "Warning"))
+    place = Param("place", "string", False, doc="limit to this place in the queue", choices=PLACES)
     pod = Param("pod", "string", False, doc="namespace/name of one pod")
     return [
         Tool(
             "overview",
-            "The cluster in numbers: objects, what is requested by zone, why pods are pending, by reason. Begin here.",
+            "Summarise the cluster: numbers of objects, requests by zone, pending pods by reason. Begin here.",
             (),
             overview,
         ),
         Tool(
             "list",
-            "Objects of a kind: counts by status, node and namespace, then a line for each.",
+            "List the objects of a kind: counts by status, node and namespace, then a line for each.",
             (kind, _EVERYWHERE, labels, fields),
             listed,
             limit=30,
         ),
-        Tool("get", "One object as YAML.", (kind, name, NAMESPACE), got),
+        Tool("get", "Return one object as YAML.", (kind, name, NAMESPACE), got),
         Tool(
             "describe",
-            "One object in words, with its events; of a node what runs there and is requested.",
+            "Describe one object with its events; for a node, also its pods and their requests.",
             (kind, name, NAMESPACE),
             described,
         ),
-        Tool("events", "What happened, the newest first.", (about, _EVERYWHERE, of_type), events, limit=30),
+        Tool("events", "List events, the newest first.", (about, _EVERYWHERE, of_type), events, limit=30),
         Tool(
             "queue",
-            "Pods without a node and where in the scheduling queue they are; of one pod its way through it.",
+            "List pods without a node with their place in the scheduling queue; for one pod, its moves in the queue.",
             (place, pod),
             queue,
             limit=30,
         ),
         Tool(
             "decisions",
-            "The scheduler's latest attempts: which node, how many fitted, how far ahead it was.",
+            "List the scheduler's latest attempts: the selected node, the number of feasible nodes, the margin of "
+            "the score.",
             (pod,),
             decisions,
             limit=30,
@@ -147,7 +148,7 @@ def tools(target: ServedCluster) -> list[Tool]:
 
 
 def _rows(table: Table, rows: str) -> Answer:
-    """The table with its headers on every page, and above it the counts of the values of some columns."""
+    """Return the table with its headers on every page, preceded by the counts of the values of some columns."""
     head = "".join(
         f"by {header.lower()}: {_summed(counts)}\n"
         for place, header in enumerate(table.headers)
@@ -169,7 +170,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _requested(usage: Raw) -> dict[str, dict[str, int]]:
-    """By node what is requested of it."""
+    """Return the requests on each node, by node."""
     return {
         node: {"pods": usage["pods"][place], **{name: amounts[place] for name, amounts in usage["requested"].items()}}
         for place, node in enumerate(usage["nodes"])
@@ -177,7 +178,7 @@ def _requested(usage: Raw) -> dict[str, dict[str, int]]:
 
 
 def _zones(usage: Raw) -> Iterable[str]:
-    """What is requested of each resource, of all nodes and by zone."""
+    """Yield the requested share of each resource, for all nodes and by zone."""
     zones: Sequence[str] = usage["zones"]
     for zone in ("", *sorted(set(zones))) if len(set(zones)) > 1 else ("",):
         at = [place for place, here in enumerate(zones) if not zone or here == zone]

@@ -1,4 +1,4 @@
-"""Tools that say why, and what would help. Each change that they name has been tried on a copy of the cluster."""
+"""Tools that explain decisions and suggest changes. Each suggested change was tested on a copy of the cluster."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,8 +13,8 @@ from kschedd.verbs.scheduler.explain import call_about_pod
 
 Raw = Mapping[str, Any]
 
-_POD: Final = Param("pod", "string", doc="namespace/name, or a name in the namespace default")
-_TESTED: Final = "What would help; each was tried on a copy of the cluster, the first is the one to consider first:\n"
+_POD: Final = Param("pod", "string", doc="namespace/name, or a name in namespace default")
+_TESTED: Final = "Suggestions, each tested on a copy of the cluster, the best first:\n"
 _MOST: Final = 5
 
 
@@ -38,32 +38,33 @@ def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
         try:
             run(target, checked_words(["expect", *words_in(given["what"]), *time], "", ("expect",)))
         except CommandFailed as unmet:
-            return Answer.of_text(f"it is not so\n{unmet}", {"met": False})
-        return Answer.of_text("it is so", {"met": True})
+            return Answer.of_text(f"not true\n{unmet}", {"met": False})
+        return Answer.of_text("true", {"met": True})
 
-    attempt = Param("attempt", "integer", False, doc="as things were at the pod's attempt of that number", minimum=1)
+    attempt = Param("attempt", "integer", False, doc="use the state at the pod's attempt with this number", minimum=1)
     return [
         Tool(
             "explain",
-            "Why a pod is where it is, or pending: the cause, what would place all pods of its workload, nodes by what "
-            "rejects them, scores.",
+            "Explain why a pod has its node or is pending: the cause, changes with which all pods of its workload "
+            "would be scheduled, rejected nodes by reason, scores.",
             (_POD, attempt),
             explain,
         ),
         Tool(
             "why_not",
-            "Why a pod is not on one node: what each plugin says of it; of a pending pod also the cause, and what "
-            "would place it.",
-            (_POD, Param("node", "string", doc="the node's name")),
+            "Explain why a pod is not on a given node: the result of each plugin; for a pending pod also the "
+            "cause, and changes with which it would be scheduled.",
+            (_POD, Param("node", "string", doc="name of the node")),
             why_not,
         ),
         Tool(
             "expect",
-            "Whether something is so, or will be soon; if not, what is and why. Such as: pod web-0 on node n1; nothing "
-            "pending; 3 pods running -l app=web; max skew at most 1 over zone for app=web.",
+            "Check whether a condition is true, or becomes true soon; if not, return the actual state and the "
+            "reason. Examples: pod web-0 on node n1; nothing pending; 3 pods running -l app=web; max skew at most "
+            "1 over zone for app=web.",
             (
-                Param("what", "string", doc="what is expected"),
-                Param("within", "string", False, doc="wait so long for it, such as 30s or 10m"),
+                Param("what", "string", doc="the condition"),
+                Param("within", "string", False, doc="the longest time to wait for it, such as 30s or 10m"),
             ),
             expect,
         ),
@@ -76,7 +77,7 @@ def _explained(target: ServedCluster, pod: str, **params: Any) -> Raw:
 
 
 def _diagnosed(target: ServedCluster, pod: str) -> Raw:
-    """The diagnosis of the pod's workload."""
+    """Return the diagnosis of the pod's workload."""
     namespace, _, name = pod.rpartition("/")
     found: Raw = target.daemon.call("causes.explain", kind="Pod", name=name, namespace=namespace or "default")
     return found
@@ -91,16 +92,16 @@ def _told(target: ServedCluster, found: Raw, node: str, *, writes: bool) -> Answ
     suggestions = [_remedy(each) for each in diagnosis["remedies"][:_MOST]]
     helps = [line for each in suggestions for line in _lines(each)]
     if suggestions:
-        how = "`change` does it" if writes else "`plan` shows what else it would do; nothing is changed here"
+        how = "`change` does it" if writes else "`plan` shows its other effects; this server changes nothing"
         helps = [_TESTED.rstrip(), *helps, f"  ({how})"]
     data |= {"suggestions": suggestions, **{key: diagnosis[key] for key in ("workload", "cause", "also", "confidence")}}
     causes = [f"cause: {each['message']} ({each['code']})" for each in (diagnosis["cause"], *diagnosis["also"])]
-    # The cause first, then what would help, then who rejects what.
+    # First the cause, then the suggestions, then the rejections by plugin.
     return Answer(lines=[*causes, *helps, *lines], data=data)
 
 
 def _remedy(each: Raw) -> dict[str, Any]:
-    """A remedy likewise. Its commands are for a shell, with what they read as a here-document."""
+    """Return a remedy as a suggestion. Its shell commands have their input as a here-document, which is split off."""
     steps = []
     for command in each["commands"]:
         line, _, given = str(command).partition("\n")

@@ -1,7 +1,7 @@
-"""The tools served by the Model Context Protocol, with the official `mcp` package (an extra).
+"""The tools served with the Model Context Protocol, by the official `mcp` package (an extra).
 
-Calls are carried out in a thread, one after the other, since a client of the daemon does one thing at a time. What a
-tool refuses is a result that says so, which the model reads, and no error of the protocol.
+Calls run in a thread, one after the other, since a client of the daemon handles one request at a time. An error of a
+tool is returned as a result that the model reads, not as a protocol error.
 """
 
 from importlib.metadata import version

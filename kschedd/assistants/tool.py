@@ -1,7 +1,7 @@
-"""What a tool is, and how its answer is cut to what a model can read.
+"""The definition of a tool, and the division of its result into pages that a model can read.
 
-An answer is a text: lines that are shown always, and lines of which a call shows a page. A page ends with the `cursor`
-that shows the next one. `data` has for programs what a next step needs: commands, places, numbers.
+A result is a text: lines shown on every page, and lines of which each call shows one page. A page ends with the
+`cursor` of the next one. `data` contains the values that a program needs for its next step: commands, places, numbers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ import attrs
 from kschedd.errors import KscheddError
 from kschedd.service.params import Param, bind
 
-MAX_CHARS: Final = 8_000  # of a page: about 2,000 tokens
+MAX_CHARS: Final = 8_000  # per page: about 2,000 tokens
 _LONGEST_LINE: Final = 2_000
 _JSON_TYPES: Final = {
     "string": "string",
@@ -23,21 +23,23 @@ _JSON_TYPES: Final = {
     "array": "array",
 }
 
-CURSOR: Final = Param("cursor", "integer", False, 0, "where to go on, as the end of an answer says", minimum=0)
+CURSOR: Final = Param(
+    "cursor", "integer", False, 0, "the cursor of the next page, as stated at the end of a result", minimum=0
+)
 
 
 @attrs.define(eq=False)
 class ToolError(KscheddError):
-    """A call that a tool refuses: what is wrong, and what is allowed."""
+    """An error for a call that a tool rejects: states the error and the allowed values."""
 
     why: str
 
 
 @attrs.frozen
 class Answer:
-    """What a tool found. `rows`: what the lines are called, "" for a text."""
+    """The result of a tool. `rows`: a name for the lines, "" for a text."""
 
-    head: str = ""  # with its line ends; on every page
+    head: str = ""  # including its line ends; shown on every page
     lines: Sequence[str] = ()
     rows: str = ""
     data: Mapping[str, Any] = {}
@@ -52,20 +54,20 @@ Run = Callable[[dict[str, Any]], Answer]
 
 @attrs.frozen
 class Tool:
-    """`run` is given a value for each parameter. `limit`: so many lines a page, if the caller says no other number."""
+    """A tool. `run` gets a value for each parameter. `limit`: the default number of lines per page."""
 
     name: str
     doc: str
     params: tuple[Param, ...]
     run: Run
     writes: bool = False
-    limit: int = 0  # 0: as many as there is room for
+    limit: int = 0  # 0: as many as fit
 
     @property
     def declared(self) -> tuple[Param, ...]:
         if not self.limit:
             return (*self.params, CURSOR)
-        limit = Param("limit", "integer", False, self.limit, "so many lines", minimum=1, maximum=1000)
+        limit = Param("limit", "integer", False, self.limit, "number of lines per page", minimum=1, maximum=1000)
         return (*self.params, limit, CURSOR)
 
     @property
@@ -79,7 +81,7 @@ class Tool:
         }
 
     def call(self, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The text and the data of a page. Raises BadParamsError, and what the tool raises."""
+        """Return the text and the data of a page. Raises BadParamsError, and the exceptions of the tool."""
         given = bind(self.name, self.declared, [dict(arguments)])
         answer = self.run(given)
         shown, after = _page(answer.lines, given["cursor"], given.get("limit") or len(answer.lines))
@@ -99,7 +101,7 @@ class Tool:
 
 
 def _page(lines: Sequence[str], start: int, limit: int) -> tuple[list[str], int]:
-    """The lines of a page, and where the next one begins."""
+    """Return the lines of a page, and the start of the next one."""
     shown: list[str] = []
     room = MAX_CHARS
     for line in lines[start : start + limit]:

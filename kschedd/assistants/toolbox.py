@@ -1,4 +1,4 @@
-"""All tools over one cluster, by name; a call's outcome, whatever goes wrong in it."""
+"""All tools for one cluster, by name, and the execution of a call, including its errors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,10 +12,10 @@ from kschedd.errors import KscheddError
 from kschedd.service.params import similar_names
 
 INSTRUCTIONS = """\
-A Kubernetes cluster under kschedd, which schedules as kube-scheduler 1.37 does and can be asked why. Begin with \
-`overview`, or `list` kind=pods fields=status.phase=Pending; `explain` says why a pod is pending and what would place \
-it, `why_not` the same of one node. `plan`, `check` and `scenario` try changes on a copy, with all that follows from \
-them. Pods are named namespace/name. An answer that is cut says with which `cursor` it goes on."""
+A Kubernetes cluster under kschedd, which schedules like kube-scheduler 1.37 and can explain its decisions. Begin with \
+`overview`, or `list` kind=pods fields=status.phase=Pending; `explain` states why a pod is pending and how to get it \
+scheduled, `why_not` the same for one node. `plan`, `check` and `scenario` test changes and their effects on a copy \
+of the cluster. Pods are named namespace/name. A result with further pages ends with the `cursor` of the next one."""
 
 
 @attrs.frozen
@@ -26,7 +26,7 @@ class ToolResult:
 
 
 class Toolbox:
-    """`writes`: with the tools that change the cluster."""
+    """The tools. `writes`: include those that change the cluster."""
 
     def __init__(self, target: ServedCluster, *, writes: bool) -> None:
         everything = (
@@ -39,7 +39,7 @@ class Toolbox:
         self._withheld = frozenset(tool.name for tool in everything) - self.tools.keys()
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """What the tool answers, or what is wrong with the call and what is allowed."""
+        """Return the result of a tool, or an error message with the allowed values."""
         try:
             tool = self.tools.get(name)
             if tool is None:
@@ -51,7 +51,7 @@ class Toolbox:
 
     def _why_not(self, name: str) -> str:
         if name in self._withheld:
-            return "this server only looks: it was started without --allow-writes. `plan` tries a change on a copy"
+            return "this server is read-only: it was started without --allow-writes. `plan` tests a change on a copy"
         near = similar_names(name, self.tools)
         hint = f"did you mean {near[0]}? " if near else ""
         return f"there is no such tool; {hint}allowed are {', '.join(self.tools)}"

@@ -1,4 +1,4 @@
-"""Tools that try something on a copy of the cluster and say what came of it: nothing is changed."""
+"""Tools that test changes on a copy of the cluster and report the effects; the cluster is not changed."""
 
 import json
 import shlex
@@ -23,15 +23,15 @@ from kschedd.verbs.scheduler.checking import check
 Raw = Mapping[str, Any]
 
 COMMAND: Final = Param("command", "string", doc="a command in kubectl's grammar: " + ", ".join(WRITING))
-INPUT: Final = Param("input", "string", False, "", "what the command reads: the manifests of `apply`, a patch")
+INPUT: Final = Param("input", "string", False, "", "the input of the command: the manifests of `apply`, or a patch")
 MANIFESTS: Final = Param("manifests", "string|map[]", doc="YAML or JSON text, or an array of objects")
 _STEPS: Final = Param(
     "steps",
     "map[]",
-    doc='in order, each {"command": ..., "input": ...}: what `plan` takes, what looks (get, explain, expect, ...), '
-    "`advance 5m` and `rest [1h]`, which let time pass",
+    doc='in order, each {"command": ..., "input": ...}: commands that `plan` accepts, reading commands (get, '
+    "explain, expect, ...), and `advance 5m` and `rest [1h]`, which advance the time",
 )
-_NODES: Final = Param("nodes", "string|map[]", doc="manifests of nodes that can be had, as `manifests`")
+_NODES: Final = Param("nodes", "string|map[]", doc="manifests of available node shapes, in the format of `manifests`")
 _TIMES: Final = ("advance", "rest")
 _WITHIN_S: Final = 3600.0
 _MOST_STEPS: Final = 100
@@ -48,7 +48,7 @@ def tools(target: ServedCluster) -> list[Tool]:
             diff = call("fork.diff", fork=fork)
         lost = without_place(diff)
         lines = [f"tried on a copy: {f'pods without a place: {len(lost):,}' if lost else 'all pods have a place'}"]
-        lines += [] if at_rest else ["something was left to do after an hour of its time"]
+        lines += [] if at_rest else ["work was left after an hour of virtual time"]
         lines += [*said.splitlines(), *diff_text(diff, TerminalStyle(), len(diff["pods"])).splitlines()]
         return Answer(lines=lines, data={"fits": not lost, "pods": Counter(pod["change"] for pod in diff["pods"])})
 
@@ -61,7 +61,7 @@ def tools(target: ServedCluster) -> list[Tool]:
         shapes = [{"manifest": raw} for raw in _raws(given["nodes"])]
         raws = _raws(given["manifests"])
         if not raws:
-            raise ToolError("manifests: there is nothing in them that makes pods")
+            raise ToolError("manifests: they contain no pods or workloads")
         found = call("capacity.pods", manifests=raws, together=given["together"], shapes=shapes)
         fits = {"+".join(spec["name"] for spec in each["specs"]): each["fits"] for each in found}
         return Answer.of_text(render(fits_table(found), TerminalStyle()), {"fits": fits})
@@ -70,7 +70,7 @@ def tools(target: ServedCluster) -> list[Tool]:
         shapes = [{"manifest": raw} for raw in _raws(given["nodes"])]
         found = call("capacity.nodes", manifests=_raws(given["manifests"]), shapes=shapes)
         if found["unplaced"]:
-            lines = ["these have no place, however many of these nodes there are:"]
+            lines = ["these pods stay pending with any number of these nodes:"]
             lines += [f"{pod['pod']}: {pod['why']}" for pod in found["unplaced"]]
         else:
             lines = [f"{each['count']} x {each['name']}" for each in found["nodes"] if each["count"]]
@@ -96,38 +96,45 @@ def tools(target: ServedCluster) -> list[Tool]:
     return [
         Tool(
             "plan",
-            "What a command would come to, tried on a copy of the cluster with all that follows from it: where pods "
-            "would go, and which would have no place.",
+            "Test a command on a copy of the cluster and report its effects: the nodes that pods would get, and "
+            "pods that would be pending.",
             (COMMAND, INPUT),
             plan,
         ),
         Tool(
             "check",
-            "Would these manifests fit? Tried on a copy: pods without a place with the least change that places them, "
-            "pods that have to go, what is requested before and after.",
+            "Test on a copy whether these manifests fit: pods that stay pending with the smallest change that "
+            "would schedule them, displaced pods, requests before and after.",
             (MANIFESTS,),
             checked,
         ),
         Tool(
             "capacity",
-            "How many more pods of each of these specs fit, and with one more node of some shape.",
+            "Count how many more pods of each of these specs fit, also with one more node of a shape.",
             (
                 MANIFESTS,
-                Param("together", "boolean", False, False, "count sets, with one of each spec in each"),
-                attrs.evolve(_NODES, required=False, default="", doc="manifests of nodes to try one more of"),
+                Param("together", "boolean", False, False, "count sets that contain one pod of each spec"),
+                attrs.evolve(
+                    _NODES, required=False, default="", doc="manifests of node shapes; one more node of each is tried"
+                ),
             ),
             capacity,
         ),
         Tool(
             "nodes_needed",
-            "How many more nodes of some shapes it takes for manifests, or the pending pods, to fit.",
-            (_NODES, attrs.evolve(MANIFESTS, required=False, default="", doc="what is to fit; none: the pending pods")),
+            "Compute how many more nodes of some shapes are needed so that manifests, or the pending pods, fit.",
+            (
+                _NODES,
+                attrs.evolve(
+                    MANIFESTS, required=False, default="", doc="the workload that must fit; none: the pending pods"
+                ),
+            ),
             nodes_needed,
         ),
         Tool(
             "scenario",
-            "Commands one after the other on a copy of the cluster, with what each prints: what-if in several steps, "
-            "with time passing and expectations (`expect pod web-0 on node n1 within 5m`).",
+            "Run commands one after the other on a copy of the cluster and return their output: what-if analysis "
+            "in several steps, with virtual time and expectations (`expect pod web-0 on node n1 within 5m`).",
             (_STEPS,),
             scenario,
         ),
@@ -136,7 +143,7 @@ def tools(target: ServedCluster) -> list[Tool]:
 
 @contextmanager
 def _fork(target: ServedCluster) -> Iterator[str]:
-    """The name of a copy of the cluster, which is forgotten at the end."""
+    """Yield the name of a copy of the cluster, which is deleted at the end."""
     name = target.daemon.call("fork.create")["name"]
     try:
         yield name
@@ -145,7 +152,7 @@ def _fork(target: ServedCluster) -> Iterator[str]:
 
 
 def _read_step(number: int, step: Raw) -> tuple[list[str], str]:
-    """The words and the input of a step. Raises ToolError."""
+    """Return the words and the input of a step. Raises ToolError."""
     command, text = step.get("command"), step.get("input") or ""
     if not isinstance(command, str) or not isinstance(text, str) or step.keys() - {"command", "input"}:
         raise ToolError(f'step {number}: {{"command": TEXT, "input": TEXT}} is expected, input only where it is read')
@@ -165,7 +172,7 @@ def _reading(manifests: Any) -> ManifestReading:
 
 
 def _raws(manifests: Any) -> list[dict[str, Any]]:
-    """The objects of manifests. Raises ToolError where one cannot be read."""
+    """Return the objects of manifests. Raises ToolError if one cannot be read."""
     reading = _reading(manifests)
     if reading.errors:
         raise ToolError("; ".join(map(str, reading.errors)))

@@ -1,4 +1,4 @@
-"""PodGroups: the pods of each PodGroup that the scheduler knows, in whatever state.
+"""PodGroups: the scheduler's pods of each PodGroup, in any state.
 
 A pod belongs to its group from its creation until it is deleted or has finished, whether it waits, is assumed on a
 node, or runs there. That state is not stored here; it is looked up in the scheduler cache (`scheduled`,

@@ -7,7 +7,7 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import format_milli, format_value, milli_value, value
-from kschedd.api.similar_nodes import similar_node
+from kschedd.api.similar_nodes import similar_csi_node, similar_node, similar_slice
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, spec_edit
@@ -454,10 +454,24 @@ def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[Reme
     least = min(-(-waiting // each), _MOST_NODES)
     found = []
     for number in dict.fromkeys((least, min(waiting, _MOST_NODES))):
-        steps = [created_node(case, like.raw, place) for place in range(number)]
+        steps = [step for place in range(number) for step in created_nodes(case, like.raw, place)]
         summary = f"add {counted(number, 'node')} like {like.name}"
         found.append(RemedyOption(summary, ADD_OBJECT, steps=steps, target=f"node/{like.name}"))
     return found
+
+
+def created_nodes(case: Case, like: Mapping[str, Any], place: int) -> list[RemedyStep]:
+    """The steps that add a node like this one, with what its drivers say of it where the pod needs that."""
+    step = created_node(case, like, place)
+    name, old = str(step.calls[0][1]["manifest"]["metadata"]["name"]), str(like["metadata"]["name"])
+    spec = case.pod.pod_spec
+    csi_node = case.store.find("CSINode", "", old) if spec.volumes else None
+    slices = case.store.list("ResourceSlice") if spec.resource_claims else ()
+    return [
+        step,
+        *([created(similar_csi_node(csi_node.raw, name))] if csi_node is not None else []),
+        *(created(similar_slice(each.raw, name)) for each in slices if each.spec.get("nodeName") == old),
+    ]
 
 
 def created_node(case: Case, like: Mapping[str, Any], place: int) -> RemedyStep:

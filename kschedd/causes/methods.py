@@ -1,5 +1,6 @@
 """Methods over causes: what is wrong with a workload, and the pending pods grouped by what keeps them waiting."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
@@ -8,6 +9,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import DiagnosisAnswer, PendingGroup
 from kschedd.causes.diagnosis import diagnosis, node_diagnosis
+from kschedd.causes.left import left
 from kschedd.causes.pending import pending_groups
 from kschedd.causes.trial import PATIENCE_S
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
@@ -20,6 +22,8 @@ from kschedd.service.objects.kinds import kind_meant
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
+from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.errors import Gone
 
 _PROGRAM: Final = Param(
     "program", "string", False, "", "of the commands: kschedd or kubectl; empty: kubectl where the cluster is a mirror"
@@ -51,16 +55,21 @@ class CauseMethods(Methods):
         reads=True,
         doc="The cause of a workload's trouble, with evidence, and remedies: each was tried with the whole workload on "
         "a fork, where its commands were run and 300 s of virtual time passed. Of a pod that has an owner, the owner "
-        "is examined; of a node, why a drain does not end or why no pods come. Nothing is changed.",
+        "is examined; of a node, why a drain does not end or why no pods come; of a pod that is gone, why. Nothing is "
+        "changed.",
         answer=DiagnosisAnswer,
     )
     async def explain(self, call: Call) -> Any:
         kind, name = await kind_meant(self._cluster, call["kind"]), call["name"]
         namespace = call["namespace"] if kind.namespaced else ""
         manifests = call["manifests"]
+        preempted = await self._cluster.log.query(lambda log: _preempted(log, namespace))
+        if not manifests and kind.name == "Pod":
+            gone = await self._left(namespace, name, preempted)
+            if gone is not None:
+                return gone
         if not manifests:
             await self._cluster.store.do(lambda store: store.get(kind.name, namespace, name))
-        preempted = await self._cluster.log.query(lambda log: _preempted(log, namespace))
         snapshot = await self._cluster.snapshot()
         program = "kschedd" if self._daemon.mirror is None else "kubectl"  # which changes the cluster that is mirrored
         how = {"program": call["program"] or program, "trying": call["remedies"]}
@@ -79,6 +88,26 @@ class CauseMethods(Methods):
                 engine.close()
 
         return await call.services.workers.run(call.client, diagnosed)
+
+    async def _left(self, namespace: str, name: str, preempted: Sequence[PodPreempted]) -> DiagnosisAnswer | None:
+        """Return why a pod is gone that was attempted here; None if it is there, or nothing is known of it."""
+        tried = await self._cluster.log.query(lambda log: log.attempts(f"{namespace}/{name}", 1))
+        if not tried:
+            return None
+        record = tried[0]
+
+        def last(store: ClusterWriter) -> DiagnosisAnswer | None:
+            if store.find("Pod", namespace, name) is not None:
+                return None
+            try:
+                events = store.shown_after(record.version)
+            except Gone:
+                events = []
+            pods = [each.new for each in events if isinstance(each.new, Pod) and each.new.uid == record.uid]
+            pod = pods[-1] if pods else record.attempted
+            return None if pod is None else left(store, pod, preempted)
+
+        return await self._cluster.store.do(last)
 
     def _apply(self, cluster: VirtualCluster, manifests: Any, given_up: GivenUp) -> None:
         """Apply the manifests to the fork, and let time pass until nothing is left to do. Raises RpcError."""

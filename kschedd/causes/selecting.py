@@ -28,6 +28,15 @@ from kschedd.causes.words import counted, joined, some
 _SHOWN: Final = 4  # values
 _AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 _SIGNS: Final = {GT: ">", LT: "<"}
+_ARCHITECTURES: Final = {"amd64", "arm64", "arm", "386", "ppc64le", "s390x", "riscv64"}
+_SYSTEMS: Final = {"linux", "windows"}
+#: values that are no misspellings of each other
+_PLATFORMS: Final = {
+    "kubernetes.io/arch": _ARCHITECTURES,
+    "beta.kubernetes.io/arch": _ARCHITECTURES,
+    "kubernetes.io/os": _SYSTEMS,
+    "beta.kubernetes.io/os": _SYSTEMS,
+}
 Spec = dict[str, Any]
 
 
@@ -146,7 +155,7 @@ def no_node_selected(case: Case) -> FoundCause | None:
         return _missing_node(case)
     alternatives = [(one, _unmet(case, one)) for one in demands(case.workload.pod_spec)]
     # The alternative that comes nearest to some node is the one to mend.
-    wanted, unmet = min(alternatives, key=lambda pair: (len(pair[1]), -len(pair[0])))
+    wanted, unmet = min(alternatives, key=lambda pair: (len(pair[1]), _without_guess(case, pair[1]), -len(pair[0])))
     if unmet:
         return _unknown(case, unmet)
     added = _of_runtime_class(case)
@@ -191,6 +200,10 @@ def _of_runtime_class(case: Case) -> FoundCause | None:
     )
 
 
+def _without_guess(case: Case, unmet: Sequence[Demand]) -> int:
+    return sum(_guess(case, each).edit is None for each in unmet)
+
+
 def _unmet(case: Case, alternative: Sequence[Demand]) -> list[Demand]:
     """Those that no node at all meets."""
     return [each for each in alternative if not _met(case, each)]
@@ -218,7 +231,7 @@ def _unknown(case: Case, unmet: Sequence[Demand]) -> FoundCause:
     options = []
     if len(edits) == len(guesses):
         options.append(_option(f"use {joined([guess.becomes for guess in guesses])}", edits))
-    else:
+    elif not any(set(each.values) & _PLATFORMS.get(each.key, set()) for each in unmet):  # an image is built for it
         options.append(_option(f"do not require {joined([str(each) for each in unmet])}", removed))
     return FoundCause(
         guesses[0].code,
@@ -244,7 +257,7 @@ def _guess(case: Case, demand: Demand) -> _Guess:
     values = case.labels.get(demand.key)
     wanted = demand.values[0] if demand.values else ""
     if values is not None and demand.operator == IN:
-        likely = nearest(wanted, values)
+        likely = None if wanted in _PLATFORMS.get(demand.key, ()) else nearest(wanted, values)
         text = f"no node has {_quoted(f'{demand.key}={wanted}')}"
         if likely is None:
             return _Guess("NodeLabelValueMissing", f"{text}; the values of {_quoted(demand.key)} are {_shown(values)}")

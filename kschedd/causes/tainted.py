@@ -1,5 +1,6 @@
 """Causes in taints and cordons: every node that the pod selects turns it away."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -18,6 +19,10 @@ _CORDONED: Final = "node.kubernetes.io/unschedulable"
 _CONDITIONS: Final = "node.kubernetes.io/"
 _OF_CLOUD: Final = "node.cloudprovider.kubernetes.io/"
 #: taints with a plain purpose; a pod that needs nothing of such a node is not meant for it
+_LEAVING: Final = re.compile(
+    r"maintenance|drain|upgrad|repair|decommission|quarantine|out-of-service|ToBeDeleted|DeletionCandidate|disrupt",
+    re.I,
+)
 _CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 
 
@@ -40,6 +45,11 @@ class _Pool:
     @property
     def control_plane(self) -> bool:
         return any(taint.key in _CONTROL_PLANE for taint in self.taints)
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the nodes are taken out of use, which ends by itself and is not to be tolerated."""
+        return any(_LEAVING.search(f"{taint.key}={taint.value}") for taint in self.taints)
 
     @property
     def dedicated(self) -> tuple[Taint, ...]:
@@ -194,7 +204,7 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCau
         [ObjectNamed("Node", "", name) for name in first.nodes[:3]],
         ["spec.tolerations"],
         [f"{', '.join(map(said, pool.taints))}: {some(pool.nodes)}" for pool in pools[:4]],
-        [tolerating(pool.dedicated) for pool in pools[:3] if pool.dedicated and not pool.cordoned],
+        [tolerating(pool.dedicated) for pool in pools[:3] if pool.dedicated and not (pool.cordoned or pool.leaving)],
         certain=narrowed or len(pools) == 1,
     )
 

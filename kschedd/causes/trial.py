@@ -5,7 +5,7 @@ minutes later; and nothing else lost its node or was left without one that would
 happened anyway is known from a fork in which nothing was done (`baseline`).
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -23,6 +23,7 @@ from kschedd.service.errors import RpcError
 from kschedd.simulation.engine import Engine
 
 PATIENCE_S: Final = 300.0  # of virtual time
+_PODS: Final = frozenset(("Pod",))
 _LONGEST: Final = 200  # of a refusal
 _STAYS_S: Final = 120.0  # more, in which nothing may change
 
@@ -37,7 +38,7 @@ class TrialOutcome:
     pending: int = 0
     displaced: Sequence[str] = ()
     refused: str = ""
-    placed: Mapping[str, str] = attrs.field(factory=dict)  # node by pod of others, at the end
+    changed: Mapping[str, str] = attrs.field(factory=dict)  # by pod that was written: its node at the end, or ""
 
     @property
     def solves(self) -> bool:
@@ -59,6 +60,10 @@ class TrialOutcome:
         if not self.stays:
             return "the pods did not stay: they were replaced again"
         return f"{len(self.displaced)} other pods lost their node or got none"
+
+
+def _node_of(pod: Object | None) -> str:
+    return pod.node_name if isinstance(pod, Pod) and not pod.finished else ""
 
 
 class Trials:
@@ -83,12 +88,6 @@ class Trials:
         self._leaving = leaving
 
     @cached_property
-    def _others(self) -> list[str]:
-        """Pods of other workloads that are there now; later ones have names that differ from run to run."""
-        mine = {pod.uid for pod in self._workload.pods} | set(self._moving)
-        return [pod.key for pod in self._engine.store.list("Pod") if pod.uid not in mine]
-
-    @cached_property
     def baseline(self) -> TrialOutcome:
         """What comes of doing nothing."""
         return self._run(())
@@ -98,9 +97,19 @@ class Trials:
         if not outcome.solves:
             return outcome
         # Only what works is worth the time of a comparison.
-        kept = self.baseline.placed
-        lost = [key for key in self._others if key in kept and outcome.placed.get(key) != kept[key]]
-        return attrs.evolve(outcome, displaced=sorted(lost))
+        return attrs.evolve(outcome, displaced=sorted(self._lost(outcome.changed)))
+
+    def _lost(self, changed: Mapping[str, str]) -> Iterator[str]:
+        """Yield the pods of others that are there now, and would have kept a node that they have no longer."""
+        mine = {pod.uid for pod in self._workload.pods} | set(self._moving)
+        kept = self.baseline.changed
+        for key in changed.keys() | kept.keys():
+            pod = self._engine.store.find("Pod", *key.split("/", 1))
+            if pod is None or pod.uid in mine:
+                continue
+            node = kept.get(key, _node_of(pod))
+            if node and changed.get(key, _node_of(pod)) != node:
+                yield key
 
     def left_after(
         self, steps: Sequence[RemedyStep], examine: Callable[[Engine, Object], list[FoundCause]]
@@ -121,6 +130,7 @@ class Trials:
         cluster = VirtualCluster(resumed=self._engine.snapshot())
         try:
             daemon = VirtualDaemon(cluster, self._methods)
+            written = cluster.engine.store.watch(_PODS)
             for step in steps:
                 try:
                     step.run(daemon.perform)
@@ -134,18 +144,14 @@ class Trials:
             before = {pod.uid for pod in self._now(cluster).scheduled}
             engine.advance(max(engine.now, began + PATIENCE_S) + _STAYS_S, self._check)
             now = self._now(cluster)
-            mine = {pod.uid for pod in now.pods}
-            placed = {
-                pod.key: pod.node_name
-                for pod in engine.store.list("Pod")
-                if isinstance(pod, Pod) and pod.node_name and pod.uid not in mine and not pod.finished
-            }
+            keys = {event.new.key for event in written.take()}
+            changed = {key: _node_of(engine.store.find("Pod", *key.split("/", 1))) for key in keys}
             after = {pod.uid for pod in now.scheduled}
             at_end(engine)
             # Of a PodGroup as many as it needs at once are enough.
             left = 0 if now.kind == POD_GROUP else len(now.pending) + now.outdated
             left += len(pods_to_move(engine, self._leaving)) if self._leaving else 0
-            return TrialOutcome(now.wanted, len(after), after <= before, left, placed=placed)
+            return TrialOutcome(now.wanted, len(after), after <= before, left, changed=changed)
         finally:
             cluster.engine.close()
 

@@ -6,13 +6,11 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.api.similar_nodes import similar_csi_node
-from kschedd.causes.amounts import created_node, more_nodes
+from kschedd.causes.amounts import created_nodes, more_nodes
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.claims import ClaimUse, as_many_as_scheduled, claims_of
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, fewer_replicas, named
-from kschedd.causes.steps import RemedyStep, created
 from kschedd.causes.strategies import in_place
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
@@ -206,14 +204,7 @@ def _idle_attachments(case: Case, full: Sequence[str], driver: str) -> list[str]
 
 
 def _more_nodes(case: Case, like: str, count: int) -> list[RemedyOption]:
-    steps: list[RemedyStep] = []
-    csi_node = case.store.find("CSINode", "", like)
-    for place in range(count):
-        step = created_node(case, case.nodes[like].raw, place)
-        steps.append(step)
-        name = str(step.calls[0][1]["manifest"]["metadata"]["name"])
-        if csi_node is not None:
-            steps.append(created(similar_csi_node(csi_node.raw, name)))
+    steps = [step for place in range(count) for step in created_nodes(case, case.nodes[like].raw, place)]
     return [RemedyOption(f"add {counted(count, 'node')} like {like}", ADD_OBJECT, steps=steps, target=f"node/{like}")]
 
 

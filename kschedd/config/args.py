@@ -12,10 +12,10 @@ A plugin names a frozen attrs class as its `args_type`, in-tree and out-of-tree 
         args_type = MyArgs
 
 Each field is read by its type from the field of the file of the same name in camelCase: int, bool, float, str,
-Literal, tuples of these, `T | None`, other attrs classes, and mappings as they are written.  `arg` says what the type
-cannot.  Two optional class methods: `check(fields, context)` reports what single fields cannot be blamed for, and
-`defaults(context, given)` makes an instance with what holds where the file (`given`, a mapping) says nothing.  A plugin
-without `args_type` gets `RawArgs`, the mapping as it was written.
+Literal, tuples of these, `T | None`, other attrs classes, and mappings, which are not changed.  `arg` declares further
+restrictions such as bounds.  Two optional class methods: `check(fields, context)` reports errors that involve several
+fields, and `defaults(context, given)` creates an instance with the defaults for fields that the file (`given`, a
+mapping) omits.  A plugin without `args_type` gets `RawArgs`, the unchanged mapping.
 
 Source: Kubernetes v1.34, apis/config/v1 (default_plugins.go, defaults.go), scheme.go: strict decoding.
 Faults: collected in the place's reader; the class's own validators and converters may raise, which is a fault, too.

@@ -58,7 +58,7 @@ def _serve(view: View, namespace: str, name: str, now: float) -> list[Write]:
 
 
 def _missing(view: View, spec: Mapping[str, Any]) -> tuple[str, str]:
-    """Return reason and message of what makes the API unavailable."""
+    """Return the reason and the message if the API is unavailable."""
     wanted = spec["service"]
     namespace, name, number = wanted.get("namespace") or "", wanted.get("name") or "", wanted.get("port")
     service = view.find("Service", namespace, name)
@@ -81,7 +81,7 @@ def _missing(view: View, spec: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _ready_ports(slices: Sequence[Object]) -> Iterator[str]:
-    """Yield the port names of slices that have an endpoint which is not known to be unready."""
+    """Yield the port names of slices with an endpoint whose condition `ready` is true or unset."""
     for each in slices:
         if any((found.get("conditions") or {}).get("ready") is not False for found in each.raw.get("endpoints") or ()):
             yield from (port.get("name") or "" for port in each.raw.get("ports") or ())

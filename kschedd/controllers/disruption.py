@@ -239,7 +239,7 @@ class Disruption:
 
 
 def stale_condition_since(pod: Pod) -> float | None:
-    """Return since when the pod has been marked for a disruption that did not happen; None if it has not.
+    """Return the time at which the pod was marked for a disruption that did not happen; None if it is not marked.
 
     A kubelet's own mark is never stale, since ending a pod may take any time.
     """

@@ -192,7 +192,7 @@ def _in_foreground(obj: Object) -> bool:
 
 
 def _has_other_owner(dependent: Object, view: View) -> bool:
-    """Return whether an owner exists that is not waiting for the dependent to be deleted."""
+    """Return whether the dependent has an existing owner that does not wait for the dependent's deletion."""
     owners = (owner_of(each, dependent.namespace, view) for each in dependent.metadata.get("ownerReferences") or ())
     return any(owner is not None and not _in_foreground(owner) for owner in owners)
 

@@ -43,20 +43,21 @@ def object_event(
 
 
 class FailedCreations:
-    """Events about objects that a controller could not create. The same refusal is told once in a row, where upstream
-    counts it up.
+    """Events about objects that a controller could not create.
 
+    The same error is reported only once in a row; upstream increments the count of its Event instead.
     Source of the reason: Kubernetes v1.34, controller/controller_utils.go (FailedCreatePodReason).
     """
 
     def __init__(self, component: str) -> None:
         self._component = component
-        self._told: dict[tuple[str, str, str], str] = {}  # the last refusal, by kind, namespace and name of the owner
+        # The last reported error, by kind, namespace and name of the owner.
+        self._told: dict[tuple[str, str, str], str] = {}
 
     def events(self, owner: Object, error: ApiError, now: float, *messages: str) -> list[Write]:
-        """The writes of one event for each message, unless they were told already."""
+        """Return the writes of one Event per message; none if this error was the last one reported."""
         key = (owner.kind, owner.namespace, owner.name)
-        gist = str(getattr(error, "why", error))  # without the name, which a generated one has anew
+        gist = str(getattr(error, "why", error))  # without the object's name: a generated name differs at each attempt
         if self._told.get(key) == gist:
             return []
         self._told[key] = gist

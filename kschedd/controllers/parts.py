@@ -17,7 +17,8 @@ def admission_without(without: Collection[Part]) -> Mapping[str, bool]:
     """Return the admission plugins that must be switched if these parts are disabled.
 
     A new node has the taint not-ready until its kubelet reports Ready and a controller removes the taint. If both are
-    simulated here, that would happen at once, so the taint is not added. If another program takes either role, it is.
+    simulated here, that would happen at once, so the taint is not added. If another program takes either role, the
+    taint is added.
     """
     return {"TaintNodesByCondition": True} if not _TELLS_OF_NODES.isdisjoint(without) else {}
 

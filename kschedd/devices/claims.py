@@ -102,7 +102,7 @@ def _request(raw: Raw) -> DeviceRequest:
 
 
 def generated_claim(pod: Pod, pod_claim: str) -> tuple[bool, str | None]:
-    """Return (the entry's template was processed, name of the generated claim); None: the pod needs no claim."""
+    """Return whether the entry's template was processed, and the generated claim's name (None: no claim is needed)."""
     for status in pod.status.get("resourceClaimStatuses") or ():
         if status.get("name") == pod_claim:
             return True, status.get("resourceClaimName")
@@ -110,7 +110,7 @@ def generated_claim(pod: Pod, pod_claim: str) -> tuple[bool, str | None]:
 
 
 def claim_name(pod: Pod, entry: Raw) -> tuple[str | None, bool]:
-    """Return (name of the claim, the pod must own it) for a `spec.resourceClaims` entry; None: no claim is needed."""
+    """Return an entry's claim name (None: no claim is needed), and whether the pod must own the claim."""
     if entry.get("resourceClaimName") is not None:
         return entry["resourceClaimName"], False
     if entry.get("resourceClaimTemplateName") is not None:

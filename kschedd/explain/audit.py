@@ -209,7 +209,7 @@ class Auditor:
         return rejecting <= filtering - permitting | {p.name for p in profile.at(PRE_ENQUEUE)}
 
     def _node_for(self, pod: Pod) -> str:
-        """A node on which the pod passes all filters now; "" if there is none."""
+        """Return a node on which the pod passes all filters now; "" if there is none."""
         scheduler = self._scheduler(pod.scheduler_name)
         assert scheduler is not None, "only pods of a profile are tried"
         self.tried += 1
@@ -227,7 +227,7 @@ class Auditor:
         )
 
     def _scheduler(self, name: str) -> Scheduler | None:
-        """A scheduler that stops at the first node that fits, preempts nobody, and leaves no trace in the machine's."""
+        """Return a scheduler that stops at the first feasible node, never preempts, and changes no state."""
         theirs = self.machine.schedulers.get(name)
         if theirs is None:
             return None

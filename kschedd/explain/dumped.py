@@ -64,7 +64,7 @@ def _why(
 
 
 def of_nodes(message: str) -> str:
-    """The message without what it says of preemption."""
+    """Return the message without its part on preemption."""
     return _PREEMPTION.sub("", message).rstrip(". ")
 
 

@@ -79,19 +79,19 @@ def explain(
 
 
 def begin(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
-    """What the explanation is made from. Raises NoProfile."""
+    """Return the parts from which the explanation is made. Raises NoProfile."""
     if pod.scheduler_name not in machine.schedulers:
         raise NoProfile(pod.key, pod.scheduler_name, tuple(machine.schedulers))
     return fork_for(machine, pod, nominated)
 
 
 def of_past(fork: Fork, past: Past, observed: int) -> Fork:
-    """The fork, whose cluster has seen the writes up to `observed`, of an attempt that was made."""
+    """Return the parts for a past attempt, from a fork whose cluster has seen the writes up to `observed`."""
     return attrs.evolve(fork, nominated=past.nominated(fork.nominated), past=past, observed=observed)
 
 
 def no_longer_kept(record: AttemptRecord, decision: DecisionAnswer, why: str) -> Explanation:
-    """What there is to say of an attempt whose cluster cannot be brought back: its record."""
+    """Return the explanation of an attempt whose cluster cannot be restored: its record alone."""
     return Explanation(
         pod=record.pod,
         node=record.node or None,
@@ -126,7 +126,7 @@ def finish(
     recorded: DecisionAnswer | None = None,
     clock: Callable[[], float] | None = None,
 ) -> Explanation:
-    """The explanation; the fork is used up."""
+    """Return the explanation and use up the fork."""
     pod, was_there = fork.pod, fork.known is not None and fork.past is None
     scheduler = scheduler_on(fork)
     nodes = [one for one in fork.cluster.table.nodes if one is not None]

@@ -102,7 +102,7 @@ class ExtendersAsked:
         return {extender.url: extender.weight for extender in self._extenders if extender.url in scored}
 
     def failures(self) -> list[str]:
-        """Notes on those that failed, and were left out for it or ended the attempt."""
+        """Return notes on the extenders that failed, and were therefore ignored or ended the attempt."""
         notes = []
         for extender in self._extenders:
             for verb in (extender.config.filter_verb, extender.config.prioritize_verb):

@@ -49,7 +49,7 @@ class Fork:
 
 
 def without_node(pod: Pod) -> Pod:
-    """The pod as the scheduler would meet it: neither on a node nor nominated to one."""
+    """Return the pod as the scheduler would receive it: neither on a node nor nominated to one."""
     return attrs.evolve(pod, node_name="", nominated_node_name="") if pod.node_name else pod
 
 
@@ -72,7 +72,10 @@ def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork
 
 
 def scheduler_on(fork: Fork) -> Scheduler:
-    """The pod's profile on the fork, once the pod is off its node. To be called once, by whoever owns the fork now."""
+    """Return the scheduler of the pod's profile on the fork, with the pod removed from its node.
+
+    The owner of the fork calls it once.
+    """
     counts = fork.cluster.counts
     assert isinstance(counts, ForkedCounts), "a fork's counts are expected"
     counts.recount()

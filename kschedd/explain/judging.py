@@ -37,7 +37,7 @@ class NodeVerdict:
 def judge(
     filters: Filters, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow, tick: Tick
 ) -> list[NodeVerdict]:
-    """The verdicts on these rows, in their order."""
+    """Return the verdicts on these rows, in their order."""
     table = filters.cluster.table
     columns: list[Sequence[Status | None]] = []
     for filter_ in filters.profile.filters:
@@ -73,7 +73,7 @@ def _shared(columns: Sequence[Sequence[Status | None]]) -> Iterator[tuple[Status
 def _ask(
     filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
 ) -> Sequence[Status | None] | None:
-    """What the filter says of each row; None: it rejects none."""
+    """Return the filter's verdict on each row; None if it rejects none."""
     if filter_.style is EvaluationStyle.PER_NODE:
         return plain_shard(filter_, state, pod, table, rows.tolist())()
     try:
@@ -94,7 +94,7 @@ def _ask(
 def _with_nominated(
     filters: Filters, state: CycleState, pod: Pod, row: int, nominated: tuple[Pod, ...]
 ) -> tuple[Status, ...]:
-    """What the filters say of a row with the pods nominated to it."""
+    """Return the filters' verdict on a row, with the pods nominated to it present."""
     copy = filters.cluster.table.copy_rows([row])
     own = state.clone()
     notified = filters.pre_filter_extensions(own)

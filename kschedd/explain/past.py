@@ -47,7 +47,7 @@ class Past:
                 cluster.assume(pod, node_name)
 
     def nominated(self, now: Nominated) -> Nominated:
-        """The nominations of that time, from those of now."""
+        """Return the nominations at the time of the attempt, computed from the present ones."""
         by_uid = {pod.uid: pod for pods in now.values() for pod in pods}
         for event in reversed(self.since):
             if not isinstance(event.new, Pod):

@@ -50,7 +50,7 @@ def begin_group(machine: SchedulingMachine, nominator: Nominator, key: str) -> G
 
 
 def explain_group(fork: GroupFork) -> GroupExplanation:
-    """The explanation; see the module."""
+    """Return the explanation of a PodGroup; see the module."""
     fork.cluster.recount()
     machine = SchedulingMachine(
         fork.config,
@@ -125,7 +125,7 @@ class _Explaining:
         return None
 
     def _try(self) -> TriedGroup:
-        """The group's cycle as things are."""
+        """Run the group's cycle on the present cluster."""
         waiting = [pod for pod in self._groups.waiting_for_node(self._key) if self._gate(pod) is None]
         entries = order_of_members([self._entry(pod) for pod in waiting])
         counted = self._machine.handle.rules.gangs_counted

@@ -24,7 +24,7 @@ _CRITERIA: Final[tuple[tuple[str, Callable[[Candidate], int]], ...]] = (
 
 
 def told(node: str, victims: list[str], details: Details | None) -> PreemptionAnswer:
-    """What there is to say of a preemption that chose this node; None: an out-of-tree plugin's, which says no more."""
+    """Return the description of a preemption on this node; None for an out-of-tree plugin's, without reasons."""
     candidates: Sequence[Candidate] = () if details is None else details.candidates
     valued = [(tuple(value(each) for _, value in _CRITERIA), each) for each in candidates]
     ranked = sorted(valued, key=lambda pair: (pair[0], pair[1].node_name))

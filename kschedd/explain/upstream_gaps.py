@@ -75,7 +75,7 @@ def _hostile_pod_went(change: MissedEvent) -> bool:
 
 
 def _avoided_by_one_term(change: MissedEvent) -> bool:
-    """A pod went, or changed, that one of several anti-affinity terms selects; the hint asks all of them."""
+    """Return whether a pod of one of several anti-affinity terms went or changed; the hint requires all terms."""
     if change.event.resource is not EventResource.ASSIGNED_POD or change.rules.any_anti_affinity_wakes:
         return False
     if change.old is None:
@@ -86,7 +86,7 @@ def _avoided_by_one_term(change: MissedEvent) -> bool:
 
 
 def _friend_went(change: MissedEvent) -> bool:
-    """The last pod it wanted to be with is gone: it may now be the first of its kind anywhere."""
+    """Return whether the last pod of the required affinity is gone, so that this pod may be the first of its kind."""
     if change.event.resource is not EventResource.ASSIGNED_POD or change.old is None:
         return False
     near = change.pod.signature.required_affinity
@@ -95,7 +95,7 @@ def _friend_went(change: MissedEvent) -> bool:
 
 
 def _selected_by_namespace(change: MissedEvent) -> bool:
-    """A pod came or went in a namespace that only the labels of namespaces tell; the hint asks the selector of none."""
+    """Return whether a pod came or went in a namespace that only a namespaceSelector selects; the hint ignores it."""
     if change.event.resource is not EventResource.ASSIGNED_POD:
         return False
     signature = change.pod.signature
@@ -113,7 +113,7 @@ def _own_labels_changed(change: MissedEvent) -> bool:
 
 
 def _node_left_a_domain(change: MissedEvent) -> bool:
-    """A node lost its label, or went, and with it pods that kept ours away or that ours had to be with."""
+    """Return whether a node went or lost its label, and with it pods that mattered to this pod's terms."""
     if not isinstance(change.old, Node):
         return False
     if change.new is None:
@@ -126,7 +126,7 @@ def _node_left_a_domain(change: MissedEvent) -> bool:
 
 
 def _node_came(change: MissedEvent) -> bool:
-    """A new node is in no domain of those that keep the pod away; asked are only the pod's own terms."""
+    """Return whether a new node is outside all domains that reject the pod; the hint checks its own terms only."""
     if not _is(change, EventResource.NODE, ActionType.ADD):
         return False
     signature = change.pod.signature
@@ -135,7 +135,7 @@ def _node_came(change: MissedEvent) -> bool:
 
 
 def _pod_began_to_terminate(change: MissedEvent) -> bool:
-    """A pod that is being deleted no longer counts for spreading, but only its end is told."""
+    """Return whether a pod began to terminate: it no longer counts for spreading, but only its end is an event."""
     if not isinstance(change.new, Pod) or change.old is None or change.new.namespace != change.pod.namespace:
         return False
     return bool(change.new.deletion_timestamp) and not change.old.deletion_timestamp
@@ -174,7 +174,7 @@ GAPS: tuple[tuple[str, Callable[[MissedEvent], bool], str], ...] = (
 
 
 def gap_for(entry: QueuedPod, event: ClusterEvent, old: Any, new: Any, cluster: SchedulerCache, rules: Rules) -> str:
-    """The gap through which this pod slept through this event, in words; "" if it is none that is known."""
+    """Return the upstream gap because of which this event did not wake the pod; "" if no known gap applies."""
     rejecting = entry.unschedulable_plugins | entry.pending_plugins
     change = MissedEvent(entry.pod, event, old, new, cluster, rules)
     for plugin, fits, words in GAPS:

@@ -9,7 +9,7 @@ the present virtual time is done when the call returns; time passes by `advance`
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +17,13 @@ import attrs
 
 from kschedd.actors.scheduler.plugin_calls import run_async
 from kschedd.answers import plain, read
+from kschedd.api.text.times import LAST_S
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import config_from_raw, load_config
 from kschedd.config.model import Config
 from kschedd.config.versions.kube_versions import DEFAULT, kube_version
+from kschedd.errors import KscheddError
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
@@ -41,6 +43,17 @@ _HEAD: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSch
 _NOTEBOOK: Final = "plugins"  # where the plugins come from, in errors
 
 
+class DumpLoadError(KscheddError):
+    """A dump without any object that can be read."""
+
+
+class ClosedClusterError(KscheddError):
+    """A cluster is used after `close`."""
+
+    def __str__(self) -> str:
+        return "the cluster is closed"
+
+
 @attrs.frozen(eq=False)
 class ClusterState:
     """What `Cluster.snapshot` returns and `Cluster.restore` takes."""
@@ -55,7 +68,8 @@ class Cluster(ClusterHandle):
     `config`: a KubeSchedulerConfiguration as text, path or mapping. `plugins`: classes of out-of-tree plugins, or
     Python files with such classes; without `config` they are enabled at all their extension points, with it they are
     available to its profiles.
-    `plugin_args` and `plugin_weights`: their arguments and score weights by name, used without `config`.
+    `plugin_args` and `plugin_weights`: arguments and score weights by plugin name, of in-tree plugins as well, without
+    `config`.
     `feature_gates`: by name. `seed`: for random choices; the same seed and input give the same decisions.
     `controllers`: False leaves out controllers and kubelets. `time`: the start of virtual time, in seconds since the
     epoch.
@@ -65,7 +79,7 @@ class Cluster(ClusterHandle):
 
     def __init__(
         self,
-        nodes: int | Iterable[Raw] = (),
+        nodes: int | Raw | Sequence[Raw] = (),
         *,
         version: str = "",
         config: Configuration | None = None,
@@ -81,8 +95,14 @@ class Cluster(ClusterHandle):
         if _resumed is not None:
             self._stand_on(_resumed)
             return
+        if isinstance(nodes, int) and nodes < 0:
+            raise ValueError(f"nodes: {nodes}: 0 or more are required")
+        if time is not None and not 0 <= time <= LAST_S:
+            raise ValueError(f"time: {time}: seconds since the epoch are required, up to the year 9999")
         registry = Registry(run_async=run_async)
         classes = [cls for each in plugins for cls in _added(registry, each)]
+        if config is not None and (plugin_args or plugin_weights):
+            raise ValueError("plugin_args and plugin_weights: state them in `config`")
         given = _enabling(classes, plugin_args or {}, plugin_weights or {}) if config is None else config
         read_config = _config(given, version, registry, feature_gates)
         self._stand_on(
@@ -94,11 +114,9 @@ class Cluster(ClusterHandle):
                 controlled=controllers,
             )
         )
-        manifests = (
-            [node(f"node-{number}") for number in range(1, nodes + 1)] if isinstance(nodes, int) else list(nodes)
-        )
-        if manifests:
-            self.apply(*manifests)
+        if isinstance(nodes, int):
+            nodes = [node(f"node-{number}") for number in range(1, nodes + 1)]
+        self.apply(nodes)
 
     @classmethod
     def from_dump(
@@ -113,8 +131,8 @@ class Cluster(ClusterHandle):
     ) -> "Cluster":
         """Return a cluster made from a dump, such as `kubectl get all,nodes -A -o yaml` or `kschedd save` writes.
 
-        `version`: "" takes the release of the dump's nodes if it is supported. Raises KscheddError if the file cannot
-        be read as a dump.
+        `version`: "" takes the release of the dump's nodes if it is supported. `warnings` then has the objects that
+        could not be read, and what was assumed. Raises DumpLoadError if there is no object to read.
         """
         from kschedd.dumps.loading import LoadOptions, read_dump, take_dump  # most clusters are made otherwise
 
@@ -129,20 +147,36 @@ class Cluster(ClusterHandle):
             read_config, seed=seed, registry=registry, start_s=dump.taken_at, controlled=controllers
         )
         with collection_paused():
-            run_steps(take_dump(cluster.engine.store, dump))
+            taken = run_steps(take_dump(cluster.engine.store, dump))
+        if not dump.count:
+            raise DumpLoadError("\n".join(taken.errors) or f"{path}: no Kubernetes object")
         cluster.engine.run_until_idle()
-        return cls(_resumed=cluster)
+        made = cls(_resumed=cluster)
+        made.warnings = (*taken.errors, *dump.assumptions.texts())
+        return made
 
     def _stand_on(self, cluster: VirtualCluster) -> None:
-        self._cluster = cluster
+        self._open: VirtualCluster | None = cluster
+        self.warnings: tuple[str, ...] = ()
         self._daemon = VirtualDaemon(cluster, daemon_methods)
+
+    @property
+    def _cluster(self) -> VirtualCluster:
+        if self._open is None:
+            raise ClosedClusterError
+        return self._open
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Cluster cannot be pickled; pickle a SimulationSpec instead")
 
     # -- methods ------------------------------------------------------------------------------------------------
 
     def call(self, method: str, /, **params: Any) -> Any:
+        assert self._cluster is not None, "raises for a closed cluster"
         return self._daemon.call(method, **params)
 
     def _ask(self, answer: Any, method: str, /, **params: Any) -> Any:
+        assert self._cluster is not None, "raises for a closed cluster"
         found = self._daemon.perform(method, **params)
         if isinstance(found, Large):
             values = found.values if found.shown is None else map(found.shown, found.values)
@@ -161,6 +195,9 @@ class Cluster(ClusterHandle):
         from kschedd.verbs.command_line.session import VerbSession
         from kschedd.verbs.table import run_words
 
+        words = shlex.split(command)
+        if not words:
+            raise ValueError('command: a verb is required, such as "get pods"')
         printed: list[str] = []
         engine = self._cluster.engine
         session = VerbSession(
@@ -174,7 +211,7 @@ class Cluster(ClusterHandle):
             streams=False,
             program="kschedd ",
         )
-        run_words(session, shlex.split(command))
+        run_words(session, words)
         return "".join(printed)
 
     # -- time ---------------------------------------------------------------------------------------------------
@@ -245,9 +282,13 @@ class Cluster(ClusterHandle):
             copy.close()
 
     def close(self) -> None:
-        self._cluster.engine.close()
+        cluster, self._open = self._open, None
+        if cluster is not None:
+            cluster.engine.close()
 
     def __repr__(self) -> str:
+        if self._open is None:
+            return "<Cluster: closed>"
         table = self._cluster.engine.machine.cluster
         pending = len(self._cluster.engine.driver.pending.pods)
         return f"<Cluster: {table.table.node_count} nodes, {table.pod_count} pods placed, {pending} pending>"
@@ -276,19 +317,29 @@ def _added(registry: Registry, plugin: PluginClass | str | Path) -> list[PluginC
     if isinstance(plugin, str | Path):
         names = registry.add_file(Path(plugin))
         return [registry.added[name] for name in names if name in registry.added]
+    if not isinstance(plugin, type):
+        raise TypeError(f"plugins: classes or paths of Python files are required, not {plugin!r:.100}")
     registry.add(plugin, _NOTEBOOK)
     return [plugin]
 
 
 def _enabling(plugins: Sequence[PluginClass], args: Mapping[str, Raw], weights: Mapping[str, int]) -> Raw | None:
-    """Return the default configuration with these plugins at all their extension points; None without plugins."""
-    if not plugins:
+    """Return the default configuration with these plugins at all their extension points; None for the default one.
+
+    Arguments and weights may be those of in-tree plugins as well.
+    """
+    if not (plugins or args or weights):
         return None
+    own = {cls.name for cls in plugins}
+    in_tree = [{"name": name, "weight": weight} for name, weight in weights.items() if name not in own]
+    scores = (
+        {"score": {"disabled": [{"name": each["name"]} for each in in_tree], "enabled": in_tree}} if in_tree else {}
+    )
     enabled = [{"name": cls.name, **({"weight": weights[cls.name]} if cls.name in weights else {})} for cls in plugins]
     sorting = [each for each, cls in zip(enabled, plugins, strict=True) if QUEUE_SORT.has(cls)]
     sorts = {"queueSort": {"disabled": [{"name": "*"}], "enabled": sorting}} if sorting else {}
     profile = {
-        "plugins": {"multiPoint": {"enabled": enabled}, **sorts},
+        "plugins": {"multiPoint": {"enabled": enabled}, **sorts, **scores},
         "pluginConfig": [{"name": name, "args": dict(given)} for name, given in args.items()],
     }
     return {**_HEAD, "profiles": [profile]}

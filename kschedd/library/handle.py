@@ -2,20 +2,22 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 import attrs
 
+from kschedd.api.schemas.kinds import lookup
 from kschedd.api.text.durations import parse_duration
+from kschedd.api.text.times import LAST_S
 from kschedd.causes.answers import DiagnosisAnswer, PendingGroup
 from kschedd.clusters.answers import FitsAnswer, NeededAnswer
 from kschedd.errors import KscheddError
 from kschedd.explain.answers import DecisionAnswer
 from kschedd.library.records import Records
 from kschedd.library.records_of_objects import NodeRecord, PendingPod, PodRecord, node_records, pod_records
-from kschedd.service.objects.answers import AppliedAnswer, ApplyAnswer, DeletionAnswer, FaultAnswer
+from kschedd.service.objects.answers import ApplyAnswer, DeletionAnswer, FaultAnswer
 from kschedd.service.scheduling.answers import QueueAnswer
 from kschedd.simulation.changes import DiffAnswer
 
@@ -26,6 +28,7 @@ Manifests = str | Path | Raw | Sequence["Manifests"]
 A = TypeVar("A")
 
 DEFAULT_NAMESPACE: Final = "default"
+_DEEPEST: Final = 20  # sequences within sequences
 _ALL: Final = 100_000  # decisions that one answer may hold
 
 
@@ -40,6 +43,16 @@ class ApplyError(KscheddError):
 
     def __str__(self) -> str:
         return "\n".join(fault.message for fault in self.faults)
+
+
+@attrs.frozen(kw_only=True)
+class AppliedRecord:
+    """An object that was applied. `action`: created, configured or unchanged."""
+
+    kind: str
+    namespace: str
+    name: str
+    action: str
 
 
 @attrs.frozen(kw_only=True)
@@ -92,20 +105,24 @@ class ClusterHandle(ABC):
 
     # -- changes ------------------------------------------------------------------------------------------------
 
-    def apply(self, *manifests: Manifests, namespace: str = DEFAULT_NAMESPACE) -> Records[AppliedAnswer]:
-        """Create or update objects as `kubectl apply` does. Raises ApplyError if any object is refused.
+    def apply(self, *manifests: Manifests, namespace: str = DEFAULT_NAMESPACE) -> Records[AppliedRecord]:
+        """Create or update objects as `kubectl apply` does. `namespace`: for objects that name none.
 
-        `namespace`: for objects that name none.
+        Raises ApplyError if any object is refused, OSError if a file cannot be read, TypeError and ValueError for what
+        cannot be manifests.
         """
-        done: list[AppliedAnswer] = []
+        done: list[AppliedRecord] = []
         faults: list[FaultAnswer] = []
         for source, content in _sources(manifests):
             found = self._ask(ApplyAnswer, "objects.apply", manifests=content, source=source, namespace=namespace)
-            done += found.results
+            done += [
+                AppliedRecord(kind=each.kind, namespace=each.namespace, name=each.name, action=each.action)
+                for each in found.results
+            ]
             faults += found.errors
         if faults:
             raise ApplyError(faults)
-        return Records(AppliedAnswer, done)
+        return Records(AppliedRecord, done)
 
     def delete(self, kind: str, name: str, namespace: str | None = None, *, grace_period_s: int | None = None) -> None:
         """Delete one object. `grace_period_s`: None leaves a running pod the grace period of its manifest."""
@@ -186,13 +203,13 @@ class ClusterHandle(ABC):
 
     def message(self, name: str) -> str:
         """Return the message of a pod's PodScheduled condition, which says why it has no node; "" if it has one."""
-        _, namespace, plain_name = _reference(name if name.count("/") != 1 else name.replace("/", "/Pod/"))
-        return _message(self.get("Pod", plain_name, namespace).get("status") or {})
+        namespace, _, plain_name = name.rpartition("/")
+        return _message(self.get("Pod", plain_name, namespace or DEFAULT_NAMESPACE).get("status") or {})
 
     def explain(self, name: str, *, remedies: bool = True) -> DiagnosisAnswer:
         """Return the cause that keeps a workload, a pod or a node from working, and remedies tried on forks.
 
-        `name`: a pod, or `kind/name` for a workload or a node; after `namespace/` if the namespace is not "default".
+        `name`: `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`.
         `remedies`: False returns the cause alone, in less time.
         """
         kind, namespace, plain_name = _reference(name)
@@ -266,8 +283,11 @@ class ClusterHandle(ABC):
 
 
 def seconds(duration: str | float) -> float:
-    """Return a duration in seconds: a number, or text such as "1m30s". Raises DurationError."""
-    return parse_duration(duration) if isinstance(duration, str) else float(duration)
+    """Return a duration in seconds: a number, or text such as "1m30s". Raises DurationError and ValueError."""
+    found = parse_duration(duration) if isinstance(duration, str) else float(duration)
+    if not 0 <= found <= LAST_S:
+        raise ValueError(f'duration: {duration!r}: 0 or more is required, such as 90 or "1m30s"')
+    return found
 
 
 def _sources(manifests: Sequence[Manifests]) -> list[tuple[str, Any]]:
@@ -294,7 +314,8 @@ def _merged(manifests: Sequence[Manifests]) -> Any:
     return "\n---\n".join(texts)
 
 
-def _flat(manifests: Sequence[Manifests]) -> list[Any]:
+def _flat(manifests: Iterable[Any], depth: int = 0) -> list[Any]:
+    """Return maps, and the names and texts of sources, in one list."""
     found: list[Any] = []
     for each in manifests:
         if isinstance(each, Mapping):
@@ -302,9 +323,15 @@ def _flat(manifests: Sequence[Manifests]) -> list[Any]:
         elif isinstance(each, Path):
             found += [(str(file), file.read_text(encoding="utf-8")) for file in _files(each)]
         elif isinstance(each, str):
+            if each.strip() and ":" not in each and "\n" not in each.strip():
+                raise ValueError(f"{each[:100]!r} is not a manifest; for a file, pass Path({each[:100]!r})")
             found.append(("text", each))
+        elif isinstance(each, Iterable) and not isinstance(each, bytes) and depth < _DEEPEST:
+            found += _flat(each, depth + 1)
         else:
-            found += _flat(each)
+            raise TypeError(
+                f"manifests: maps, text, paths, or sequences of these are required, not {type(each).__name__}"
+            )
     return found
 
 
@@ -316,12 +343,16 @@ def _files(path: Path) -> list[Path]:
 
 def _reference(name: str) -> tuple[str, str, str]:
     """Return kind, namespace and name of `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`."""
-    parts = name.split("/")
-    if len(parts) == 3:
-        return parts[1], parts[0], parts[2]
-    if len(parts) == 1:
-        return "Pod", DEFAULT_NAMESPACE, name
-    return parts[0], DEFAULT_NAMESPACE, parts[1]
+    match name.split("/"):
+        case [pod]:
+            return "Pod", DEFAULT_NAMESPACE, pod
+        case [kind, plain_name] if lookup(kind).known:
+            return kind, DEFAULT_NAMESPACE, plain_name
+        case [namespace, pod]:
+            return "Pod", namespace, pod
+        case [namespace, kind, plain_name]:
+            return kind, namespace, plain_name
+    raise ValueError(f"{name!r}: pod, kind/name, namespace/pod or namespace/kind/name is required")
 
 
 def _key(raw: Raw) -> tuple[str, str]:

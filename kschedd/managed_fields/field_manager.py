@@ -123,7 +123,7 @@ def _updated(live: Raw | None, new: Raw, managed: Managed, write: FieldWrite) ->
 
 
 def _nothing(write: FieldWrite) -> Raw:
-    """Return the value to compare a new object with, so that fields that are always present count as not added."""
+    """Return the base for comparing a new object, so that fields that are always present do not count as added."""
     if type(write.schema) is str:
         return {}
     found: Raw = encoded({}, write.schema)

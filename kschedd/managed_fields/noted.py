@@ -96,7 +96,7 @@ def resolved(raw: Raw, schema: Schema) -> list[Any]:
                 fields = _status_fields(raw, schema, entry["manager"])
             else:
                 fields = _new_pod_fields(raw, schema, _ON_NODE in entry)
-        except ValueError:  # items without unique keys: upstream has no owners then either
+        except ValueError:  # items without unique keys: upstream records no owners for them
             continue
         fields = difference(fields, taken)
         taken = union(taken, fields)

@@ -89,7 +89,7 @@ class TaintToleration:
         return cls(handle.cluster, without_taint if handle.rules.untolerated_taints_unnamed else with_taint)
 
     def cache_key(self, cluster: SchedulerCache) -> int:
-        """Return a key that changes when taint codes are reassigned, because too many taints have rejected pods."""
+        """Return a key that changes when taint codes are reassigned; _MOST_TAINTS is the maximum number of codes."""
         if len(self._taints) > _MOST_TAINTS:
             self._taints.clear()
             self._numbers.clear()

@@ -17,7 +17,7 @@ from kschedd.queue.entry import SECOND, Move, SubQueue
 from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
 
-#: upstream's label of each place; the first two of unschedulablePods differ in `pending_pods` only
+#: upstream's metric label of each subqueue; the first two with unschedulablePods differ only in `pending_pods`
 _QUEUES: Final = {
     SubQueue.ACTIVE: "active",
     SubQueue.BACKOFF: "backoff",

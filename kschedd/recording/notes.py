@@ -81,7 +81,7 @@ def line_of(record: AttemptRecord) -> tuple[Any, ...]:
     return record.at_s, *record.outcome, record.of_binding
 
 
-#: which of a note's values is the time, by its kind
+#: the index of the time in a note, by its kind
 _TIME_AT: Final = {
     **dict.fromkeys((NoteKind.OBSERVE, NoteKind.BEGIN, NoteKind.GROUP_CYCLE, NoteKind.COMPLETE, NoteKind.TICK), 1),
     **dict.fromkeys((NoteKind.RESUME_DECIDED, NoteKind.RESUME_READY, NoteKind.RESUME_STOPPED), 1),

@@ -79,7 +79,7 @@ class _Rewriter:
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
         text, value = redaction.text, self._packed
-        #: by kind: what becomes of each value of a note, None where it stays
+        #: by kind: a function for each value of a note that redacts it; None: the value is kept
         self._by_kind: Mapping[int, tuple[Callable[[Any], Any] | None, ...]] = {
             NoteKind.OBSERVE: (None, self._events),
             NoteKind.SEND: (value,),

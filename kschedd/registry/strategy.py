@@ -292,7 +292,7 @@ def _lease(new: Raw, *_: Any) -> None:
 
 
 def _csi_driver_by_features(new: Raw, old: Old | None, features: frozenset[str]) -> None:
-    """Drop the field of MutableCSINodeAllocatableCount (enabled in 1.35); default that of VolumeLimitScaling (1.37)."""
+    """Drop the field of MutableCSINodeAllocatableCount (until 1.35); set the default of VolumeLimitScaling (1.37)."""
     spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
     field = "nodeAllocatableUpdatePeriodSeconds"
     if field in spec and field not in before and "fields_of_1_35" not in features:

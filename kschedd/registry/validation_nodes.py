@@ -78,7 +78,7 @@ def _validate_pod_ranges(ranges: list[str], faults: Faults) -> None:
 
 
 def _validate_avoided_pods(annotations: Mapping[str, str], faults: Faults) -> None:
-    """Validate the annotation with which a node asks to be avoided by a controller's pods."""
+    """Validate the annotation that names the controllers whose pods should avoid the node."""
     text = annotations.get(_AVOID)
     if not text:
         return

@@ -18,7 +18,7 @@ from kschedd.registry.validation_resources import NOT_NEGATIVE, is_native, valid
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
 
-# Kind -> its counts, those that may not exceed all replicas, and those that may not exceed the ready ones.
+# Kind -> its counts, the counts limited by all replicas, and the counts limited by ready replicas.
 _COUNTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]] = {
     kind: (tuple(counts.split()), tuple(below.split()), tuple(ready.split()))
     for kind, (counts, below, ready) in {

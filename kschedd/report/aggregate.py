@@ -68,7 +68,7 @@ def report_of(
     virtual: bool = True,
     notes: Sequence[str] = (),
 ) -> Report:
-    """The run's report; the engine is at rest, or wherever it was stopped. `methods`: those of a fork."""
+    """Return the run's report; the engine is at rest, or where it was stopped. `methods`: those of a fork."""
     collected.idle()
     return _Aggregation(collected, virtual, methods).report(title, facts, checked, notes)
 
@@ -160,7 +160,7 @@ class _Aggregation:
         return sorted(used, key=lambda use: (use.resource == "pods", use.resource))
 
     def _groups(self) -> tuple[list[NodeGroup], list[list[int]], int]:
-        """The rows of the maps, the slots of each, and how many nodes share a row."""
+        """Return the rows of the maps, the table rows of each, and the number of nodes that share a row."""
         table, got = self._table, self._got
         zones = table.label(ZONE_LABEL)
 

@@ -38,7 +38,7 @@ class TimeAxis:
         self._merged.append(merge)
 
     def column(self, time_s: float) -> int:
-        """The column of a time, after merging columns as often as it takes to have one for it."""
+        """Return the column of a time, merging columns until there is one for it."""
         while time_s >= self.width_s * MOST_COLUMNS:
             wider = next((width for width in WIDTHS_S if width > self.width_s), self.width_s * 2)
             number = wider // self.width_s
@@ -49,7 +49,7 @@ class TimeAxis:
 
 
 def _merged(columns: npt.NDArray[N], number: int) -> npt.NDArray[N]:
-    """Sums of so many neighbouring columns each, in an array as wide as before."""
+    """Return sums of this many neighboring columns each, in an array as wide as before."""
     things, count = columns.shape
     full = -(-count // number)
     padded = np.zeros((things, full * number), dtype=columns.dtype)
@@ -70,7 +70,7 @@ class Levels:
         axis.on_merge(self._merge)
 
     def set(self, things: Iterable[int], values: Iterable[float], now_s: float) -> None:
-        """These things have these amounts from now on. Few change at a time, so this is no matter for numpy."""
+        """Set these items to these amounts from now on. Few change at a time, so that numpy would not help."""
         for thing, value in zip(things, values, strict=True):
             self.set_one(thing, value, now_s)
 

@@ -270,7 +270,7 @@ class ReportCollector:
                 self.sampled.append(decision)
 
     def recorded(self, record: AttemptRecord) -> None:
-        """An attempt of which there is nothing but its record."""
+        """Add an attempt of which only its record is known."""
         now = self.now_s
         reason = None
         if not record.of_binding:

@@ -46,8 +46,11 @@ class NodeScore:
 
 @attrs.frozen
 class Decision:
-    """`waited_s`: since the pod first entered the active queue, None if that is not known. `took_s` is measured, and
-    None in virtual time, where an attempt takes no time."""
+    """One scheduling decision of the report.
+
+    `waited_s`: since the pod first entered the active queue, None if that is not known. `took_s` is measured; it is
+    None in virtual time, where an attempt takes no time.
+    """
 
     number: int  # of the attempt, in the order of the run
     time_s: float
@@ -125,7 +128,7 @@ def _reasons(told: Sequence[tuple[Status, int]]) -> tuple[tuple[int, str], ...]:
 
 
 def best_of(scores: Scores, table: NodeTable, chosen: str) -> tuple[tuple[str, ...], tuple[NodeScore, ...]]:
-    """The plugins that scored, and the nodes that came out first, the chosen one above all."""
+    """Return the plugins that scored, and the nodes with the highest totals, the chosen one first."""
     order = np.argsort(-scores.total, kind="stable")[:_MOST_NODES].tolist()
     place = int(np.flatnonzero(scores.rows == table.row_of[chosen])[0])
     places = [place, *(each for each in order if each != place)][:_MOST_NODES]

@@ -26,7 +26,7 @@ def level(share: float) -> int:
 
 
 def levels(cells: Floats) -> list[list[int]]:
-    """The same of many; -1 where there is no value."""
+    """Return the levels of many values; -1 where there is no value."""
     known = np.where(np.isnan(cells), 0.0, cells)
     found = np.clip(np.ceil(np.round(known * LEVELS, 6)), 0, OVER).astype(np.int64)
     found[np.isnan(cells)] = -1
@@ -70,7 +70,7 @@ def heat_map(title: str, cells: Floats, description: str = "") -> Markup:
 
 
 def steps(series: Sequence[float], most: float) -> str:
-    """The path of a line that is level within each column, 100 high for `most`."""
+    """Return the path of a line that is level within each column, 100 high for `most`."""
     parts = [f"M0 {_y(series[0], most)}"]
     for column, value in enumerate(series):
         y = _y(value, most)
@@ -129,7 +129,7 @@ def _grid(width: int) -> Markup:
 
 
 def bar(share: float, before: float, title: str) -> Markup:
-    """What is left, and faintly what there was before."""
+    """Return a bar of the present amount, with the earlier amount drawn faintly."""
     return svg(
         title,
         100,
@@ -148,10 +148,10 @@ def _rounded_up(value: float) -> float:
 
 
 def share_top(most: float) -> float:
-    """The top of a scale of shares: all there is, unless only a small part of it is ever used."""
+    """Return the top of a scale of shares: 100 %, unless only a small part is ever used."""
     return 1.0 if most <= 0 or 0.4 < most <= 1 else _rounded_up(most)
 
 
 def count_top(most: float) -> float:
-    """The top of a scale of counts, of which a quarter is a whole number."""
+    """Return the top of a scale of counts, a quarter of which is a whole number."""
     return 4 * max(_rounded_up(most / 4), 1.0) if most > 0 else 4.0

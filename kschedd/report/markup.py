@@ -23,14 +23,14 @@ Value = str | int | float | bool | None
 
 
 def text(value: Child) -> Markup:
-    """The text as markup that shows it; markup stays as it is."""
+    """Return text as markup that shows it; markup is returned unchanged."""
     if isinstance(value, Markup):
         return value
     return Markup("" if value is None else escape(str(value).translate(_CONTROL), quote=False))
 
 
 def el(name: str, *children: Child | Iterable[Child], **attributes: Value) -> Markup:
-    """An element. An attribute that is None or False is left out, True has no value; `cls` is `class`, `_` is `-`."""
+    """Return an element. None and False leave an attribute out, True gives no value; `cls` is `class`, `_` is `-`."""
     given = "".join(
         _attribute(key, value) for key, value in attributes.items() if not (value is None or value is False)
     )

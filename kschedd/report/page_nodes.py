@@ -54,7 +54,7 @@ def _height(rows: int) -> str:
 
 
 def _side(groups: Sequence[NodeGroup]) -> Markup:
-    """The rows' names; where there are too many, those of the zones."""
+    """Return the names of the rows; if there are too many, the names of the zones."""
     if len(groups) <= _LABELLED:
         labels = [el("a", group.label, href=f"#g-{n}", title=group.label) for n, group in enumerate(groups)]
         return el("div", labels, cls="side")
@@ -144,7 +144,7 @@ def _scores_of(report: Report, row: int) -> Markup | None:
 
 
 def cells(report: Report) -> dict[str, Any]:
-    """What the script shows of a cell, as text: a letter for each."""
+    """Return the values that the script shows, as text with one letter for each cell."""
     found: dict[str, Any] = {
         "maps": [{"name": each.name, "cells": _letters(each)} for each in report.maps[:MOST_MAPS]],
         "codes": _CODES,

@@ -31,7 +31,7 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Child]], n
 
 
 def chart(drawing: Markup, columns: Columns, up: Sequence[str]) -> Markup:
-    """A drawing over time with its scales; `up`: the labels from the bottom to the top."""
+    """Return a drawing over time with its scales; `up`: the labels from the bottom to the top."""
     scale = el("div", (el("span", each) for each in reversed(up)), cls="up", aria_hidden="true")
     return el("div", scale, drawing, time_scale(columns), cls="chart")
 
@@ -55,7 +55,7 @@ def time_scale(columns: Columns) -> Markup:
 
 
 def when(columns: Columns, time_s: float) -> str:
-    """A time of the run: since its start where time is virtual, else of the clock."""
+    """Return a time of the run: since its start in virtual time, else of the clock."""
     if columns.virtual:
         return lasting(time_s)
     at = datetime.fromtimestamp(columns.start_s + time_s, UTC)
@@ -63,7 +63,7 @@ def when(columns: Columns, time_s: float) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """A duration without the zeros at its end: `7h5m`, `12h`, `3d`."""
+    """Return a duration without the zeros at its end: `7h5m`, `12h`, `3d`."""
     text = span(seconds)
     for part, shorter in (("m0s", "m"), ("h0m", "h"), ("d0h", "d")):
         text = text.removesuffix(part) + shorter if text.endswith(part) else text
@@ -79,6 +79,6 @@ def many(count: float) -> str:
 
 
 def heat_key(top: str, words: str) -> Markup:
-    """What the colours of a heat map mean."""
+    """Return the key to the colors of a heat map."""
     steps = (el("span", cls=f"key k{n}") for n in range(10))
     return el("p", "0 ", joined(steps), f" {top} {words} ", el("span", cls="key k10"), " more", cls="keys")

@@ -14,8 +14,11 @@ NO_NODES: Final = "no node is left"
 
 @lru_cache(4096)
 def reasons_of(message: str) -> str:
-    """`0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.` gives
-    `Insufficient cpu; node(s) were unschedulable`."""
+    """Return the reasons in a message of kube-scheduler without the counts of nodes.
+
+    `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.` gives `Insufficient cpu; node(s) were
+    unschedulable`.
+    """
     head = _HEAD.match(message)
     if head is None:
         return _short(message.strip()) or NO_NODES

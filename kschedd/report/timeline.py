@@ -1,9 +1,11 @@
-"""A run as a timeline: the queue, attempts by extension point and plugin, bindings, each node's occupancy, and an arrow
-from each event to the attempt of the pod that it woke.
+"""A run as a timeline: queue, attempts, bindings, the pods of each node, and the events that woke pods.
 
-An observer of an engine (`simulate.observing`) that writes as it goes and keeps what is open only. Time is virtual, so
-an attempt takes none: within one moment attempts are laid out one after the other, with a microsecond for each plugin
-and a nanosecond for each node it was asked about. How long a slice is says how much was asked, not how long it took.
+Attempts are shown by extension point and plugin. An arrow leads from each event to the attempt of the pod that it woke.
+
+It is an observer of an engine (`simulation.observing`) that writes as it goes and keeps only what is open. Time is
+virtual, so an attempt takes none: within one moment attempts are laid out one after the other, with a microsecond for
+each plugin and a nanosecond for each node that the plugin judged. The length of a slice shows the amount of work, not
+the time it took.
 
 Units: integer nanoseconds since the start of the run.
 """
@@ -104,7 +106,7 @@ class Timeline:
         self._file.end(self._attempts, self._free)
 
     def _points(self, entry: QueuedPod, result: ScheduleResult | FitError) -> Iterator[tuple[str, list[_Part]]]:
-        """The extension points with the plugins that were called there, in order."""
+        """Return the extension points with the plugins that were called there, in order."""
         scheduler = self._engine.machine.schedulers.get(entry.pod.scheduler_name)
         if scheduler is None:
             return

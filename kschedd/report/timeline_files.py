@@ -42,7 +42,7 @@ class TimelineFile(Protocol):
 
 
 def timeline_file(path: Path) -> TimelineFile:
-    """Opened for writing, in the form that its name says. Raises TimelineFormatError, OSError."""
+    """Open a timeline for writing, in the format of its name's suffix. Raises TimelineFormatError, OSError."""
     if path.suffix in JSON_SUFFIXES:
         return ChromeJson(path.open("w", encoding="utf-8", newline="\n"))
     if path.suffix not in PERFETTO_SUFFIXES:

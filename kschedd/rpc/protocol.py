@@ -41,7 +41,7 @@ from kschedd.rpc.message_checks import (
 )
 from kschedd.values import run_steps
 
-#: The method by which a client on the network says who it is.
+#: The method by which a client on the network authenticates.
 AUTHENTICATE = "rpc.authenticate"
 MAX_MSGID = 2**32 - 1
 #: The msgid of an error that responds to no particular request. Clients should count from 1.

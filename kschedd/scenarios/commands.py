@@ -1,16 +1,20 @@
-"""The commands of a scenario file: the command line's verbs, and commands for set-up and virtual time.
+"""The commands of a scenario file: the verbs of the command line, and commands for set-up and virtual time.
 
 Optional, before all other commands:
+
     kube-version 1.36 | seed N | config (a KubeSchedulerConfiguration follows, or -f FILE) | plugin FILE.py
     controllers --node-eviction-rate 1 ...         the controllers' flags of `kschedd run`
-Time; after every command all work pending at the current virtual time is done:
+
+Time; after every command, all work that is due at the current virtual time is done:
+
     advance 10s | rest [1h]                        rest: until the cluster is idle
-    A verb that waits (drain) lets it pass as well.
+
+    A verb that waits (drain) advances the time as well.
 
 Any other command is a verb, as on the command line; `help VERB` shows its arguments. The lines that follow a command
 are its standard input; `-f -` (for patch: `--patch-file -`) is implied then. Lines that the command does not read are
-an error: they belong to a step that was meant to begin after it. Relative file names are relative to the scenario's
-directory. A verb's error messages are part of its output.
+an error, since they were meant to be the next step. Relative file names are relative to the scenario's directory. A
+verb's error messages are part of its output.
 """
 
 import math
@@ -46,29 +50,33 @@ from kschedd.verbs.table import WRONG_USE, find_verb, run_words, short_words, wi
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 #: the flag that makes each verb read standard input
 _READING: Final = {**dict.fromkeys(("apply", "create", "delete", "explain"), "-f"), "patch": "--patch-file"}
-_LONGEST_WAIT_S: Final = 3_600.0  # of a verb that waits, such as drain
+_LONGEST_WAIT_S: Final = 3_600.0  # for a verb that waits, such as drain
 #: verbs that have no meaning here
 _NOT_HERE: Final = {"stop": "there is no daemon to stop", "watch": "nothing changes while a command runs"}
 
 
 @attrs.define(eq=False)
 class CommandError(KscheddError):
-    """A command that cannot be parsed."""
+    """An error for a command that cannot be parsed."""
 
     why: str
 
 
 def duration(text: str) -> float:
-    """Seconds in a duration such as `90s`, `1m30s` or `500ms`. Raises CommandError."""
+    """Return the seconds in a duration such as `90s`, `1m30s` or `500ms`. Raises CommandError."""
     parts = re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise CommandError(f"{text!r} is no duration: 500ms, 10s, 1m30s, 2h, 1d")
+        raise CommandError(f"{text!r} is not a duration, such as 500ms, 10s, 1m30s, 2h or 1d")
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 @attrs.frozen
 class CommandResult:
-    """`status` as on the command line: 0, 1 it failed, 2 it could not be parsed. `unread`: it left its input unread."""
+    """The result of a command.
+
+    `status` as on the command line: 0: success, 1: failure, 2: the command could not be parsed. `unread`: the command
+    did not read its input.
+    """
 
     text: str
     status: int
@@ -76,9 +84,9 @@ class CommandResult:
 
 
 class ScenarioCluster:
-    """The cluster of a scenario. `folder` is the base of relative file names; `cluster`: one that is there already.
+    """The cluster of a scenario. `folder`: the base of relative file names; `cluster`: an existing cluster to use.
 
-    `only`: it is decided by `version`, with its states of feature gates, whatever the scenario says of these.
+    `only`: always use `version` and its feature gates, even if the scenario sets others.
     """
 
     def __init__(
@@ -104,7 +112,7 @@ class ScenarioCluster:
 
     @property
     def cluster(self) -> VirtualCluster:
-        """Created by the first command that needs it."""
+        """The cluster, created by the first command that needs it."""
         if self._cluster is None:
             self._cluster = VirtualCluster(
                 self._read_config(),
@@ -117,23 +125,23 @@ class ScenarioCluster:
         return self._cluster
 
     def connect(self) -> VirtualDaemon:
-        """The client that verbs call."""
+        """Return the client that verbs call."""
         daemon = self._daemon if self.cluster is not None else None
         assert daemon is not None, "made with the cluster"
         return daemon
 
     def do(self, command: str, given: str) -> str:
-        """Run one command with the lines that follow it as input; returns its output, error messages included."""
+        """Run one command with the lines that follow it as input; return its output, including error messages."""
         return self.execute(command, given).text
 
     def execute(self, command: str, given: str) -> CommandResult:
-        """As `do`, with the exit status."""
+        """Run a command like `do`, and return its output with the exit status."""
         try:
             words = list(without_program(shlex.split(command)))
             own = OWN.get(words[0]) if words == short_words(words) else None
             reads = words == ["config"]  # `given` is the configuration
             if words[0] == "config" and words[1:2] != ["-f"] and not (reads and given.strip()):
-                own = None  # without a configuration it is the verb `config`, which shows the current one
+                own = None  # without a configuration, `config` is the verb that shows the current one
             if own is not None:
                 unread = bool(given.strip()) and not reads
                 return CommandResult("" if unread else own(self, words[1:], given), 0, unread)
@@ -144,7 +152,7 @@ class ScenarioCluster:
         return self._verb(words, given)
 
     def expect(self, command: str) -> Finding:
-        """What comes of an `expect` line. Raises KscheddError where it cannot be parsed, or asked."""
+        """Return the result of an `expect` line. Raises KscheddError if it cannot be parsed or evaluated."""
         try:
             words = shlex.split(command)
         except ValueError as fault:
@@ -164,7 +172,7 @@ class ScenarioCluster:
             was_read = True
             return given.encode()
 
-        limit = math.inf if words[0] == "expect" else _LONGEST_WAIT_S  # `expect` says itself how long it waits
+        limit = math.inf if words[0] == "expect" else _LONGEST_WAIT_S  # `expect` has its own time limit
         status = run_words(self._session(printed, read_input, limit), words, tuple(OWN))
         unread = bool(given.strip()) and not was_read and status != WRONG_USE
         return CommandResult("".join(printed), status, unread)
@@ -185,7 +193,7 @@ class ScenarioCluster:
         )
 
     def _sleeper(self, limit_s: float) -> Callable[[float], None]:
-        """The sleep of one verb: it lets virtual time pass, but not without end."""
+        """Return the sleep function of one verb, which advances virtual time up to a limit."""
         slept = 0.0
 
         def sleep(seconds: float) -> None:
@@ -239,7 +247,7 @@ class ScenarioCluster:
     def feature_gates(self, words: list[str], given: str) -> str:
         self._not_begun()
         text = _exactly(words, "feature-gates NAME=true,...")
-        if not self._only:  # else the version has them
+        if not self._only:  # otherwise the gates of the version apply
             self._gates |= parse_flag([text], self._version.gates)
         return ""
 
@@ -253,7 +261,7 @@ class ScenarioCluster:
         usage = "controllers --node-eviction-rate 1 ..."
         flat = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
         if not flat or len(flat) % 2:
-            raise CommandError(f"what is understood is: {usage}")
+            raise CommandError(f"expected: {usage}")
         for flag, text in zip(flat[::2], flat[1::2], strict=True):
             name = flag.removeprefix("--")
             if name == flag or name not in OPTIONS:
@@ -284,7 +292,7 @@ class ScenarioCluster:
 
 def _exactly(words: list[str], usage: str) -> str:
     if len(words) != 1:
-        raise CommandError(f"what is understood is: {usage}")
+        raise CommandError(f"expected: {usage}")
     return words[0]
 
 

@@ -8,15 +8,14 @@
 
     expect pod web-0 on zone b
 
-Output that contains empty lines is enclosed between two lines `----` and two more. A line `...` in it stands for any
-lines; where it is all, the command has to succeed and may print what it likes. A line `expect ASSERTION` is a step by
-itself (with `----` below it, it is a command like any other). A run executes the steps from top to bottom on one
-cluster; rewriting replaces expected output with the actual one, and an assertion that is not so with the one that is,
-to be reviewed as a diff. The module `commands` defines the commands, `kschedd.verbs.scheduler.expectations` the
-assertions.
+Output that contains empty lines is enclosed in two lines `----` before and after it. A line `...` in it matches any
+number of lines; if it is the only line, the command must succeed, with any output. A line `expect ASSERTION` is a step
+without output (with `----` below it, it is an ordinary command). A run executes the steps from top to bottom on one
+cluster. Rewriting replaces expected output by the actual output, and a false assertion by a true one, to be reviewed as
+a diff. The module `commands` defines the commands, `kschedd.verbs.scheduler.expectations` the assertions.
 
-Errors: ScenarioError if a file cannot be parsed into steps, or an assertion cannot be. A failing command is no error:
-its output shows it.
+Errors: ScenarioError if a file cannot be parsed into steps, or an assertion cannot be parsed. A failing command is not
+an error: its output shows the failure.
 """
 
 import re
@@ -43,7 +42,7 @@ EXPECT: Final = "expect"
 @attrs.define(eq=False)
 class ScenarioError(KscheddError):
     file: str
-    line: int  # 1-based; 0: the file as a whole
+    line: int  # 1-based; 0: the whole file
     why: str
 
     def __str__(self) -> str:
@@ -69,7 +68,7 @@ class Scenario:
 
 @attrs.frozen
 class Difference:
-    """A step that came out otherwise than expected: its output, or for an assertion what was found."""
+    """A step whose output, or for an assertion whose finding, differs from the expected one."""
 
     file: str
     step: Step
@@ -91,7 +90,10 @@ class Difference:
 
 @attrs.frozen
 class StepResult:
-    """`output` without its last line ends; `finding` of an assertion; `difference` None: as expected."""
+    """The result of a step.
+
+    `output` without trailing line ends; `finding`: of an assertion; `difference`: None if the result is as expected.
+    """
 
     step: Step
     output: str
@@ -127,7 +129,7 @@ def parse(text: str, file: str) -> Scenario:
 
 
 def _expected(lines: Sequence[str], at: int, file: str) -> tuple[str, int]:
-    """The expected output that begins at this line, and the number of the line after it."""
+    """Return the expected output that begins at this line, and the number of the line after it."""
     found: list[str] = []
     if at < len(lines) and lines[at] == SEPARATOR:
         first = at
@@ -158,7 +160,7 @@ def run(
 ) -> Iterator[StepResult]:
     """Run the scenario, step by step. `on_decision` is called with every attempt. Raises ScenarioError.
 
-    `version`: whose decisions are made where the file does not say it; with `only` whatever it says.
+    `version`: the Kubernetes version unless the file sets one; with `only`, even if it does.
     """
     cluster = ScenarioCluster(Path(scenario.file).parent, on_decision, version=version, only=only)
     for step in scenario.steps:
@@ -175,7 +177,7 @@ def _executed(scenario: Scenario, step: Step, cluster: ScenarioCluster) -> StepR
 
 
 def _unread(step: Step) -> str:
-    """Return what is wrong with a step whose command does not read its input."""
+    """Return the error for a step whose command does not read its input."""
     offset, first = next((n, line) for n, line in enumerate(step.input.splitlines(), 1) if line.strip())
     return (
         f"`{step.command}` reads no input, but line {step.line + offset} follows it: {shown(first)}: "
@@ -192,7 +194,7 @@ def _asserted(scenario: Scenario, step: Step, cluster: ScenarioCluster) -> StepR
 
 
 def matches(expected: str, got: str) -> bool:
-    """Whether the output is the expected one, in which a line `...` stands for any lines, or none."""
+    """Return whether the output is the expected one, in which a line `...` stands for any number of lines."""
     if ANYTHING not in expected.split("\n"):
         return expected == got
     pattern = "".join(r"(?:.*\n)*?" if line == ANYTHING else re.escape(line) + r"\n" for line in expected.split("\n"))
@@ -204,12 +206,12 @@ def differences(scenario: Scenario, on_decision: OnDecision | None = None) -> li
 
 
 def rewritten(scenario: Scenario, on_decision: OnDecision | None = None) -> str:
-    """The file's text with the actual output of its steps, and with assertions that are so."""
+    """Return the file's text with the actual output of its steps, and with corrected assertions."""
     return text_of(scenario, list(run(scenario, on_decision)))
 
 
 def text_of(scenario: Scenario, done: Iterable[StepResult]) -> str:
-    """The file's text as its steps came out."""
+    """Return the file's text with the results of its steps."""
     return "".join(_text(scenario, done))
 
 

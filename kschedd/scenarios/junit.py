@@ -1,7 +1,7 @@
 """The results of scenarios as JUnit XML: a suite for each file, a case for each of its steps.
 
-As the common denominator of the readers of CI systems has it: `testsuites` with `testsuite`, `testcase`, `failure` and
-`error`. Characters that XML 1.0 cannot hold are replaced. Seconds are of a whole file; steps have none.
+The elements are those that all CI systems read: `testsuites` with `testsuite`, `testcase`, `failure` and `error`.
+Characters that XML 1.0 does not allow are replaced. Seconds are given per file; steps have none.
 """
 
 from collections.abc import Iterable
@@ -48,6 +48,6 @@ def _case(suite: Element, file: str, name: str, line: int) -> Element:
 
 
 def _first_changed(what: str) -> str:
-    """The first line of a difference that differs, which says more than the header of its part."""
+    """Return the first changed line of a difference, which is more useful than its header."""
     lines = [line.removeprefix("  ") for line in what.splitlines()]
     return next((line for line in lines if line.startswith(("-", "+"))), "")

@@ -1,9 +1,9 @@
-"""Runs scenario files and reports: what came out otherwise than expected, where, and why.
+"""Runs scenario files and reports differences from the expected output.
 
-A file is run by itself on a cluster of its own, so files may be run beside each other, in processes: what is reported
-does not depend on that, nor does the order, which is that of the files as given. Within a folder it is by name.
+Each file is run on a separate cluster, so that files may run concurrently in several processes: the reports and their
+order, which is that of the given files, do not depend on that. The files of a folder are sorted by name.
 
-`run_file` never raises for what a file says: what cannot be read or parsed is its `fault`.
+`run_file` never raises because of a file's content: if it cannot be read or parsed, `fault` contains the error.
 """
 
 import multiprocessing
@@ -26,7 +26,10 @@ PASSED, FAILED, BAD_INPUT = 0, 1, 2
 
 @attrs.frozen
 class FileResult:
-    """`steps`: those that were run. `fault`: why not all were. `rewrote`: whether the file's text is another now."""
+    """The result of a file.
+
+    `steps`: those that were run. `fault`: the reason why not all were. `rewrote`: whether the file was changed.
+    """
 
     file: str
     steps: tuple[StepResult, ...]
@@ -49,7 +52,7 @@ class NoScenariosError(KscheddError):
 
 
 def files_of(paths: Iterable[Path]) -> list[Path]:
-    """The files, and those of the folders, each once. Raises NoScenariosError."""
+    """Return the files, and those of the folders, each once. Raises NoScenariosError."""
     found: dict[Path, None] = {}
     for path in paths:
         if not path.exists():
@@ -86,7 +89,7 @@ def run_file(
 
 
 def _write(path: Path, text: str) -> bool:
-    """Whether that is another text than before."""
+    """Write the file if its text changes; return whether it did."""
     try:
         if text == path.read_text(encoding="utf-8"):
             return False
@@ -99,7 +102,7 @@ def _write(path: Path, text: str) -> bool:
 def run_each(
     paths: Sequence[Path], *, jobs: int, rewrite: bool, version: KubernetesVersion = DEFAULT
 ) -> Iterator[FileResult]:
-    """The results in the order of the paths, each as soon as it and those before it are there."""
+    """Yield the results in the order of the paths, each as soon as it and the earlier ones are available."""
     do = partial(run_file, rewrite=rewrite, version=version)
     if jobs < 2 or len(paths) < 2:
         yield from map(do, paths)
@@ -109,9 +112,9 @@ def run_each(
 
 
 def report(result: FileResult, write: Callable[[str], object]) -> int:
-    """Write what came of a file; returns the exit status for it."""
+    """Write the report of a file; return the exit status for it."""
     differences = result.differences
-    if result.rewrote:  # all but assertions that cannot be put into words are as expected now
+    if result.rewrote:  # all steps are as expected now, except assertions without a replacement
         differences = [one for one in differences if one.finding is not None and not one.finding.instead]
     good = len(result.steps) - len(differences)
     if result.fault:
@@ -135,6 +138,6 @@ def run_files(
     on_decision: OnDecision | None = None,
     version: KubernetesVersion = DEFAULT,
 ) -> int:
-    """Run scenario files one by one and report on `out`; returns the greatest exit status."""
+    """Run scenario files one by one and report on `out`; return the highest exit status."""
     results = (run_file(path, rewrite=rewrite, on_decision=on_decision, version=version) for path in paths)
     return max((report(result, out.write) for result in results), default=PASSED)

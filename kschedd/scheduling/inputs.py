@@ -70,7 +70,7 @@ class BeginGroupCycle:
     """The start of a popped pod's PodGroup cycle.
 
     Returns the cycle, which must run to its end before anything else begins. `clock` returns the time. `told` is called
-    with the result of each pod before it is acted on, while the pods before it are on their nodes.
+    with the result of each pod before the result is applied, while the earlier pods are still placed on their nodes.
     """
 
     entry: QueuedPod

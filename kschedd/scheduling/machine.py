@@ -418,7 +418,7 @@ class SchedulingMachine:
         if isinstance(result, FitError):
             return self._reject(entry, result, now)
         framework, state, node_name = result.framework, result.state, result.node_name
-        if state.resizes:  # it fits, so the kubelet will resize it
+        if state.resizes:  # the pod fits after its resize, which the kubelet will perform
             why = f"pod {entry.uid}({entry.key}) is in the cache, so can't be assumed"
             return failed_by_error(entry, why)
         assumed = self.cluster.assume(entry.pod, node_name)

@@ -32,7 +32,7 @@ class AttemptRecord:
     message: str = ""
     nominated_node: str = ""
     of_binding: bool = False
-    #: what the attempt can be worked out from again: the last write that the scheduler had seen, and the pod as it was
+    #: the inputs to repeat the attempt: the last write that the scheduler had observed, and the pod at that time
     version: int = 0
     attempted: Pod | None = None
     lead: Lead | None = None  # None if not recorded, or if only one node was feasible

@@ -147,7 +147,7 @@ class Turns:
 
 
 class Uninterrupted(Turns):
-    """Turns for a caller that nobody else waits behind: work runs to its end at once, outside of any event loop."""
+    """Turns for a single caller: its work runs to its end at once, outside of any event loop."""
 
     async def drive(self, client: str, work: Generator[None, None, T]) -> T:
         return run_steps(work)

@@ -51,7 +51,7 @@ class NotAPodError(KscheddError, rpc_code="invalid"):
 
 
 def pod_of(raw: Raw) -> Raw:
-    """The pod that a manifest is, or makes. Raises NotAPodError."""
+    """Return the pod that a manifest is or creates. Raises NotAPodError."""
     if raw.get("kind") == "Pod":
         return raw
     template: Any = raw
@@ -67,14 +67,17 @@ def pod_of(raw: Raw) -> Raw:
 
 
 def as_map(value: Any) -> Mapping[str, Any]:
-    """What is no map is as good as nothing: what is made of it is checked when it is created."""
+    """Return a map as it is and an empty one for anything else; the pod made from it is validated at creation."""
     return value if isinstance(value, Mapping) else {}
 
 
 @attrs.frozen
 class FitCount:
-    """How many sets fit; `why` not one more, "" where the limit was reached first, and which pod of a set it was that
-    did not. `nodes`: how many got some."""
+    """The number of sets that fit.
+
+    `why`: the reason why one more does not, "" if the limit was reached first, and the pod of the set that did not fit.
+    `nodes`: the number of nodes that got some.
+    """
 
     count: int
     why: str
@@ -85,8 +88,10 @@ class FitCount:
 def fit_count(
     machine: SchedulingMachine, pods: Sequence[Pod], limit: int, now: float, check: Callable[[], None]
 ) -> FitCount:
-    """How many more sets of these pods fit, one of each in a set; the machine is as before when this returns. Their
-    profiles must be there."""
+    """Return how many more sets with one of each of these pods fit; the machine is unchanged when this returns.
+
+    The profiles of the pods must exist.
+    """
     placed: list[AssumedPod] = []
     why = ""
     while len(placed) < limit * len(pods):
@@ -120,13 +125,13 @@ class ScaledPod:
 
 
 def sized_by(pod: Pod) -> str:
-    """The resource by which people size such a pod: an extended one, else cpu or memory; "" if it requests none."""
+    """Return the resource by which such a pod is sized: an extended one, else cpu or memory; "" if it requests none."""
     asked = [name for name, number in pod.requests.items() if number]
     return next((name for name in asked if name not in _USUAL), next((name for name in _USUAL if name in asked), ""))
 
 
 def scaled(pod: Pod, largest: int) -> Iterator[ScaledPod]:
-    """The pod halved and doubled several times, up to `largest` of the resource that it is sized by, smallest first."""
+    """Yield the pod halved and doubled several times, up to `largest` of the resource that sizes it."""
     resource = sized_by(pod)
     if not resource:
         return
@@ -220,7 +225,7 @@ class _Search:
 
 
 def pending(engine: Engine, wanted: set[str]) -> list[tuple[str, str]]:
-    """The pending pods of these workloads or names, and why."""
+    """Return the pending pods of these workloads or names, with the reasons."""
     found = []
     for pod in engine.driver.pending.pods.values():
         owners = {owner.get("uid") for owner in pod.metadata.get("ownerReferences") or ()}
@@ -263,7 +268,7 @@ def _price(counts: Sequence[int], shapes: Sequence[NodeShape]) -> float:
 
 
 def uids_of(engine: Engine, results: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The uids of applied objects, and of what they own."""
+    """Return the UIDs of applied objects and of the objects that they own."""
     found: set[str] = set()
     for result in results:
         obj = engine.store.find(result["kind"], result.get("namespace") or "", result["name"])

@@ -102,7 +102,7 @@ class ForkStart:
 
 
 def usage(table: NodeTable) -> dict[str, float]:
-    """The share of what the nodes have that pods request: 0 to 1, by resource."""
+    """Return the requested share of the nodes' allocatable amounts, 0 to 1, by resource."""
     alive = table.alive
     asked = {
         "cpu": (table.requested[CPU], table.allocatable[CPU]),
@@ -221,7 +221,7 @@ def _change(sign: str, change: str, pod: Pod, log: Log, placed: Pod | None = Non
 
 
 def _placement(pod: Pod, log: Log) -> AttemptRecord | None:
-    """The pod's last attempt, if that has found a node."""
+    """Return the pod's last attempt if it found a node."""
     attempts = [entry for entry in log.attempts(pod.key) if entry.uid == pod.uid and not entry.of_binding]
     return attempts[-1] if attempts and attempts[-1].node else None
 
@@ -236,7 +236,7 @@ def _placement_text(placement: AttemptRecord) -> str:
 
 
 def _workload(engine: Engine, pod: Pod) -> str:
-    """The uid of what controls the pod (of a ReplicaSet its Deployment); the pod's own if nothing does."""
+    """Return the UID of the pod's controller (for a ReplicaSet, of its Deployment), or the pod's own without one."""
     owner = _controller(pod)
     if owner is None:
         return pod.uid
@@ -338,7 +338,7 @@ def _object_changes(events: Sequence[WatchEvent]) -> list[ObjectChange]:
 
 
 def _differing(old: Any, new: Any, path: str = "") -> list[str]:
-    """The fields that differ, with their values where these are short."""
+    """Return the fields that differ, with their values where these are short."""
     if old == new:
         return []
     if isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -356,7 +356,7 @@ def _word(value: Any) -> str:
 
 
 def _blocking_budgets(engine: Engine, nodes: set[str]) -> list[BlockingBudget]:
-    """The budgets that keep pods on nodes which were changed and take no pods any more."""
+    """Return the budgets that keep pods on nodes which were changed and take no more pods."""
     found: list[BlockingBudget] = []
     budgets = [each for each in engine.store.list("PodDisruptionBudget") if each.status.get("disruptionsAllowed") == 0]
     if not budgets:

@@ -43,7 +43,7 @@ class DecisionLog:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """A full disk is this file's trouble, whenever it shows."""
+        """Report an error of the disk as one of this file, whenever it occurs."""
         try:
             yield
         except OSError as fault:

@@ -130,9 +130,12 @@ def _auditor_of(queue: SchedulingQueue, driver: SchedulingDriver) -> "Auditor":
 
 
 class Engine:
-    """See the module. `on_decision` is called with every attempt, `on_happened` with every entry that a log has but
-    for moves, which `recorder` is called with, `on_result` with the result of every attempt before it is acted on.
-    `observe` adds an observer of all of it."""
+    """A whole cluster in virtual time; see the module.
+
+    `on_decision` is called with every attempt, `on_happened` with every entry of the log except queue moves, which
+    `recorder` gets, and `on_result` with the result of every attempt before it takes effect. `observe` adds an observer
+    of all of these.
+    """
 
     def __init__(
         self,
@@ -210,7 +213,7 @@ class Engine:
 
     @collection_postponed()
     def snapshot(self) -> ClusterSnapshot:
-        """What an engine of its own can go on from; to be taken between two calls."""
+        """Return a state that another engine can continue from; to be called between two calls."""
         driver = DriverSnapshot.of(self.driver)
         controllers = [] if self._runner is None else self._runner.states()
         return ClusterSnapshot(
@@ -250,7 +253,7 @@ class Engine:
         self.now_s, self.now_ns = now_s, round(now_s * SECOND)
 
     def next_moment(self, *, retries: bool = True, cron_jobs: bool = True) -> float | None:
-        """The next deadline; None if there is none.
+        """Return the next deadline; None if there is none.
 
         `retries`: including the periodic retry of unschedulable pods. `cron_jobs`: including the times of CronJobs.
         """
@@ -297,10 +300,10 @@ class Engine:
     def run_to_rest(
         self, limit_s: float = 3600.0, check: Callable[[], None] = lambda: None, *, cron_jobs: bool = False
     ) -> bool:
-        """Advance until only periodic retries of unschedulable pods remain, which would fail again, and times of
-        CronJobs, unless these are to be gone through (`cron_jobs`).
+        """Advance until only periodic retries of unschedulable pods and times of CronJobs remain.
 
-        Returns False if that takes more than `limit_s` virtual seconds. `check` is as for `advance`.
+        The retries would fail again. `cron_jobs`: process the times of CronJobs as well. Returns False if the work
+        takes more than `limit_s` virtual seconds. `check` is as for `advance`.
         """
         end = self.now_s + limit_s
         self.run_until_idle()

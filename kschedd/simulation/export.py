@@ -57,7 +57,7 @@ def _differs(before: Object | None, new: Object) -> bool:
 
 
 def manifest_of(obj: Object) -> dict[str, Any]:
-    """The object without what the API server fills in; of a node's status what it offers."""
+    """Return the object without the fields that the API server fills in; a Node keeps its offered resources."""
     raw = obj.raw
     meta = {name: value for name, value in raw["metadata"].items() if name not in _FILLED_IN}
     if LAST_APPLIED in (meta.get("annotations") or {}):

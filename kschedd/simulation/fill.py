@@ -47,9 +47,9 @@ class Fill:
 
 
 def filled(trace: Trace, fill: Fill, seed: int) -> Trace:
-    """The trace with its pods chosen and ordered by the seed, without deletions.
+    """Return the trace with its pods chosen and ordered by the seed, without deletions.
 
-    Raises FillError where no node has the resource, or no pod asks for it.
+    Raises FillError if no node has the resource, or no pod requests it.
     """
     there = sum(Node.from_raw(raw).allocatable.get(fill.resource, 0) for raw in trace.nodes)
     if not there:
@@ -75,7 +75,7 @@ def filled(trace: Trace, fill: Fill, seed: int) -> Trace:
 
 
 def _asked(trace: Trace, resource: str) -> Iterator[int]:
-    """What each pod asks for of the resource; pods that share a spec ask for the same."""
+    """Return each pod's request for the resource; pods that share a spec have the same request."""
     by_spec: dict[int, int] = {}
     for pod in trace.pods:
         number = id(pod.raw["spec"])

@@ -15,7 +15,7 @@ P = ParamSpec("P")
 
 class RunObserver(Protocol):
     def attempted(self, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
-        """An attempt has this result, which has not been acted on yet."""
+        """Note the result of an attempt, which has not taken effect yet."""
 
     def happened(self, entries: Sequence[Happened]) -> None: ...
 
@@ -26,7 +26,7 @@ class RunObserver(Protocol):
 
 
 def both(first: Callable[P, None] | None, second: Callable[P, None]) -> Callable[P, None]:
-    """Calls both; the second alone if there is no first."""
+    """Return a function that calls both; the second one if there is no first."""
     if first is None:
         return second
 

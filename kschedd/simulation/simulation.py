@@ -120,8 +120,10 @@ class Simulation(Engine):
         return self.applied
 
     def play(self, arrivals: Arrivals, until_s: float | None = None, progress: Progress | None = None) -> None:
-        """Create the objects now and the pods at their times. All work that an event causes is done before the next
-        event, also between events of the same time."""
+        """Create the objects now and the pods at their times.
+
+        All work that an event causes is done before the next event, also between events of the same time.
+        """
         with self.store.one_request():  # whose nodes and pods are mostly alike
             for raw in arrivals.objects:
                 self._put(raw)
@@ -219,7 +221,7 @@ class Simulation(Engine):
         return found
 
     def _why(self, pod: Pod) -> str:
-        """The reason why a pod is pending, for a pod without a PodScheduled condition that gives it."""
+        """Return the reason why a pod is pending, for a pod whose PodScheduled condition does not give it."""
         if not self.machine.responsible(pod.scheduler_name):
             return f'asks for scheduler "{pod.scheduler_name}", which no profile has'
         entry = self.queue.entry(pod.key)

@@ -42,7 +42,7 @@ def standing_pods(pods: Iterable[Pod]) -> list[StandingPod]:
 def judge_standing(
     machine: SchedulingMachine, pods: Iterable[StandingPod], check: Callable[[], None] = lambda: None
 ) -> dict[str, PodOutcome]:
-    """The outcome of each pod that a profile is there for, by its key. `check` may raise to give it up."""
+    """Return the outcome of each pod that has a profile, by its key. `check` may raise to abort."""
     cluster, gates = machine.cluster, machine.pre_enqueue()
     known: dict[Hashable, PodOutcome] = {}
     outcomes: dict[str, PodOutcome] = {}
@@ -68,7 +68,7 @@ def _alike(pod: Pod) -> Hashable:
 
 
 def _without(machine: SchedulingMachine, there: Pod | None, pod: Pod, gates: Gates) -> PodOutcome:
-    """The outcome of the pod with what is `there` of it off its node."""
+    """Return the outcome for the pod, with its present instance removed from its node."""
     if there is None:
         return _outcome(machine, pod, gates)
     machine.cluster.remove(there)
@@ -91,7 +91,7 @@ def _outcome(machine: SchedulingMachine, pod: Pod, gates: Gates) -> PodOutcome:
 
 
 def unassigned(pod: Pod) -> Pod:
-    """The pod before it had a node."""
+    """Return the pod as it was before it had a node."""
     if not pod.node_name:
         return pod
     spec = {name: field for name, field in pod.raw["spec"].items() if name != "nodeName"}

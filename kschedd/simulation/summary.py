@@ -113,7 +113,7 @@ class Utilisation:
             used[place] += requested - before[place]
 
     def by_resource(self) -> dict[str, Use]:
-        """The utilisation of every resource that some node has."""
+        """Return the utilization of every resource that some node has."""
         mean = [total / self._span for total in self._sum] if self._span else self._now
         return {
             self._names[place]: Use(mean[place], self._most[place], self._now[place], self._there[place])
@@ -288,7 +288,7 @@ def _percent(share: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A duration for people: `3d4h`, `2m10s`, `1.5s`."""
+    """Return a duration for people: `3d4h`, `2m10s`, `1.5s`."""
     if seconds >= 86_400:
         days, rest = divmod(seconds, 86_400)
         return f"{int(days)}d{int(rest // 3600)}h"

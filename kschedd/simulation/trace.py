@@ -176,7 +176,7 @@ def _pod(record: TraceRecord, seen: dict[str, int], specs: dict[tuple[str, ...],
 
 
 def _spec_of(record: TraceRecord) -> Raw:
-    """What the row asks for; with faults recorded, if it is wrong."""
+    """Return the pod spec of the row; faults are recorded if the row is wrong."""
     cpu, memory = record.whole("cpu_milli"), record.whole("memory_mib")
     gpus = record.whole("num_gpu", most=MOST_GPUS)
     return _spec(cpu, memory, gpus * _share(record, gpus), _models(record))
@@ -221,7 +221,7 @@ def _model(record: TraceRecord, column: str, model: str) -> str:
 
 @lru_cache(1024)
 def _shape(cpu_milli: int, memory_mib: int, gpus: int) -> Raw:
-    """A node but for its metadata. Nodes of one shape share the rest: manifests are not modified once they are made."""
+    """Return a node without metadata. Nodes of one shape share it: manifests are not modified after creation."""
     resources = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", "pods": "110"}
     if gpus:
         resources[GPU_MILLI] = str(gpus * 1000)

@@ -71,7 +71,7 @@ class TraceRecord:
         self.faults.append(TraceFault(self.file, self.line, column, self.cells[column], allowed))
 
     def whole(self, column: str, least: int = 0, most: int = _MOST) -> int:
-        """An integer from `least` to `most`; 0, with a fault recorded, for any other value."""
+        """Return an integer from `least` to `most`; 0, with a fault recorded, for any other value."""
         number = _whole(self.cells[column])
         if number is not None and least <= number <= most:
             return number
@@ -79,7 +79,7 @@ class TraceRecord:
         return 0
 
     def seconds(self, column: str) -> float | None:
-        """A time in seconds from the start of the trace; None, with a fault recorded, if it is invalid."""
+        """Return a time in seconds from the start of the trace; None, with a fault recorded, if it is invalid."""
         text = self.cells[column]
         if _SECONDS.fullmatch(text):
             return float(text)
@@ -98,7 +98,7 @@ class TraceRecord:
 
 
 def records(path: Path, columns: Collection[str], faults: list[TraceFault]) -> Iterator[TraceRecord]:
-    """The rows of the table that have all columns; the faults of other rows are added to `faults`."""
+    """Yield the rows of the table that have all columns; the faults of other rows are added to `faults`."""
     file = str(path)
     text = _text(path, faults)
     if text is None:

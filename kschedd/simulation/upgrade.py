@@ -117,19 +117,19 @@ class _Comparison:
         return [name for name in RULES if getattr(before, name) != getattr(after, name)]
 
     def _with(self, names: Iterable[str], keys: Collection[str]) -> PodOutcomes:
-        """What these pods fare by the older version with these rules of the newer one."""
+        """Return the outcomes of these pods by the older version with these rules of the newer one."""
         version = self.a
         for name in names:
             version = version.with_rule(name, self.b)
         return self.judge(version, keys)
 
     def _changed(self, names: Iterable[str], keys: Collection[str]) -> PodOutcomes:
-        """The outcomes of those that fare otherwise so than by the older version."""
+        """Return the outcomes that differ from those of the older version."""
         outcomes = self._with(names, keys)
         return {key: outcome for key, outcome in outcomes.items() if outcome != self.first.get(key)}
 
     def alone(self, keys: Sequence[str]) -> dict[str, PodOutcomes]:
-        """The rules that change something by themselves, with what comes of each of the pods that it changes."""
+        """Return the rules that change something by themselves, with the outcomes of the pods that each changes."""
         found: dict[str, PodOutcomes] = {}
         for name in _OFTEN:
             if name in self.rules and (changed := self._changed([name], keys)):
@@ -149,7 +149,7 @@ class _Comparison:
         return {name: outcomes for half in halves for name, outcomes in half.items()}
 
     def responsible(self, key: str, alone: Mapping[str, PodOutcomes]) -> list[str]:
-        """The rules each of which brings the outcome about; else those that change it; none: several together."""
+        """Return the rules that alone produce the outcome, else those that change it; none if several act together."""
         whole = [name for name, outcomes in alone.items() if outcomes.get(key) == self.second.get(key)]
         return whole or [name for name, outcomes in alone.items() if key in outcomes]
 

@@ -1,7 +1,7 @@
 """The binding check of PreBind: all of a pod's claims must be bound, each to a volume usable from its node.
 
-It is repeated while the volume controller and the provisioners work. It reads observed objects, never assumed ones, and
-an object counts only once the scheduler's own write to it has been observed.
+It is repeated while the volume controller and the provisioners work. It reads observed objects, never assumed ones. An
+object counts only after the scheduler's own write to it has been observed.
 Source: Kubernetes v1.34, volumebinding/binder.go (checkBindings); v1.35, volumebinding/passive_assume_cache.go.
 """
 

@@ -130,5 +130,5 @@ _LISTED: Final = {
 
 
 def missing(kind: str, name: str) -> str:
-    """Return upstream's not-found message of a lister for such an object."""
+    """Return the message of upstream's lister for an object that does not exist."""
     return f'{_LISTED[kind]} "{name}" not found'

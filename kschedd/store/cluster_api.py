@@ -362,8 +362,8 @@ class ClusterApi(Protocol):
     ) -> ClusterWatch:
         """Watch these kinds (None: all) after this version (None: now), optionally with the existing objects first.
 
-        `bell` is rung instead of the watch's own. If `concerns` returns False for all events of a batch, the bell need
-        not be rung for them; they are delivered with the next ones. Raises Gone.
+        `bell` is notified instead of the watch's own bell. If `concerns` returns False for all events of a batch, the
+        notification may be omitted; these events are then delivered with the next ones. Raises Gone.
         """
 
     async def create(self, raw: Raw) -> Object: ...

@@ -57,7 +57,7 @@ class Copies:
             self._nodes.clear()
 
     def of(self, raw: Raw) -> Object | None:
-        """Create the object if its manifest differs in the name only from one this request created.
+        """Create a copy if the manifest differs only in the name from one that this request created.
 
         Else return None.
         """

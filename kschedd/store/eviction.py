@@ -1,6 +1,6 @@
 """The Eviction subresource: checks a pod's disruption budget, and returns the budget's status after the eviction.
 
-The budget's status is taken as it is; the disruption controller (`kschedd.controllers.disruption`) computes it.
+The disruption controller (`kschedd.controllers.disruption`) computes the status; this module does not check it.
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/eviction.go.
 Raises: TooManyRequests, Forbidden and MultipleBudgets, with the API server's messages.
 """

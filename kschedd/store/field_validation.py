@@ -106,8 +106,8 @@ def accepted(
 ) -> dict[str, Any]:
     """Return the manifest with defaults, after `prepare`.
 
-    Raises Undecodable, or Invalid with all errors. Those found by `check` come last, or first for kinds where upstream
-    does so.
+    Raises Undecodable, or Invalid with all errors. Errors found by `check` are last, or first for kinds where upstream
+    reports them first.
     """
     if mistyped := check_schema(dict(raw)):
         raise Undecodable(kind, name, tuple(mistyped))

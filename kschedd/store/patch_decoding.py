@@ -159,7 +159,7 @@ def _as_merged(merged: Any, live: Any, patch: Any) -> Any:
 
 
 def _sorted_where(value: Any, seen: set[int]) -> Any:
-    """Return the value with those of its maps sorted whose ids are in `seen`."""
+    """Return the value with the maps sorted whose ids are in `seen`."""
     if isinstance(value, dict):
         names = sorted(value) if id(value) in seen else value
         return {name: _sorted_where(value[name], seen) for name in names}

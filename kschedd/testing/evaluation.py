@@ -3,9 +3,9 @@
     result = evaluate("plugin.py", suite="suite.yaml", seeds=10)
     print(result.combined_score, result.metrics, result.artifacts)
 
-The plugin runs in a process of its own, with limits on time, memory and output. Whatever the program does there, the
-result says so: `valid` is False and `error` has the reason. This is not a sandbox: the program can read and write the
-files of the user who runs it, and use the network.
+The plugin runs in a separate process, with limits on time, memory and output. If it fails or exceeds a limit, `valid`
+is False in the result and `error` is the reason. This is not a sandbox: the program can use the network, and
+read and write the user's files.
 """
 
 import json
@@ -43,7 +43,7 @@ _MOST_OUTPUT: Final = 1 << 20  # bytes of standard output and error that are rea
 
 @attrs.define(eq=False)
 class SuiteError(KscheddError):
-    """A suite that cannot be used."""
+    """An error for an invalid suite."""
 
     where: str
     why: str
@@ -54,7 +54,10 @@ class SuiteError(KscheddError):
 
 @attrs.frozen(kw_only=True)
 class EvaluationRun:
-    """One case with one seed. Shares are from 0 to 1; `imbalance` is the deviation of the nodes' CPU shares."""
+    """The result of one case with one seed.
+
+    Shares are from 0 to 1; `imbalance` is the deviation of the nodes' CPU shares.
+    """
 
     case: str
     seed: int
@@ -67,7 +70,7 @@ class EvaluationRun:
 
 
 @attrs.frozen(kw_only=True)
-class Evaluation:
+class PluginEvaluation:
     """The result: the mean of each metric, their weighted sum, and texts that help to improve the program.
 
     `valid`: False if the program could not be evaluated, for the reason in `error`; then `combined_score` is 0.
@@ -94,7 +97,7 @@ def evaluate(
     rules: bool = True,
     time_limit_s: float = 120.0,
     memory_limit_mib: int = 2048,
-) -> Evaluation:
+) -> PluginEvaluation:
     """Evaluate the plugins of a Python file. Raises SuiteError for a suite that cannot be read.
 
     `suite`: a file or a map, as docs/EVALUATE.md describes; None is a small one that comes with kschedd. `rules`: check
@@ -114,7 +117,7 @@ def evaluate(
     metrics = {name: sum(getattr(run, name) for run in runs) / len(runs) for name in METRICS}
     weights = read.get("weights") or {"placed": 1.0}
     score = sum(weight * metrics[name] for name, weight in weights.items())
-    return Evaluation(valid=True, combined_score=score, metrics=metrics, artifacts=artifacts, runs=runs)
+    return PluginEvaluation(valid=True, combined_score=score, metrics=metrics, artifacts=artifacts, runs=runs)
 
 
 def read_suite(suite: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -162,8 +165,8 @@ def _case(where: str, number: int, case: Any, folder: Path) -> dict[str, Any]:
     return found
 
 
-def _invalid(error: str, artifacts: Mapping[str, str]) -> Evaluation:
-    return Evaluation(
+def _invalid(error: str, artifacts: Mapping[str, str]) -> PluginEvaluation:
+    return PluginEvaluation(
         valid=False, combined_score=0.0, metrics={}, artifacts=artifacts, runs=Records(EvaluationRun), error=error
     )
 

@@ -1,9 +1,9 @@
-"""The terminal client: a read-eval-print loop over the CLI's verbs, with a live status bar.
+"""The terminal client: a read-eval-print loop for the verbs of the command line, with a live status bar.
 
-Tasks: the connection to the daemon (which updates the status bar and the completion candidates), Ctrl-C, and the
-prompt loop or script. The prompt and the verbs run in worker threads, since prompt_toolkit has its own event loop and
-verbs are blocking functions. Talks to: the daemon through `DaemonConnection`, the terminal. Ends: at `exit`, Ctrl-D, or
-the end of the script. The daemon keeps running.
+Tasks: the connection to the daemon (which updates the status bar and the completion candidates), Ctrl-C, and the prompt
+loop or script. The prompt and the verbs run in worker threads, since prompt_toolkit has its own event loop and verbs
+are blocking functions. Talks to: the daemon through `DaemonConnection`, the terminal. Ends: at `exit`, Ctrl-D, or the
+end of the script. The daemon keeps running.
 """
 
 import errno
@@ -39,7 +39,7 @@ from kschedd_repl.settings import SessionSettings
 from kschedd_repl.status_bar import StatusBar
 from kschedd_repl.terminal import BarText, Terminal
 
-_SWITCH_S = 0.001  # threads take turns that often: a key does not wait while a batch of changes is taken in
+_SWITCH_S = 0.001  # interval at which threads take turns: a key must not wait while a batch of changes is processed
 _PATIENCE_S = 2.0  # longest wait for the first completion data before the prompt
 
 
@@ -50,10 +50,10 @@ def run_repl(
     commands: Sequence[str] = (),
     keep_going: bool = False,
     namespace: str = "default",
-    farewell: str = "The daemon goes on.",
+    farewell: str = "The daemon keeps running.",
     rc: bool = True,
 ) -> int:
-    """Run the prompt until the user leaves, or scripts. Returns an exit status. Raises KscheddError only on start."""
+    """Run the prompt until the user exits, or run scripts. Return an exit status. Raises KscheddError only on start."""
     scripts = read_scripts(files, commands)
     if not scripts and not (sys.stdin.isatty() and sys.stdout.isatty()):
         scripts = [Script("standard input", sys.stdin.read().splitlines())]
@@ -139,7 +139,7 @@ class Shell:
     # -- background tasks -------------------------------------------------------------------------------------
 
     async def _keep_up(self, client: Client) -> None:
-        """While connected: update the status bar and the completion candidates."""
+        """Update the status bar and the completion candidates while connected."""
         if self._scripts:
             await trio.sleep_forever()  # a lost connection is reported by the command that uses it
         await together(partial(self._keep_bar, client), partial(self._keeper.run, client))
@@ -148,7 +148,7 @@ class Shell:
         try:
             self._bar.info = await client.call("daemon.info")
         except RpcError as error:
-            self._notice(f"The daemon does not say what it is: {error}")
+            self._notice(f"Cannot get information about the daemon: {error}")
         async with client.subscribe("scheduler.watch") as stream:
             async for status in stream:
                 self._bar.status = status
@@ -156,7 +156,7 @@ class Shell:
                     self._terminal.redraw()
 
     async def _interrupts(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Ctrl-C cancels the running command. At the prompt, prompt_toolkit handles it as a key."""
+        """Cancel the running command on Ctrl-C. At the prompt, prompt_toolkit handles it as a key."""
         with trio.open_signal_receiver(signal.SIGINT) as signals:
             task_status.started()
             async for _ in signals:
@@ -176,7 +176,7 @@ class Shell:
     async def _converse(self) -> int:
         if not _is_dumb():
             return await self._prompts()
-        # Not otherwise: what is printed above a prompt is printed by a thread that knows the default session only.
+        # Only in this case: text printed above a prompt is printed by a thread that uses the default session.
         with create_app_session(output=PlainTextOutput(self._out)):
             return await self._prompts()
 
@@ -190,8 +190,8 @@ class Shell:
             self._runner.macros.bodies,
         )
         with trio.move_on_after(_PATIENCE_S):
-            await self._named.wait()  # so that the first Tab has them, unless the daemon is very busy
-        freeze_present()  # a full collection of all that is there by now would hold a key up
+            await self._named.wait()  # so that the first Tab has candidates, unless the daemon is very busy
+        freeze_present()  # without this, a full garbage collection would delay a key
         with patch_stdout(raw=True):
             if self._rc:
                 await self._run_rc(rc_file(os.environ))
@@ -211,7 +211,7 @@ class Shell:
         return 0
 
     async def _run_rc(self, path: Path) -> None:
-        """Run the lines of the rc file; what is wrong is told with its line, and the others are run."""
+        """Run the lines of the rc file; errors are reported with their line, and the other lines are still run."""
         try:
             script = read_rc(path)
         except ScriptError as wrong:
@@ -228,7 +228,7 @@ class Shell:
 
     async def _show_dashboard(self) -> int:
         if _is_dumb():
-            self._session.error("the dashboard needs a terminal that can move its cursor: TERM says it cannot")
+            self._session.error("the dashboard needs a terminal that can move its cursor, unlike the one in TERM")
             return FAILED
         self._kept_back = []
         try:
@@ -241,7 +241,7 @@ class Shell:
 
     def _bar_text(self) -> BarText:
         if self._link.client is None:
-            return BarText(" no daemon: waiting for it to come back ", connected=False)
+            return BarText(" no daemon: waiting to reconnect ", connected=False)
         style = style_of(self._out, os.environ)
         return BarText(safe(self._bar.text(style)), stopped_at=safe(self._bar.stopped_briefly))
 
@@ -264,7 +264,7 @@ class Shell:
                         return code
         return worst or self._runner.said
 
-    # -- what verbs call --------------------------------------------------------------------------------------
+    # # -- functions for verbs --------------------------------------------------------------------------------------
 
     def _write(self, text: str) -> None:
         self._out.write(text)
@@ -276,17 +276,18 @@ class Shell:
         self._err.flush()
 
     def _notice(self, text: str) -> None:
-        """Print an asynchronous notice: above the prompt if one is active, after the dashboard if that is shown."""
+        """Print an asynchronous notice: above an active prompt, or after the dashboard if the dashboard is shown."""
         if self._kept_back is not None:
             self._kept_back.append(text)
         elif self._terminal is not None and self._terminal.asking:
-            sys.stdout.write(f"{self._look.paint(safe(text), 'yellow')}\n")  # in one piece: others write here too
+            # in one write, since other threads write here too
+            sys.stdout.write(f"{self._look.paint(safe(text), 'yellow')}\n")
             self._terminal.redraw()
         else:
             self._write_error(f"{safe(text)}\n")
 
     def _read_input(self) -> bytes:
-        """The input of `-f -`: the following lines, up to a line with a single dot."""
+        """Return the input of `-f -`: the following lines, up to a line with a single dot."""
         if self._lines is not None:
             return self._lines.block().encode() if not self._lines.from_command else sys.stdin.buffer.read()
         assert self._terminal is not None, "without a script there is a terminal"
@@ -294,18 +295,18 @@ class Shell:
 
     def _confirm(self, question: str) -> bool:
         if self._terminal is None or self._lines is not None:
-            self._write_error(f"{question} A script has to say so: --yes\n")
+            self._write_error(f"{question} In a script, --yes is required\n")
             return False
         return self._terminal.ask_yes(question)
 
 
 def _shown(line: str) -> str:
-    """A line as part of a message: not too long, without control characters, and with escapes for what is not text."""
+    """Return a line as part of a message: shortened, without control characters, and with escapes for invalid text."""
     return safe(brief(line.strip())).encode("utf-8", "backslashreplace").decode()
 
 
 def _is_dumb() -> bool:
-    """Whether the terminal can only print lines."""
+    """Return whether the terminal can only print lines."""
     return os.environ.get("TERM", "dumb") in ("dumb", "unknown", "")
 
 

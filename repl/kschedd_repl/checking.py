@@ -1,7 +1,7 @@
-"""What is wrong with a line while it is typed: unknown verbs, kinds and flags, values that a flag does not take.
+"""Errors in a line while it is typed: unknown verbs, kinds and flags, and invalid values of flags.
 
-Pure: a function of the line and of the names that are known. A word that is still being typed, at the end of the line,
-is wrong only once nothing that is known begins like it.
+Pure: a function of the line and of the known names. An incomplete word at the end of the line is an error only if no
+known word begins with it.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,7 +18,7 @@ from kschedd_repl.own import ALIASES, OWN
 
 @attrs.frozen
 class LineFault:
-    """What is wrong with the characters from `start` to `end`."""
+    """An error in the characters from `start` to `end`."""
 
     start: int
     end: int
@@ -26,7 +26,7 @@ class LineFault:
 
 
 def line_faults(line: str, names: CompletionNames, macros: Collection[str] = ()) -> list[LineFault]:
-    """What is wrong with the line, from left to right."""
+    """Return the errors in the line, from left to right."""
     text = line.strip()
     if text.startswith("!") or text.split(maxsplit=1)[:1] == ["macro"]:
         return []
@@ -41,7 +41,7 @@ def line_faults(line: str, names: CompletionNames, macros: Collection[str] = ())
         else:
             part.append(token)
     if not any(token.open for token in parsed):
-        # An open quote is no fault: it is being typed. Other faults of the whole line are its end's.
+        # An open quote is not an error while typing. Other errors of the whole line are shown at its end.
         try:
             read_line(line)
         except LineError as wrong:
@@ -76,7 +76,7 @@ def _of_command(words: Sequence[Token], line: str, names: CompletionNames, macro
 
 
 def _watched(words: Sequence[Token]) -> Sequence[Token]:
-    """The verb that is watched, after the flags of `watch` and their values."""
+    """Return the watched verb with its words, after the flags of `watch` and their values."""
     at = 0
     while at < len(words) and words[at].text.startswith("-"):
         at += 1 if "=" in words[at].text else 2
@@ -87,7 +87,7 @@ def _of_verb(verb: str, words: Sequence[Token], line: str, names: CompletionName
     parser = parser_of(verb)
     found: list[LineFault] = []
     plain: list[Token] = []
-    waits = ""  # the flag whose value comes next
+    waits = ""  # the flag whose value is the next word
     for token in words:
         text = token.text
         if waits:
@@ -117,7 +117,10 @@ def _is_number(text: str) -> bool:
 
 
 def _is_short_group(parser: VerbParser, flag: str) -> bool:
-    """`-Aw`, or `-owide`: short flags in one word, the last of which may have its value there."""
+    """Return whether a flag is a group of short flags in one word, such as `-Aw` or `-owide`.
+
+    The value of the last flag may follow in the same word.
+    """
     if flag.startswith("--"):
         return False
     for place, letter in enumerate(flag[1:]):
@@ -142,7 +145,7 @@ def _of_value(parser: VerbParser, flag: str, token: Token, value: str, line: str
         if _being_typed(token, line) and any(form.startswith(value) for form in forms):
             return []
         try:
-            # A file of columns is not read at every key.
+            # A file of columns is not read after every key.
             if not value.startswith("custom-columns-file="):
                 output_of(value, OUTPUTS if "wide" in forms and "jsonpath=TEMPLATE" in forms else forms)
         except UsageError as wrong:
@@ -151,7 +154,10 @@ def _of_value(parser: VerbParser, flag: str, token: Token, value: str, line: str
 
 
 def _of_kind(token: Token, line: str, names: CompletionNames) -> list[LineFault]:
-    """A kind that nobody knows, if a known one is written like it: a custom kind may have names unknown here."""
+    """Return an error for an unknown kind only if its name resembles a known one.
+
+    A custom kind may have names that are unknown here.
+    """
     known = {
         *names.kinds,
         *(kind.singular for kind in KINDS),

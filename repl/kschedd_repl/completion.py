@@ -16,11 +16,11 @@ _MOST_SHOWN = 100
 def line_candidates(
     line: str, names: CompletionNames, namespace: str, macros: Mapping[str, str] = {}, most: int | None = None
 ) -> tuple[list[CompletionCandidate], int]:
-    """Completions at the end of a line, `most` of the names, and how many characters before it they replace."""
+    """Return completions at the end of a line, at most `most` names, and how many characters before it they replace."""
     start = 0
     for token in tokens(line):
         if token.operator and token.text == "|":
-            return [], 0  # the rest is the shell's
+            return [], 0  # the shell command after a pipe is not completed
         if token.operator and token.text == ";":
             start = token.end
         elif token.operator:
@@ -52,7 +52,10 @@ def _begin_with(last: str, found: list[CompletionCandidate]) -> list[CompletionC
 
 
 class NameCompleter(Completer):
-    """prompt_toolkit completer. Runs in the prompt's thread: it reads only immutable values, which tasks replace."""
+    """A completer for prompt_toolkit.
+
+    Runs in the prompt's thread: it reads only immutable values, which tasks replace.
+    """
 
     def __init__(
         self, names: Callable[[], CompletionNames], namespace: Callable[[], str], macros: Mapping[str, str] = {}
@@ -63,7 +66,8 @@ class NameCompleter(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         line = document.text_before_cursor
-        # Tab needs all of them, for what they have in common; the menu shows the first few, and is made at each key.
+        # Tab needs all candidates for their common prefix; the menu, which is built after each key, shows only the
+        # first few.
         most = None if complete_event.completion_requested else _MOST_SHOWN
         found, replaced = line_candidates(line, self._names(), self._namespace(), self._macros, most)
         for candidate in found[:most]:

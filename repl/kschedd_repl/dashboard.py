@@ -1,8 +1,9 @@
-"""The dashboard: the cluster on the whole screen, followed while it is shown, with keys to look into what it shows.
+"""The dashboard: the cluster on the whole screen, updated while it is shown, with keys to open details.
 
-Tasks: one follows the daemon and replaces the data, one makes what was opened, and the screen runs in a worker thread,
-as prompts do. The thread owns the view; what was made is handed to it. No key waits for the daemon: what is opened is
-shown as soon as it is there. Talks to: the daemon, the terminal. Ends: with q, Ctrl-C or Ctrl-D, or by cancellation.
+Tasks: one follows the daemon and replaces the data, one loads the content of opened panes, and the screen runs in a
+worker thread, like prompts. The thread owns the view, to which loaded content is passed. Keys never wait for the
+daemon: a pane is shown as soon as its content is loaded. Talks to: the daemon, the terminal. Ends: with q, Ctrl-C or
+Ctrl-D, or by cancellation.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,11 +30,11 @@ from kschedd_repl.dashboard_data import DashboardData, DashboardPane, DashboardV
 from kschedd_repl.dashboard_grid import ScreenSize, node_layout, room_for_nodes, room_in_pane, screen_lines
 from kschedd_repl.link import DaemonConnection, together
 
-_EVERY_S = 1.0  # between two samples, and between two looks at the nodes
+_EVERY_S = 1.0  # seconds between two samples, and between two updates of the nodes
 _RETRY_S = 0.3
-_MOST_ROWS = 500  # pods in a list
+_MOST_ROWS = 500  # pods per list
 _MOST_DECISIONS = 100
-_COLUMNS = 20  # that a text moves to the side
+_COLUMNS = 20  # columns by which a text is scrolled sideways
 
 STYLE = Style.from_dict(
     {
@@ -71,7 +72,7 @@ HELP = (
 
 @attrs.define(eq=False)
 class Dashboard:
-    """`options` are for prompt_toolkit: another input and output."""
+    """A dashboard. `options` are for prompt_toolkit: another input and output."""
 
     link: DaemonConnection
     session: VerbSession
@@ -91,10 +92,10 @@ class Dashboard:
             full_screen=True,
             **self.options,
         )
-        self._app.ttimeoutlen = 0.05  # Escape alone is a key here
+        self._app.ttimeoutlen = 0.05  # seconds after which Escape counts as a key of its own
 
     async def run(self) -> None:
-        """Show it until the user leaves."""
+        """Show the dashboard until the user exits."""
         send, receive = trio.open_memory_channel[tuple[str, str]](16)
         token = trio.lowlevel.current_trio_token()
 
@@ -154,7 +155,7 @@ class Dashboard:
             self._show(partial(_with_content, source, lines, keys))
 
     async def _make(self, source: tuple[str, str]) -> tuple[list[str], list[str]]:
-        """The lines of what is opened, and what each of them is if they are to choose from."""
+        """Return the lines of an opened pane, and the key of each line if lines can be selected."""
         client = await self.link.up()
         match source:
             case ("node", name):
@@ -179,7 +180,7 @@ class Dashboard:
                 return list(HELP), []
 
     async def _of_verb(self, words: Sequence[str]) -> list[str]:
-        """The output of a verb."""
+        """Return the output of a verb."""
         shown: list[str] = []
         style = TerminalStyle(unicode=self.unicode)
         inner = attrs.evolve(
@@ -191,7 +192,7 @@ class Dashboard:
     # -- the screen, in its thread ----------------------------------------------------------------------------
 
     def _in_screen(self, function: Callable[[], None]) -> None:
-        """Run a function in the thread of the screen, if it is there."""
+        """Run a function in the screen's thread, if it is running."""
         loop = self._app.loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(function)
@@ -297,7 +298,7 @@ class Dashboard:
         self.view = attrs.evolve(self.view, resource=known[after % len(known)], message="")
 
     def _node(self) -> str:
-        """The node that a key is about; "" if there is none."""
+        """Return the selected node; "" if there is none."""
         panes = self.view.panes
         if panes:
             return panes[-1].source[1] if panes[-1].source[0] == "node" else ""
@@ -305,7 +306,7 @@ class Dashboard:
         return self.data.nodes.names[place] if place >= 0 else ""
 
     def _pod(self) -> str:
-        """The pod that a key is about; "" if there is none."""
+        """Return the selected pod; "" if there is none."""
         if not self.view.panes:
             return ""
         pane = self.view.panes[-1]
@@ -321,7 +322,7 @@ def _with_content(
 
 
 def _first_of(group: Mapping[str, Any]) -> str:
-    """The first workload of a group of pending pods: `default/web` is a pod, `default/deployment/web` is not."""
+    """Return the row's first workload: `default/web` for a pod, `default/deployment/web` for another workload."""
     first = group["workloads"][0]
     kind = "" if first["kind"] == "Pod" else f"{first['kind'].lower()}/"
     return f"{first['namespace'] or 'default'}/{kind}{first['name']}"

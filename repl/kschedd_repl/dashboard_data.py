@@ -1,4 +1,4 @@
-"""What the dashboard shows: the cluster's numbers and their history, and where the user is in it. Values only."""
+"""The data of the dashboard: the cluster's numbers and their history, and the state of the view. Values only."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -7,21 +7,21 @@ from typing import Any, Self
 import attrs
 
 Raw = Mapping[str, Any]
-MOST_SAMPLES = 240  # of a sparkline: more than the widest screen shows
+MOST_SAMPLES = 240  # per sparkline: more than the widest screen shows
 
 _FIRST = ("cpu", "memory", "pods")
-#: the queue sizes that have a line of their own
+#: the queue sizes shown in separate lines
 PLACES = ("active", "backoff", "unschedulable", "gated")
 
 
 @attrs.frozen
 class NodeColumns:
-    """The answer of nodes.usage; every column has the same node at the same place."""
+    """The result of nodes.usage; every column has the same node at the same index."""
 
     names: Sequence[str] = ()
     zones: Sequence[str] = ()
     cordoned: Sequence[bool] = ()
-    requested: Mapping[str, Sequence[int]] = attrs.field(factory=dict)  # by resource, `pods` among them
+    requested: Mapping[str, Sequence[int]] = attrs.field(factory=dict)  # by resource, including `pods`
     allocatable: Mapping[str, Sequence[int]] = attrs.field(factory=dict)
 
     @classmethod
@@ -36,22 +36,22 @@ class NodeColumns:
 
     @property
     def resources(self) -> list[str]:
-        """By what nodes may be shown: those that every node has, and others that some pod has asked for."""
+        """The resources by which nodes can be shown: those that every node has, and others that a pod requests."""
         others = (name for name in self.requested if name not in (*_FIRST, "ephemeral-storage"))
         return [*_FIRST, *sorted(others)]
 
     def shares(self, resource: str) -> list[float]:
-        """What is requested of each node as a share of what it has; 1 where it has none and is asked for some."""
+        """Return the requested share of each node's resources; 1 if the node has none and some are requested."""
         asked, there = self.requested.get(resource, ()), self.allocatable.get(resource, ())
         return [a / b if b else float(a > 0) for a, b in zip(asked, there, strict=True)]
 
     def total(self, resource: str) -> float:
-        """What is requested of all nodes together as a share of what they have."""
+        """Return the requested share of the resources of all nodes."""
         there = sum(self.allocatable.get(resource, ()))
         return sum(self.requested.get(resource, ())) / there if there else 0.0
 
     def amounts(self, resource: str, place: int) -> str:
-        """`1.5/4`, of one node."""
+        """Return the requested and allocatable amount of one node, such as `1.5/4`."""
         asked, there = self.requested.get(resource, ()), self.allocatable.get(resource, ())
         return f"{amount(resource, asked[place])}/{amount(resource, there[place])}" if asked else "-"
 
@@ -68,7 +68,7 @@ def amount(resource: str, value: int) -> str:
 
 @attrs.frozen
 class DashboardData:
-    """`samples`: name of a number -> its latest values, oldest first."""
+    """The data. `samples`: name of a number -> its latest values, oldest first."""
 
     info: Raw = attrs.field(factory=dict)
     status: Raw = attrs.field(factory=dict)
@@ -79,7 +79,7 @@ class DashboardData:
     clock: Callable[[], float] = time.time  # seconds since the epoch
 
     def sampled(self, status: Raw) -> Self:
-        """With one more sample of each number."""
+        """Return the data with one more sample of each number."""
         samples = {
             name: (*self.samples.get(name, ()), float(status.get(name) or 0))[-MOST_SAMPLES:]
             for name in (*PLACES, "decisions_per_s")
@@ -89,9 +89,10 @@ class DashboardData:
 
 @attrs.frozen
 class DashboardPane:
-    """What was opened over the overview: lines to choose from (`keys`: what each of them is), or a text to read.
+    """A pane opened over the overview: lines to select from, or a text to read.
 
-    `source` says how it is made: ("node", NAME), ("pending", ""), ("pod", KEY), ("explain", KEY), ("help", "").
+    `keys`: the key of each line, empty for a text. `source` determines the content: ("node", NAME), ("pending", ""),
+    ("pod", KEY), ("explain", KEY), ("help", "").
     """
 
     source: tuple[str, str]
@@ -99,12 +100,12 @@ class DashboardPane:
     lines: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     selected: int = 0
-    top: int = 0  # the first line that is shown
-    left: int = 0  # how many columns are beyond the left edge
+    top: int = 0  # the first visible line
+    left: int = 0  # number of columns beyond the left edge
     loading: bool = False
 
     def moved(self, by: int, room: int) -> Self:
-        """After moving up or down by that many lines, on a screen with `room` for lines."""
+        """Return the pane after moving up or down by that many lines, on a screen with `room` for lines."""
         if self.keys:
             selected = min(max(self.selected + by, 0), len(self.keys) - 1)
             top = min(max(self.top, selected - room + 1), selected)
@@ -112,14 +113,14 @@ class DashboardPane:
         return attrs.evolve(self, top=min(max(self.top + by, 0), max(len(self.lines) - room, 0)))
 
     def shifted(self, by: int, width: int) -> Self:
-        """After moving left or right, on a screen of that width."""
+        """Return the pane after moving left or right, on a screen of that width."""
         widest = max((len(line) for line in self.lines), default=0)
         return attrs.evolve(self, left=min(max(self.left + by, 0), max(widest + 2 - width, 0)))
 
 
 @attrs.frozen
 class DashboardView:
-    """Where the user is: which node is chosen, by which resource nodes are shown, and what is open, the latest last."""
+    """The view: the selected node, the resource by which nodes are shown, and the open panes, the latest one last."""
 
     resource: str = "cpu"
     node: str = ""
@@ -127,7 +128,7 @@ class DashboardView:
     message: str = ""
 
     def chosen(self, nodes: NodeColumns) -> int:
-        """The place of the chosen node; the first one if it is gone; -1 if there is none."""
+        """Return the index of the selected node; 0 if it no longer exists; -1 if there are no nodes."""
         if not nodes.names:
             return -1
         try:
@@ -139,7 +140,7 @@ class DashboardView:
         return attrs.evolve(self, panes=(*self.panes, pane), message="")
 
     def with_content(self, source: tuple[str, str], lines: Sequence[str], keys: Sequence[str]) -> Self:
-        """With what was asked for in the pane that was opened for it, if it is still there."""
+        """Return the view with the loaded content in the pane that was opened for it, if it is still open."""
         panes = tuple(
             attrs.evolve(
                 pane,

@@ -1,7 +1,7 @@
-"""The dashboard as lines of a screen. Pure: a function of the data, of where the user is, and of the screen's size.
+"""The dashboard as lines of a screen. Pure: a function of the data, the view, and the screen's size.
 
-Nodes are bars with their names where all of them have room, else a heat map with one cell for each node, else for each
-few nodes. A cell shows by its letter what it shows by its colour, so that nothing is lost without colours.
+Nodes are shown as bars with their names if all of them fit, else as a heat map with a cell for each node, or for a few
+nodes. The letter of a cell has the same meaning as its colour, so that no information is lost without colours.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Line = list[Fragment]
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _PLAIN_BLOCKS = "_.-=+*%#"
-_BAR_WIDTH = 38  # of a node shown as a bar, with its name
+_BAR_WIDTH = 38  # width of a node shown as a bar, with its name
 _LEAST_DECISIONS = 3
 
 
@@ -32,7 +32,7 @@ class ScreenSize:
 
 @attrs.frozen
 class NodeLayout:
-    """How nodes are laid out: `each` nodes in a cell, `columns` cells of `width` in a row."""
+    """A layout of nodes: `each` nodes per cell, `columns` cells of `width` per row."""
 
     bars: bool
     each: int
@@ -42,7 +42,7 @@ class NodeLayout:
 
 
 def node_layout(count: int, size: ScreenSize, rows: int) -> NodeLayout:
-    """The roomiest layout in which `count` nodes fit into so many rows."""
+    """Return the most spacious layout in which `count` nodes fit into so many rows."""
     wide = max(size.width // _BAR_WIDTH, 1)
     if count <= wide * rows:
         return NodeLayout(True, 1, wide, size.width // wide, min(rows, max(ceil(count / wide), 1)))
@@ -56,7 +56,7 @@ def node_layout(count: int, size: ScreenSize, rows: int) -> NodeLayout:
 
 
 def screen_lines(data: DashboardData, view: DashboardView, size: ScreenSize) -> list[Line]:
-    """Exactly as many lines as the screen has, none wider than it."""
+    """Return exactly as many lines as the screen has, none wider than the screen."""
     lines = pane_lines(view.panes[-1], view, size) if view.panes else overview_lines(data, view, size)
     lines = lines[: size.height] + [[] for _ in range(size.height - len(lines))]
     return [cut(line, size.width) for line in lines]
@@ -66,7 +66,7 @@ def screen_lines(data: DashboardData, view: DashboardView, size: ScreenSize) -> 
 
 
 def room_for_nodes(size: ScreenSize) -> int:
-    """How many rows the nodes may take: what the other parts leave."""
+    """Return the number of rows for the nodes: the rows that the other parts leave free."""
     return max(size.height - len(PLACES) - 6 - _LEAST_DECISIONS, 1)
 
 
@@ -117,7 +117,7 @@ def _queue(data: DashboardData, size: ScreenSize) -> list[Line]:
 
 
 def spark(samples: Sequence[float], room: int, size: ScreenSize) -> str:
-    """The latest samples as a sparkline, the highest of them at full height; nothing but zeros is flat."""
+    """Return the latest samples as a sparkline, scaled to the highest one; if all are zero, it is flat."""
     shown = samples[-room:] if room else ()
     signs = _BLOCKS if size.unicode else _PLAIN_BLOCKS
     highest = max(shown, default=0.0)
@@ -152,7 +152,7 @@ def _nodes(nodes: NodeColumns, view: DashboardView, layout: NodeLayout, size: Sc
 
 
 def _bar(nodes: NodeColumns, place: int, share: float, chosen: str, width: int, size: ScreenSize) -> Line:
-    """`node-a1 ████░░░░ 52%`"""
+    """Return a node as a bar, such as `node-a1 ████░░░░ 52%`."""
     name = nodes.names[place]
     room = max(width - 14, 6)
     shown = name if len(name) <= room // 2 else name[: max(room // 2 - 1, 1)] + "~"
@@ -169,7 +169,7 @@ def _bar(nodes: NodeColumns, place: int, share: float, chosen: str, width: int, 
 
 
 def _cell(nodes: NodeColumns, group: range, shares: Sequence[float], chosen: str, width: int) -> Fragment:
-    """Tens of percent as a digit, X for all, c for cordoned: of several nodes the one with most."""
+    """Return a cell: tens of percent as a digit, X for full, c for cordoned; of several nodes, the fullest one."""
     share = max(shares[place] for place in group)
     letter = "c" if all(nodes.cordoned[place] for place in group) else heat_letter(share)
     return (chosen + heat_style(share), f"{letter:<{width}}" if width < 3 else f"{letter} ".rjust(width))
@@ -180,7 +180,7 @@ def heat_letter(share: float) -> str:
 
 
 def heat_style(share: float) -> str:
-    """One of heat0 (nothing) to heat5 (full)."""
+    """Return one of heat0 (empty) to heat5 (full)."""
     return f"class:heat{5 if share >= 0.95 else min(ceil(share * 5), 4)}"
 
 
@@ -204,7 +204,7 @@ def _decision(decision: Raw, size: ScreenSize) -> Line:
     return [("", f" {pod} "), ("class:bad", "no node"), ("", f"  {safe(str(decision.get('message') or ''))}")]
 
 
-# -- what is opened over it -----------------------------------------------------------------------------------------
+# # -- panes ----------------------------------------------------------------------------------------------------------
 
 
 def room_in_pane(size: ScreenSize) -> int:
@@ -245,7 +245,7 @@ def _keys(text: str, view: DashboardView) -> Line:
 
 
 def cut(line: Line, width: int) -> Line:
-    """The line without what is beyond the screen's edge."""
+    """Return the line up to the screen's edge."""
     kept: Line = []
     left = width
     for style, text in line:

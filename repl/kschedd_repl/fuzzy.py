@@ -1,4 +1,4 @@
-"""Fuzzy search: lines that have the letters of a query in their order, best first. Pure."""
+"""Fuzzy search: lines that contain the letters of a query in order, best match first. Pure."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ _MOST = 200  # lines found
 
 
 def fuzzy(query: str, lines: Iterable[str]) -> list[str]:
-    """The lines that match, each once; `lines` come newest first, which decides among equally good ones."""
+    """Return the matching lines, each once; `lines` come newest first, and the newer of two equally good ones wins."""
     scored: list[tuple[int, int, str]] = []
     for age, line in enumerate(dict.fromkeys(lines)):
         score = match_score(query, line)
@@ -16,9 +16,9 @@ def fuzzy(query: str, lines: Iterable[str]) -> list[str]:
 
 
 def match_score(query: str, line: str) -> int | None:
-    """How far the letters are apart, 0 for a line that begins with the query; None if they are not all there in order.
+    """Return how far apart the letters are, 0 for a line that begins with the query; None if the line does not match.
 
-    Case matters only where the query has capital letters. Spaces of the query match anything between two words.
+    Case matters only if the query contains capital letters. Spaces in the query match any text between two words.
     """
     folded = line if query != query.lower() else line.lower()
     if query in folded:
@@ -32,7 +32,7 @@ def match_score(query: str, line: str) -> int | None:
             continue
         end = _end(letters, folded, start)
         if end is None:
-            break  # nor can it be found from further right
+            break  # later starts cannot match either
         spread = end - start - len(letters) + 2
         best = spread if best is None else min(best, spread)
     return best

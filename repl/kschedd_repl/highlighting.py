@@ -1,4 +1,4 @@
-"""Syntax highlighting of the command line: verbs and kinds, flags, quoted text, operators; what is wrong is marked."""
+"""Syntax highlighting of the command line: verbs and kinds, flags, quoted text, operators; errors are marked."""
 
 from collections.abc import Callable, Sequence
 
@@ -33,10 +33,10 @@ STYLE = Style.from_dict(
 
 
 def coloured(line: str, faults: Sequence[LineFault] = (), macros: Sequence[str] = ()) -> StyleAndTextTuples:
-    """The line as (style name, text) fragments."""
+    """Return the line as (style name, text) fragments."""
     pieces: StyleAndTextTuples = []
     at = 0
-    words: list[str] = []  # of the command so far
+    words: list[str] = []  # words of the command so far
     wrong = {fault.start for fault in faults}
     for token in tokens(line):
         if token.start > at:
@@ -57,7 +57,7 @@ def coloured(line: str, faults: Sequence[LineFault] = (), macros: Sequence[str] 
 
 
 def _style(token: Token, words: Sequence[str], macros: Sequence[str]) -> str:
-    """The style of a token after these words of its command, `watch` and `help` not among them."""
+    """Return the style of a token after these words of its command, without `watch` and `help`."""
     if token.operator:
         return "class:operator"
     if words[:1] == ["|"]:
@@ -77,7 +77,7 @@ def _style(token: Token, words: Sequence[str], macros: Sequence[str]) -> str:
 
 
 class LineLexer(Lexer):
-    """`faults` finds what is wrong with a line, `macros` is asked for their names; both at every key."""
+    """A lexer. `faults` returns the errors of a line, `macros` the names of macros; both are called after every key."""
 
     def __init__(self, faults: Callable[[str], Sequence[LineFault]], macros: Callable[[], Sequence[str]]) -> None:
         self._faults = faults

@@ -12,13 +12,13 @@ from prompt_toolkit.history import FileHistory, History
 
 
 def history_file() -> Path:
-    """The file that keeps the history between sessions."""
+    """Return the file that stores the history between sessions."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return Path(base, "kschedd", "history")
 
 
 class LineHistory(History):
-    """See the module docstring. If the file cannot be written, the history lasts only for the session."""
+    """The history; see the module. If the file cannot be written, it lasts only for the session."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -43,13 +43,13 @@ class LineHistory(History):
     # -- what prompt_toolkit calls -------------------------------------------------------------------------------
 
     async def load(self) -> AsyncGenerator[str, None]:
-        """Lines to recall, latest first."""
+        """Yield the lines to recall, latest first."""
         for line in [self._typed, *reversed(self._kept)]:
             if line:
                 yield line
 
     def get_strings(self) -> list[str]:
-        """Lines to suggest, oldest first."""
+        """Return the lines to suggest, oldest first."""
         return list(self._kept)
 
     def append_string(self, string: str) -> None:

@@ -1,10 +1,12 @@
-"""Reads a line: commands separated by `;`, each with the shell command that its output is piped into, or a file.
+"""Parsing of a line: commands separated by `;`, each with the shell command or file that receives its output.
 
     get pods -o json | jq '.items | length'; cordon node-a; get nodes > nodes.txt
 
-Quotes and backslashes are the shell's. What follows an unquoted `|`, up to an unquoted `;`, is for the shell as it
-stands. `>` and `>>` count only at the start of a word, so that a condition such as `attempts>3` needs no quotes. `#` at
-the start of a word begins a comment. A command that begins with `!` is the shell's as a whole. No I/O.
+Quotes and backslashes are those of the shell. The text after an unquoted `|`, up to an unquoted `;`, is passed
+unchanged to the shell. `>` and `>>` are operators only at the start of a word, so that a condition such as `attempts>3`
+needs no quotes. `#` at the start of a word begins a comment. A command that begins with `!` is a shell command as a
+whole. No I/O.
+
 Raises LineError.
 """
 
@@ -15,7 +17,7 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class LineError(KscheddError):
-    """A line that cannot be read."""
+    """An error for a line that cannot be parsed."""
 
     why: str
 
@@ -28,7 +30,7 @@ class TypedCommand:
     """One command of a line. `pipe` is a shell command, `target` a file: at most one of them is set."""
 
     words: tuple[str, ...]
-    text: str = ""  # as it was typed, without what is piped or redirected
+    text: str = ""  # as typed, without a pipe or redirection
     pipe: str = ""
     target: str = ""
     append: bool = False
@@ -36,7 +38,7 @@ class TypedCommand:
 
 @attrs.frozen
 class Token:
-    """A word or an operator, as it is typed from `start` to `end`."""
+    """A word or an operator, at the characters from `start` to `end`."""
 
     start: int
     end: int
@@ -47,7 +49,7 @@ class Token:
 
 
 def tokens(line: str) -> list[Token]:
-    """The words and operators of a line. A pipe's shell command is one word, with its quotes."""
+    """Return the words and operators of a line. A pipe's shell command is one word, with its quotes."""
     found: list[Token] = []
     at = 0
     while at < len(line):
@@ -85,7 +87,7 @@ def _word(line: str, start: int) -> Token:
             if at + 1 == len(line):
                 return Token(start, at + 1, text, quoted, open=True)
             following = line[at + 1]
-            # Within double quotes a backslash is itself, except before what it can escape.
+            # Within double quotes, a backslash is literal unless an escapable character follows.
             text += following if not quote or following in '"\\' else char + following
             at += 2
             continue
@@ -123,7 +125,7 @@ def _shell_command(line: str, start: int) -> Token:
 
 
 def read_line(line: str) -> list[TypedCommand]:
-    """The commands of a line, in order. Raises LineError, before any of them is run."""
+    """Return the commands of a line, in order. Raises LineError, before any of them runs."""
     found = tokens(line)
     for token in found:
         if token.open:
@@ -164,7 +166,7 @@ def _command(line: str, part: list[Token]) -> TypedCommand:
 
 
 def quoted(word: str) -> str:
-    """The word as it has to be typed."""
+    """Return the word with the quotes that are needed to type it."""
     if word and not any(char.isspace() or char in "'\"\\|;>#$" for char in word):
         return word
     return "'" + word.replace("'", "'\"'\"'") + "'"

@@ -81,7 +81,7 @@ class DaemonConnection:
             await trio.sleep(_RETRY_S)
 
     async def up(self) -> Client:
-        """The client, after waiting briefly for a reconnect. Raises NoDaemonError if not connected."""
+        """Return the client, after waiting briefly for a reconnect. Raises NoDaemonError if not connected."""
         if self.client is None:
             with trio.move_on_after(2 * _RETRY_S):
                 await self._up.wait()
@@ -129,20 +129,20 @@ class ThreadDaemon:
 
     @contextmanager
     def _stream(self, method: str, named: dict[str, Any]) -> Iterator["ThreadStream"]:
-        """Iterate over a subscription. A task in the Trio thread keeps it open while the `with` block runs."""
+        """Yield a subscription. A task in the Trio thread keeps it open while the `with` block runs."""
         opened = trio.from_thread.run_sync(partial(trio.open_memory_channel[Any], 1000))
         send, receive = opened
         result, token = trio.from_thread.run(self._open, method, named, send)
         try:
             yield ThreadStream(result, receive)
         finally:
-            # Not `run`, which raises if the command is cancelled already: the stream must be closed in any case.
+            # Not `run`, which raises if the command is already cancelled: the stream must be closed in any case.
             trio.from_thread.run_sync(token.cancel)
 
     async def _open(
         self, method: str, named: dict[str, Any], send: "trio.MemorySendChannel[Any]"
     ) -> tuple[Any, trio.CancelScope]:
-        """What opening it came to, and a scope that closes it."""
+        """Open a stream; return the result of the call, and a scope that closes the stream."""
         client = await self._link.up()
         scope = trio.CancelScope()
         ready = trio.Event()

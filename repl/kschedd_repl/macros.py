@@ -1,4 +1,4 @@
-"""Macros: names for one or several commands, with `$1` to `$9` and `$*` for what is typed after the name.
+"""Macros: names for one or several commands, with `$1` to `$9` and `$*` for the words typed after the name.
 
     macro where = get pod $1 -o wide; explain $1
 
@@ -20,7 +20,7 @@ _DEEPEST = 10  # macros within macros
 
 @attrs.define(eq=False)
 class MacroError(KscheddError):
-    """A macro that cannot be defined or expanded."""
+    """An error for a macro that cannot be defined or expanded."""
 
     why: str
 
@@ -30,13 +30,13 @@ class MacroError(KscheddError):
 
 @attrs.define(eq=False)
 class MacroBook:
-    """The macros of a session by name. `reserved`: names that have a meaning already."""
+    """The macros of a session by name. `reserved`: names that already have a meaning."""
 
     reserved: frozenset[str]
     bodies: dict[str, str] = attrs.field(factory=dict)
 
     def define(self, text: str) -> str:
-        """Take in `NAME = BODY`; returns the name."""
+        """Add the definition `NAME = BODY`; return the name."""
         name, equals, body = (part.strip() for part in text.partition("="))
         if not equals:
             raise MacroError("a macro is defined as: macro NAME = COMMAND; COMMAND")
@@ -54,7 +54,7 @@ class MacroBook:
             raise MacroError(f'there is no macro "{name}"')
 
     def expand(self, words: Sequence[str], depth: int = 0) -> str | None:
-        """The line that a command stands for; None if it is no macro."""
+        """Return the line that a command stands for; None if it is not a macro."""
         body = self.bodies.get(words[0]) if words else None
         if body is None:
             return None
@@ -74,7 +74,7 @@ class MacroBook:
 
 
 def macro_text(line: str) -> str | None:
-    """What follows `macro` on a line, whatever `;` and `|` it has; None if the line is another command."""
+    """Return the text after `macro` on a line, including any `;` and `|`; None if the line is another command."""
     found = tokens(line)
     if not found or found[0].operator or found[0].text != "macro":
         return None

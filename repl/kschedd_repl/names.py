@@ -1,11 +1,12 @@
 """Completion data: kinds, names of live objects and their states, label keys, profiles, plugins; kept up to date.
 
-`Names` is an immutable value that the completer reads in the prompt's thread: no key waits for the daemon. `NameBook`
-is the mutable state it is made from; its task lists every kind once and then watches all objects, in batches. Kinds
-with too many objects to be completed are not watched: a daemon at full speed sends nothing of its thousands of pods
-per second, and their number and the pending ones are asked for now and then. What no watch tells (the configuration,
-pods at Permit, breakpoints, forks) is asked for at the beginning and after each command. Talks to: the daemon. Owns:
-the book. Ends: with the connection, or by cancellation.
+`Names` is an immutable value that the completer reads in the prompt's thread, so that no key waits for the daemon.
+`NameBook` is the mutable state it is created from. Its task lists every kind once and then watches all objects, in
+batches. Kinds with too many objects to be completed are not watched, so that a busy daemon does not send thousands of
+pod changes per second; their number and the pending pods are polled instead. Data that no watch provides (the
+configuration, pods at Permit, breakpoints, forks) is requested at the beginning and after each command.
+
+Talks to: the daemon. Owns: the book. Ends: with the connection, or by cancellation.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,11 +22,11 @@ from kschedd.values import fast_frozen
 from kschedd.verbs.command_line.grammar import LiveState
 from kschedd_repl.link import together
 
-MOST_NAMES = 2000  # per kind: more would not help the user, and cost the daemon time
-_MOST_OF = {"Node": 10_000}  # they change seldom, and are asked for by name
-MOST_QUEUED = 500  # names of pending pods, where there are too many pods
+MOST_NAMES = 2000  # per kind: more would not help the user, and would load the daemon
+_MOST_OF = {"Node": 10_000}  # nodes change seldom, and users type their names
+MOST_QUEUED = 500  # names of pending pods, if there are too many pods
 _BATCH_S = 0.25  # between two batches of changes
-_COUNT_S = 2.0  # between two looks at kinds that are not watched
+_COUNT_S = 2.0  # between two polls of kinds that are not watched
 _FIELDS = ["spec.nodeName", "status.phase", "spec.unschedulable", "spec.taints"]
 
 Raw = Mapping[str, Any]
@@ -34,7 +35,7 @@ Labels = Mapping[str, str]
 
 @fast_frozen
 class ScheduledState:
-    """What is known of a pod or node besides its labels."""
+    """The state of a pod or node as needed for completion, besides its labels."""
 
     node: str = ""  # of a pod
     finished: bool = False  # of a pod
@@ -57,10 +58,10 @@ _NO_STATE = ScheduledState()
 
 @attrs.frozen
 class AskedNames:
-    """What is asked for, since no watch tells it."""
+    """Data that is requested, since no watch provides it."""
 
     profiles: tuple[str, ...] = ()
-    plugins: tuple[str, ...] = ()  # those that score
+    plugins: tuple[str, ...] = ()  # score plugins
     plugins_on: Mapping[str, bool] = attrs.field(factory=dict)
     waiting: tuple[str, ...] = ()  # `namespace/name` of pods at Permit
     breakpoints: tuple[str, ...] = ()
@@ -69,7 +70,11 @@ class AskedNames:
 
 @attrs.frozen
 class Names:
-    """`objects` is kind -> "namespace/name" ("/name" if cluster-scoped), sorted; `states` likewise by state."""
+    """The completion data.
+
+    `objects` maps a kind to the sorted keys "namespace/name" ("/name" if cluster-scoped) of its objects; `states` does
+    the same for each state.
+    """
 
     kinds: tuple[str, ...] = tuple(kind.plural for kind in KINDS)
     objects: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
@@ -83,11 +88,11 @@ class Names:
     counts: tuple[tuple[str, int], ...] = ()
 
     def of(self, kind: str, namespace: str) -> list[str]:
-        """The names of a kind's objects in a namespace."""
+        """Return the names of a kind's objects in a namespace."""
         return _within(self.objects.get(kind, ()), namespace)
 
     def live(self, state: LiveState, namespace: str) -> list[str]:
-        """The names of what is in that state in a namespace."""
+        """Return the names of the objects with that state in a namespace."""
         return _within(self.states.get(state, ()), namespace)
 
     @property
@@ -105,26 +110,26 @@ def _within(keys: tuple[str, ...], namespace: str) -> list[str]:
 
 
 def most_of(kind: str) -> int:
-    """How many names of a kind are kept; of a kind that has more none are."""
+    """Return the maximum number of names of a kind; if it has more, none are kept."""
     return _MOST_OF.get(kind, MOST_NAMES)
 
 
 class NameBook:
-    """The names of every kind, updated from the watch. `names` is the latest value made from them."""
+    """The names of every kind, updated from the watch. `names` is the latest value created from them."""
 
     def __init__(self, most_of: Callable[[str], int] = most_of) -> None:
         self._most_of = most_of
-        self.unwatched: frozenset[str] = frozenset()  # kinds of too many objects: only their number is kept
+        self.unwatched: frozenset[str] = frozenset()  # kinds with too many objects, of which only the number is kept
         self.names = Names()
         self.asked = AskedNames()
         self._objects: dict[str, dict[str, tuple[Labels, ScheduledState]]] = {}  # kinds with at most MOST_NAMES
-        self._pending: dict[str, None] = {}  # pods; at most MOST_QUEUED of them where there are too many pods
+        self._pending: dict[str, None] = {}  # pods; at most MOST_QUEUED of them if there are too many pods
         self._plurals: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._changed: set[str] = set()
 
     def begin(self, kinds: list[dict[str, Any]]) -> list[str]:
-        """Reset to these kinds, in the format of `objects.kinds`; returns the kinds to list."""
+        """Reset to these kinds, in the format of `objects.kinds`; return the kinds to list."""
         self._objects.clear()
         self._pending.clear()
         self._plurals = {str(kind["name"]): str(kind.get("plural") or kind["name"]) for kind in kinds}
@@ -134,8 +139,10 @@ class NameBook:
         return [name for name, count in self._counts.items() if 0 < count <= self._most_of(name)]
 
     def counted(self, kinds: list[dict[str, Any]]) -> bool:
-        """Apply the counts of the kinds that are not watched. True if one of them has become few enough to be watched
-        again; half as many as are too many, lest it goes back and forth."""
+        """Apply the counts of unwatched kinds; return whether one of them has few enough objects to be watched again.
+
+        That limit is half of the limit for unwatching, so that a kind does not alternate between both.
+        """
         counts = _counts_of(kinds)
         if any(counts.get(kind, 0) <= self._most_of(kind) // 2 for kind in self.unwatched):
             return True
@@ -143,7 +150,7 @@ class NameBook:
         return False
 
     def queued(self, keys: list[str]) -> None:
-        """The pods that the scheduling queue has, where pods are not watched."""
+        """Set the pods in the scheduling queue, if pods are not watched."""
         self._pending = dict.fromkeys(keys[:MOST_QUEUED])
         self._changed.add("Pod")
 
@@ -158,8 +165,10 @@ class NameBook:
         self._changed.add(kind)
 
     def changed(self, change: Mapping[str, Any]) -> bool:
-        """Apply one item of `objects.watch`. True if what is watched must change: the kind is new, or has too many
-        objects now."""
+        """Apply one item of `objects.watch`; return whether the set of watched kinds must change.
+
+        It must if the kind is new, or now has too many objects.
+        """
         raw = change["object"]
         kind = kind_of(raw).name
         if kind not in self._plurals:
@@ -168,7 +177,7 @@ class NameBook:
         key, labels = _entry(raw)
         state = ScheduledState.of(kind, raw)
         if change["type"] == "MODIFIED" and known is not None and known.get(key) == (labels, state):
-            return False  # such as the heartbeats of thousands of nodes
+            return False  # for example the heartbeats of thousands of nodes
         self._changed.add(kind)
         self._note_pending(kind, key, None if change["type"] == "DELETED" else state)
         if known is None:
@@ -181,7 +190,7 @@ class NameBook:
         return len(known) > self._most_of(kind)
 
     def _note_pending(self, kind: str, key: str, state: ScheduledState | None) -> None:
-        """`state`: None if the object is gone."""
+        """Record whether the pod is pending. `state`: None if the object was deleted."""
         if kind != "Pod":
             return
         if state is None or state.node or state.finished:
@@ -240,7 +249,7 @@ def _entry(raw: Raw) -> tuple[str, Labels]:
 
 @attrs.define(eq=False)
 class NameKeeper:
-    """Keeps a book up to date. `told` is called after each change of `book.names`."""
+    """A task that keeps a book up to date. `told` is called after each change of `book.names`."""
 
     book: NameBook
     told: Callable[[], None] = lambda: None
@@ -248,11 +257,14 @@ class NameKeeper:
     _fresh: trio.Event = attrs.field(factory=trio.Event)
 
     def ask_again(self) -> None:
-        """A command may have changed what no watch tells."""
+        """Request the data that no watch provides again, since a command may have changed it."""
         self._wanted.set()
 
     async def run(self, client: Client) -> None:
-        """While the connection lasts. Raises RpcError where the daemon ends the stream; the caller starts again."""
+        """Keep the book up to date while the connection lasts.
+
+        Raises RpcError if the daemon ends the stream; then call again.
+        """
         self.book.asked = await asked_names(client, self.book.asked)
         kinds = await client.call("objects.kinds")
         while True:
@@ -261,13 +273,13 @@ class NameKeeper:
             kinds = await client.call("objects.kinds")
 
     async def _watch(self, client: Client) -> None:
-        """Watch the kinds that do not have too many objects, until others are to be watched."""
+        """Watch the kinds that do not have too many objects, until this set of kinds changes."""
         unwatched = self.book.unwatched
         watching = client.subscribe(
             "objects.watch", fields=_FIELDS, interval_s=_BATCH_S, without=sorted(unwatched), patience_s=5.0
         )
         async with watching as stream:
-            # Listed after the watch began: changes in between arrive twice, and applying them is idempotent.
+            # Listed after the watch has begun: changes in between arrive twice, and applying them is idempotent.
             for kind in self.book.begin(await client.call("objects.kinds")):
                 self.book.listed(kind, (await client.call("objects.list", kind=kind, fields=_FIELDS))["items"])
             if self.book.unwatched != unwatched:
@@ -282,7 +294,7 @@ class NameKeeper:
             await together(follow, lambda: self._count(client), lambda: self._ask(client), self._make)
 
     async def _count(self, client: Client) -> None:
-        """Ask now and then about the kinds that are not watched, until one of them can be."""
+        """Poll the kinds that are not watched, until one of them can be watched."""
         if not self.book.unwatched:
             await trio.sleep_forever()
         while True:
@@ -311,7 +323,7 @@ class NameKeeper:
 
 
 async def asked_names(client: Client, before: AskedNames) -> AskedNames:
-    """What no watch tells, as it is now. A plugin that was known before and is in no profile now is off."""
+    """Return the current data that no watch provides. A previously known plugin that no profile contains now is off."""
     from kschedd.printing.reports.scheduling import profiles_of, weights_table
 
     config = await _answer(client, "scheduler.config", {})
@@ -335,7 +347,7 @@ async def asked_names(client: Client, before: AskedNames) -> AskedNames:
 
 
 async def _answer(client: Client, method: str, absent: Any) -> Any:
-    """`absent` where the daemon is too old to have the method, or does not answer it now."""
+    """Return the result of a method, or `absent` if the daemon lacks the method or does not respond."""
     try:
         return await client.call(method)
     except RpcError:

@@ -1,4 +1,4 @@
-"""What is pasted at the prompt: whether it is a manifest, and of which objects. Pure."""
+"""Pasted text at the prompt: detection of a manifest, and of its objects. Pure."""
 
 import re
 import textwrap
@@ -8,12 +8,12 @@ from typing import Final
 LONGEST_LINE: Final = 16_384
 _KIND = re.compile(r"^kind:[ \t]*[\"']?([A-Za-z]+)", re.MULTILINE)
 _VERSION = re.compile(r"^apiVersion:[ \t]*\S", re.MULTILINE)
-_BEGINS = re.compile(r"(?:[ \t]*(?:#.*)?\n)*(?:---|[A-Za-z]+:|\{|\[)")  # no command begins like it
+_BEGINS = re.compile(r"(?:[ \t]*(?:#.*)?\n)*(?:---|[A-Za-z]+:|\{|\[)")  # no command begins like this
 _JSON_KIND = re.compile(r'"kind"\s*:\s*"([A-Za-z]+)"')
 
 
 def pasted_manifest(text: str) -> str:
-    """The text as a manifest, its lines moved to the left edge; "" if it does not look like one."""
+    """Return the text as a manifest, with its indentation removed; "" if it does not look like a manifest."""
     lines = textwrap.dedent(text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)).strip("\n")
     if not _BEGINS.match(lines):
         return ""
@@ -23,7 +23,7 @@ def pasted_manifest(text: str) -> str:
 
 
 def objects_in(manifest: str) -> str:
-    """`2 objects (Deployment, Service)`, by what their kinds say."""
+    """Return the number and kinds of the objects, such as `2 objects (Deployment, Service)`."""
     kinds = _KIND.findall(manifest) or _JSON_KIND.findall(manifest)[:1]
     counted = Counter(kinds)
     named = ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counted.items())
@@ -31,9 +31,11 @@ def objects_in(manifest: str) -> str:
 
 
 def line_too_long(text: str) -> str:
-    """Why a pasted text is not put into a prompt: a line that is wrapped a thousand times is drawn for seconds, again
-    and again. "" if there is no such line."""
+    """Return an error for a pasted text with a line that is too long for the prompt; "" if there is none.
+
+    Drawing a line that is wrapped a thousand times would take seconds after every key.
+    """
     longest = max(map(len, text.split("\n")))
     if longest <= LONGEST_LINE:
         return ""
-    return f"a pasted line of {longest:,} characters is not taken, {LONGEST_LINE:,} at most: put it into a file"
+    return f"a pasted line of {longest:,} characters is too long (maximum {LONGEST_LINE:,}): put it into a file"

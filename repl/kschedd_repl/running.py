@@ -1,8 +1,8 @@
-"""Runs lines: their commands one after the other, macros, pipes and files, and the REPL's own commands.
+"""Execution of lines: their commands one after the other, macros, pipes and files, and the REPL's own commands.
 
-Owns: the macros, and where output goes while a command runs. Verbs run in a worker thread and write through `write`.
-Talks to: the daemon by the session's verbs, the terminal by the functions it is given. `interrupt` ends the command
-that runs, and the shell command that reads it.
+Owns: the macros, and the destination of output while a command runs. Verbs run in a worker thread and write through
+`write`. Talks to: the daemon by the session's verbs, the terminal by functions passed to it. `interrupt` ends the
+running command, and the shell command that reads its output.
 """
 
 import os
@@ -41,7 +41,10 @@ __all__ = ["FAILED", "INTERRUPTED", "WRONG_USE", "CommandRunner"]
 
 @attrs.define(eq=False)
 class CommandRunner:
-    """`print` and `print_error` write to the terminal itself. `history` gives the lines typed before, oldest first."""
+    """A runner of lines.
+
+    `print` and `print_error` write to the terminal. `history` returns earlier lines, oldest first.
+    """
 
     _session: VerbSession
     _print: Callable[[str], None]
@@ -51,32 +54,32 @@ class CommandRunner:
     _namespaces: Callable[[], Sequence[str]]
     _history: Callable[[], Sequence[str]]
     _may_page: bool = False
-    _dashboard: Callable[[], Awaitable[int]] | None = None  # None: there is no terminal to show it on
+    _dashboard: Callable[[], Awaitable[int]] | None = None  # None: there is no terminal for it
     macros: MacroBook = attrs.field(
         factory=lambda: MacroBook(frozenset({*BY_NAME, *GROUPS, *OWN, *ALIASES, "kschedd", "kubectl"}))
     )
     _sink: OutputSink | None = None
-    _child: "subprocess.Popen[bytes] | None" = None  # of `! COMMAND`
-    tells: bool = False  # of macros that are defined
-    said: int = 0  # the first exit status that was an answer, such as the 1 of a diff, and no failure
+    _child: "subprocess.Popen[bytes] | None" = None  # the process of `! COMMAND`
+    tells: bool = False  # whether the definition of a macro is confirmed
+    said: int = 0  # the first exit status that is a result and not an error, such as 1 of a diff
     _running: trio.CancelScope | None = None
-    _tell: bool = True  # that the running command was cancelled
+    _tell: bool = True  # whether to report that the running command was cancelled
 
     # -- output -----------------------------------------------------------------------------------------------
 
     def write(self, text: str) -> None:
-        """Write output of the command that runs to where it is to go. May be called from its thread."""
+        """Write output of the running command to its destination. May be called from the command's thread."""
         if self._sink is None:
             self._print(text)
         else:
             self._sink.write(text)
 
     def measure(self) -> TerminalStyle:
-        """The style of where output goes now."""
+        """Return the style of the current output destination."""
         return self._terminal_style() if self._sink is None or isinstance(self._sink, PagedSink) else TerminalStyle()
 
     def interrupt(self, *, told: bool = True) -> None:
-        """End the command that runs, and what reads its output. `told`: whether the user is told."""
+        """End the running command, and the reader of its output. `told`: report it to the user."""
         if self._running is not None:
             self._tell = told
             self._running.cancel()
@@ -88,7 +91,10 @@ class CommandRunner:
     # -- lines ------------------------------------------------------------------------------------------------
 
     async def run_line(self, line: str, depth: int = 0) -> int:
-        """Run the commands of a line until one fails. Returns its exit status; 0 if none did, whatever they `said`."""
+        """Run the commands of a line until one fails.
+
+        Return its exit status, or 0; results such as a diff's 1 are in `said`.
+        """
         if "\0" in line or any("\ud800" <= char <= "\udfff" for char in line):
             self._session.error("the line has characters that are not text")
             return WRONG_USE
@@ -132,7 +138,7 @@ class CommandRunner:
         return await self._run_words(command.words)
 
     async def _into_sink(self, command: TypedCommand, expanded: str | None, depth: int) -> int:
-        """Run a command, or the line that a macro stands for, with its output in a file or a shell command."""
+        """Run a command, or the line that a macro stands for, with its output sent to a file or a shell command."""
         before, style = self._sink, self._session.style
         try:
             if command.target:
@@ -161,7 +167,7 @@ class CommandRunner:
         return code or status
 
     async def _close(self, sink: OutputSink) -> int:
-        """Wait for what reads the output. Ctrl-C ends it."""
+        """Wait for the reader of the output. Ctrl-C ends it."""
         status = 0
 
         async def wait() -> int:
@@ -208,12 +214,12 @@ class CommandRunner:
         return await self._guarded(run)
 
     async def _run_shell(self, command: str) -> int:
-        """`! COMMAND`: a shell command with the terminal."""
+        """Run the shell command of `! COMMAND` with the terminal."""
         if not command:
             self._session.error("a shell command is expected after !")
             return WRONG_USE
         try:
-            self._child = subprocess.Popen(["/bin/sh", "-c", command])  # noqa: ASYNC220 - starting takes a moment
+            self._child = subprocess.Popen(["/bin/sh", "-c", command])  # noqa: ASYNC220 - starting is fast
         except (OSError, ValueError) as wrong:
             self._session.error(f"{command}: cannot be run: {wrong}")
             return FAILED
@@ -226,7 +232,7 @@ class CommandRunner:
         return FAILED if status else 0
 
     async def _guarded(self, run: Callable[[], Awaitable[int]], *, told: bool = True) -> int:
-        """Run something that Ctrl-C cancels."""
+        """Run a function that Ctrl-C cancels."""
         outer = self._running
         with trio.CancelScope() as scope:
             self._running = scope

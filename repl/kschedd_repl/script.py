@@ -14,7 +14,7 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class ScriptError(KscheddError):
-    """A script that cannot be read."""
+    """An error for a script that cannot be read."""
 
     file: str
     why: str
@@ -31,7 +31,7 @@ class Script:
 
 
 def read_scripts(files: Sequence[str], commands: Sequence[str]) -> list[Script]:
-    """All scripts, files first. Raises ScriptError before any of them runs."""
+    """Return all scripts, files first. Raises ScriptError before any of them runs."""
     scripts = []
     for file in files:
         try:
@@ -49,7 +49,7 @@ def read_scripts(files: Sequence[str], commands: Sequence[str]) -> list[Script]:
 
 
 class Lines:
-    """Iterator over (line number, command); a command may consume the lines after its own with `block`."""
+    """An iterator of (line number, command); a command may consume the lines after its own with `block`."""
 
     def __init__(self, script: Script) -> None:
         self.from_command = script.from_command
@@ -69,7 +69,7 @@ class Lines:
         return self._lines[self._at - 1]
 
     def block(self) -> str:
-        """The lines up to a line with a single dot, or to the end."""
+        """Return the lines up to a line with a single dot, or to the end."""
         taken = []
         while self._at < len(self._lines):
             line = self._next()

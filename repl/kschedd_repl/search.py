@@ -1,8 +1,8 @@
 """Ctrl-R: a fuzzy search in the history, in the menu below the prompt.
 
-While it is on, what is typed is the query and the menu shows the lines that match. Enter, Tab and the right arrow take
-the chosen one (the best, if none is chosen) into the prompt, to be changed or run with Enter; Ctrl-G, Escape and Ctrl-C
-give back what was there before.
+During a search, the typed text is the query and the menu shows the matching lines. Enter, Tab and the right arrow put
+the selected line (the best one, if none is selected) into the prompt, where it can be changed or run with Enter.
+Ctrl-G, Escape and Ctrl-C restore the text from before the search.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from kschedd_repl.fuzzy import fuzzy
 
 @attrs.define(eq=False)
 class HistorySearch(Completer):
-    """`lines` gives the history, newest first; `usual` completes while no search is on."""
+    """A search. `lines` returns the history, newest first; `usual` completes while no search is active."""
 
     lines: Callable[[], Sequence[str]]
     usual: Completer

@@ -11,7 +11,7 @@ from kschedd.verbs.command_line.grammar import suggest
 
 @attrs.define(eq=False)
 class SettingError(KscheddError):
-    """A setting, or a value of it, that there is not."""
+    """An error for an unknown setting, or an invalid value."""
 
     why: str
 
@@ -24,21 +24,21 @@ class Setting:
     meaning: str
     choices: tuple[str, ...]
     default: str
-    free: bool = False  # other values are allowed too
+    free: bool = False  # other values are allowed as well
 
 
 SETTINGS: Final[dict[str, Setting]] = {
     "editing": Setting("keys of the prompt", ("emacs", "vi"), "emacs"),
-    "pager": Setting("what shows long output: on ($PAGER, else less), off, or a command", ("on", "off"), "on", True),
-    "confirm": Setting("ask before what cannot be undone", ("on", "off"), "on"),
-    "suggest": Setting("show the rest of an earlier line in grey; the right arrow takes it", ("on", "off"), "on"),
-    "check": Setting("mark what cannot be understood while it is typed", ("on", "off"), "on"),
+    "pager": Setting("the pager for long output: on ($PAGER, else less), off, or a command", ("on", "off"), "on", True),
+    "confirm": Setting("ask before commands that cannot be undone", ("on", "off"), "on"),
+    "suggest": Setting("show the rest of an earlier line in grey; the right arrow inserts it", ("on", "off"), "on"),
+    "check": Setting("mark errors while typing", ("on", "off"), "on"),
 }
 
 
 @attrs.define(eq=False)
 class SessionSettings:
-    """`changed` is called with the name after each change."""
+    """The settings of a session. `changed` is called with the name after each change."""
 
     changed: Callable[[str], None] = lambda name: None
     _values: dict[str, str] = attrs.field(factory=dict)

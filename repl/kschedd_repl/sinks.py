@@ -1,8 +1,8 @@
-"""Where the output of a command goes: the terminal, a pager, a file, or a shell command.
+"""Destinations of a command's output: the terminal, a pager, a file, or a shell command.
 
-Verbs write from a worker thread; a write blocks while the reader is slow. `close` waits for what reads, and says how it
-ended. `interrupt` may be called from another thread meanwhile. Raises SinkError for what the user can mend, ReaderLeft
-out of a write once the reader has gone: it ends the command, and is no failure of it.
+Verbs write from a worker thread; a write blocks while the reader is slow. `close` waits for the reader and returns its
+exit status. `interrupt` may be called from another thread meanwhile. Raises SinkError for errors that the user can
+correct. A write raises ReaderLeft once the reader has exited: this ends the command, and is not an error.
 """
 
 import os
@@ -26,7 +26,7 @@ _SHELL = "/bin/sh"
 
 @attrs.define(eq=False)
 class SinkError(KscheddError):
-    """Output that cannot go where it was sent."""
+    """An error for output that cannot be written to its destination."""
 
     why: str
 
@@ -35,14 +35,14 @@ class SinkError(KscheddError):
 
 
 class ReaderLeft(Exception):
-    """The program that read the output has ended, as `head` does: nobody wants more of it."""
+    """A signal that the reader of the output has exited, as `head` does, and needs no more of it."""
 
 
 class OutputSink(Protocol):
     def write(self, text: str) -> None: ...
 
     def close(self) -> int:
-        """Wait for the reader. Returns its exit status. Raises SinkError."""
+        """Wait for the reader and return its exit status. Raises SinkError."""
 
     def interrupt(self) -> None:
         """End the reader."""
@@ -50,7 +50,7 @@ class OutputSink(Protocol):
 
 @attrs.define(eq=False)
 class FileSink:
-    """A file. `shown` is its name as it was typed."""
+    """A file. `shown` is its name as typed."""
 
     shown: str
     _file: IO[str]
@@ -85,7 +85,7 @@ class ShellSink:
     """The standard input of a shell command, which writes to the terminal itself."""
 
     command: str
-    left: bool = False  # it ended, or closed its input, before it had read all
+    left: bool = False  # it exited, or closed its input, before it had read all
     _child: "subprocess.Popen[bytes]" = attrs.field(init=False)
     _interrupts: int = 0
 
@@ -113,17 +113,17 @@ class ShellSink:
         return self._child.wait()
 
     def interrupt(self) -> None:
-        """The terminal has sent Ctrl-C to the command as well; some programs need more to end."""
+        """End the command: the terminal has already sent Ctrl-C to it, but some programs ignore that."""
         self._interrupts += 1
         if self._child.poll() is None:
             self._child.send_signal(signal.SIGTERM if self._interrupts == 1 else signal.SIGKILL)
 
 
 def ending(command: str, status: int) -> str:
-    """What is said of a shell command that did not end with status 0; "" of one that did."""
+    """Return the message for a shell command with a status other than 0; "" for status 0."""
     name = (command.split() or [""])[0]
     if status == 127:
-        return f"({name}: the shell did not find it: status 127)"
+        return f"({name}: command not found: status 127)"
     if status < 0 or status > 128:
         number = -status if status < 0 else status - 128
         known = {each.value: each.name for each in signal.Signals}
@@ -133,7 +133,7 @@ def ending(command: str, status: int) -> str:
 
 @attrs.define(eq=False)
 class PagedSink:
-    """The terminal: what is longer than the screen goes through a pager when the command has ended."""
+    """The terminal; output longer than the screen is passed to a pager when the command has ended."""
 
     _write: Callable[[str], None]
     _style: TerminalStyle
@@ -148,17 +148,17 @@ class PagedSink:
         if not is_long(text, self._style):
             self._write(text)
             return 0
-        # `-F -R -X` unless the user has set $LESS: colours are kept, and the text stays on the screen.
+        # `-F -R -X` unless the user has set $LESS: colours are kept, and the text remains on the screen.
         environment = {"LESS": "FRX", **os.environ}
         subprocess.run([_SHELL, "-c", self._pager], input=text.encode("utf-8", "replace"), env=environment, check=False)
         return 0
 
     def interrupt(self) -> None:
-        """Pagers have their own use of Ctrl-C."""
+        """Do nothing: pagers handle Ctrl-C themselves."""
 
 
 def is_long(text: str, style: TerminalStyle) -> bool:
-    """Whether the text does not fit on the screen together with the prompt and its status bar."""
+    """Return whether the text does not fit on the screen together with the prompt and its status bar."""
     if not style.height:
         return False
     room = max(style.height - 2, 1)
@@ -167,7 +167,7 @@ def is_long(text: str, style: TerminalStyle) -> bool:
 
 
 def pager_of(setting: str, environment: Mapping[str, str]) -> str:
-    """The pager's command; "" for none: it is off, the terminal cannot do it, or the program is not there."""
+    """Return the pager's command; "" if it is off, the terminal does not support it, or the program does not exist."""
     if setting == "off" or environment.get("TERM", "dumb") == "dumb":
         return ""
     command = environment.get("PAGER", "less") if setting == "on" else setting
@@ -178,7 +178,7 @@ def pager_of(setting: str, environment: Mapping[str, str]) -> str:
     return command if program and shutil.which(program[0]) else ""
 
 
-#: verbs whose output may wait until they have ended; of the others a part may be wanted before
+#: verbs whose output is shown in a pager at their end; users may need the output of others earlier
 PAGED = frozenset(
     "config count decisions describe diff events explain get help history kinds api-resources macro plugins queue "
     "setting status info top weights".split()

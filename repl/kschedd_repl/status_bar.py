@@ -1,4 +1,4 @@
-"""The status bar's text: time, speed, seed, queue sizes, and where the scheduler stands still. Pure."""
+"""The status bar's text: time, speed, seed, queue sizes, and where the scheduler is stopped. Pure."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -12,12 +12,15 @@ from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import width_of
 
 Raw = Mapping[str, Any]
-_WIDE = 80  # below, empty places of the queue are left out
+_WIDE = 80  # columns; narrower bars omit empty queues
 
 
 @attrs.define(eq=False)
 class StatusBar:
-    """`info` is the answer of daemon.info, `status` the latest item of scheduler.watch; both are replaced whole."""
+    """A status bar.
+
+    `info` is the result of daemon.info, `status` the latest item of scheduler.watch; both are replaced as a whole.
+    """
 
     info: Raw = attrs.field(factory=dict)
     status: Raw = attrs.field(factory=dict)
@@ -25,7 +28,7 @@ class StatusBar:
 
     @property
     def stopped_at(self) -> str:
-        """Where the scheduler is stopped; "" while it runs."""
+        """The place where the scheduler is stopped; "" while it runs."""
         stopped = self.status.get("stopped_at")
         if isinstance(stopped, Mapping):
             return place_text(stopped)
@@ -33,7 +36,7 @@ class StatusBar:
 
     @property
     def stopped_briefly(self) -> str:
-        """The same for the prompt: what comes next, such as `filter NodeAffinity`; the pod alone between attempts."""
+        """The same place for the prompt: the next step, such as `filter NodeAffinity`; between attempts, the pod."""
         stopped = self.status.get("stopped_at")
         if not isinstance(stopped, Mapping):
             return self.stopped_at and "stopped"
@@ -42,7 +45,7 @@ class StatusBar:
         return " ".join(["stopped", *([pod] if pod else []), *parts])
 
     def time_parts(self) -> list[str]:
-        """The time, its speed and the seed, as far as they are known."""
+        """Return the time, its speed and the seed, as far as known."""
         seed = f"seed {self.info['seed']}" if self.info.get("seed") is not None else ""
         return [part for part in (_time(self.status, self.clock()), _speed(self.status), seed) if part]
 
@@ -51,11 +54,11 @@ class StatusBar:
 
 
 def bar_text(info: Raw, status: Raw, stopped_at: str, now: float, style: TerminalStyle) -> str:
-    """One line; on a narrow terminal what matters least is left out."""
+    """Return the bar as one line; a narrow terminal omits the least important parts."""
     if not status:
         return " connected "
     sign = style.plain(" │ ")
-    # (how much it matters, text), in the order in which they are shown
+    # (priority, text), in display order
     parts = [
         (1, f"STOPPED: {stopped_at}" if stopped_at else ""),
         (3, _time(status, now)),
@@ -78,7 +81,7 @@ def _width(parts: list[tuple[int, str]], sign: str) -> int:
 
 
 def _time(status: Raw, now: float) -> str:
-    """The cluster's time in UTC: that of this machine, unless it is virtual. At another speed it is not known here."""
+    """Return the cluster's time in UTC: this machine's time, or virtual time. At another speed it is unknown here."""
     if status.get("virtual_time"):
         return str(status["virtual_time"]).removesuffix("Z").replace("T", " ")
     if status.get("speed", 1) != 1:

@@ -1,8 +1,7 @@
 """The prompt: one line at a time with completion, history, suggestions and a status bar.
 
 prompt_toolkit runs its own event loop, so each prompt runs in a worker thread. It reads the rest of the program's state
-through functions that return immutable values, and nothing in it waits for the daemon. Cancellation makes the prompt
-exit.
+through functions that return immutable values, and never waits for the daemon. Cancellation ends the prompt.
 """
 
 from collections import deque
@@ -36,15 +35,15 @@ APPLY_PASTED = "apply -f -"
 
 @attrs.define(eq=False)
 class InputCancelled(KscheddError):
-    """The user cancelled the input with Ctrl-C."""
+    """An error for input that the user cancelled with Ctrl-C."""
 
     def __str__(self) -> str:
-        return "taken back: nothing was done"
+        return "cancelled: nothing was done"
 
 
 @attrs.frozen
 class BarText:
-    """The status bar. `stopped_at`: where the scheduler stands still, for the prompt; "" if it does not."""
+    """The status bar. `stopped_at`: where the scheduler is stopped, for the prompt; "" while it runs."""
 
     text: str
     connected: bool = True
@@ -65,9 +64,9 @@ class Terminal:
     asking: bool = False
     history: LineHistory = attrs.field(init=False)
     _pasted: deque[str] = attrs.field(factory=deque)  # remaining lines of a multi-line paste
-    _manifest: str = ""  # a manifest that was pasted at the prompt
-    _refused: tuple[str, str] = ("", "")  # the text beside which a paste was not taken, and why
-    _tabbed: str = ""  # the line at which Tab had nothing to add
+    _manifest: str = ""  # a manifest pasted at the prompt
+    _refused: tuple[str, str] = ("", "")  # the prompt's text when a paste was rejected, and the reason
+    _tabbed: str = ""  # the line for which Tab had nothing to add
     _checked: tuple[str, list[LineFault]] = ("", [])  # the latest line that was checked
     _completer: NameCompleter = attrs.field(init=False)
     _search: HistorySearch = attrs.field(init=False)
@@ -80,7 +79,7 @@ class Terminal:
         suggests = Condition(lambda: self.settings.is_on("suggest") and not self._search.on)
         self._prompt = PromptSession(
             self._message,
-            # Not in a thread: prompt_toolkit drops what is typed while one completes, and then shows no menu.
+            # Not in a thread: prompt_toolkit drops text typed during a completion, and then shows no menu.
             completer=self._search,
             key_bindings=self._keys(),
             lexer=LineLexer(self._faults, lambda: tuple(self.macros)),
@@ -90,7 +89,7 @@ class Terminal:
             bottom_toolbar=self._toolbar,
             complete_while_typing=True,
             enable_open_in_editor=True,  # Ctrl-X Ctrl-E, or v in vi's navigation mode
-            refresh_interval=1.0,  # the time in the status bar goes on
+            refresh_interval=1.0,  # updates the time in the status bar
             **self.options,
         )
 
@@ -102,7 +101,7 @@ class Terminal:
         return keys
 
     def _complete(self, event: KeyPressEvent) -> None:
-        """Tab, as in a shell: insert the common prefix; then show the list; then cycle through the entries."""
+        """Handle Tab as in a shell: insert the common prefix; then show the list; then cycle through the entries."""
         buffer = event.current_buffer
         state = buffer.complete_state
         if state is not None and state.current_completion is not None:
@@ -125,7 +124,7 @@ class Terminal:
             buffer.start_completion()
 
     def _paste(self, event: KeyPressEvent) -> None:
-        """A manifest pasted at an empty prompt is offered to be applied; all else is as if it had been typed."""
+        """Offer to apply a manifest pasted at an empty prompt; insert any other text as if it were typed."""
         buffer = event.current_buffer
         manifest = "" if buffer.text.strip() else pasted_manifest(event.data)
         if manifest:
@@ -142,7 +141,7 @@ class Terminal:
             buffer.insert_text(text)
 
     def carried_out(self, line: str, *, good: bool) -> int:
-        """Record a line's result. Returns how many remaining pasted lines were dropped because it failed."""
+        """Record a line's result. Return how many remaining pasted lines were dropped because it failed."""
         if good:
             self.history.keep(line)
             return 0
@@ -151,7 +150,7 @@ class Terminal:
         return dropped
 
     async def ask(self) -> str | None:
-        """The next line; "" after Ctrl-C, None after Ctrl-D."""
+        """Return the next line; "" after Ctrl-C, None after Ctrl-D."""
         if not self._pasted:
             line = await self._ask()
             if self._manifest:
@@ -170,7 +169,7 @@ class Terminal:
         cancelled = False
 
         def unless_cancelled() -> None:
-            # Cancelled before the prompt's event loop ran: the prompt could not be told to exit yet.
+            # Cancelled before the prompt's event loop ran: the prompt could not be ended yet.
             if cancelled:
                 self._prompt.app.exit(result="")
 
@@ -211,8 +210,10 @@ class Terminal:
             self._prompt.app.exit(result="")
 
     def ask_block(self) -> bytes:
-        """Lines up to a single dot, Ctrl-D or Escape Enter. Call from a verb's thread. Raises InputCancelled after
-        Ctrl-C."""
+        """Return the lines up to a single dot, Ctrl-D or Escape Enter.
+
+        Call from a verb's thread. Raises InputCancelled after Ctrl-C.
+        """
         lines: list[str] = []
         while self._pasted:
             line = self._pasted.popleft()
@@ -246,9 +247,9 @@ class Terminal:
         return _text(typed)
 
     def ask_yes(self, question: str) -> bool:
-        """Ask a yes-no question. Call from a verb's thread."""
+        """Ask a yes-no question and return whether the answer is yes. Call from a verb's thread."""
         if self._pasted:
-            # The lines that were pasted after the command are no answer to a question that nobody has seen.
+            # Lines pasted after the command cannot be an answer, since the user had not seen the question.
             self._pasted.clear()
         asker: PromptSession[str] = PromptSession(**self.options)
         try:
@@ -262,7 +263,7 @@ class Terminal:
             self._prompt.app.invalidate()
 
     def _faults(self, line: str) -> list[LineFault]:
-        """What is wrong with a line; the lexer and the toolbar ask about the same one at each key."""
+        """Return the errors in a line; the lexer and the toolbar call this for the same line after each key."""
         if not self.settings.is_on("check") or self._search.on:
             return []
         if self._checked[0] != line:
@@ -280,7 +281,7 @@ class Terminal:
         return [("class:prompt", "kschedd"), *where, ("class:prompt", f" {sign} ")]
 
     def _refusal(self, text: str) -> StyleAndTextTuples:
-        """Why what was pasted last is not there, until something is typed."""
+        """Return the reason why the last paste was rejected, until the text changes."""
         beside, why = self._refused
         return [("class:bottom-toolbar.fault", f" {why} ")] if why and text == beside else []
 
@@ -302,7 +303,7 @@ def _text(lines: list[str]) -> bytes:
 
 
 def _block_keys(insert: Callable[[Buffer, str], None]) -> KeyBindings:
-    """Keys of a block of lines: Enter begins a new line, unless the line is a single dot."""
+    """Return the keys for a block of lines: Enter begins a new line, unless the line is a single dot."""
     keys = KeyBindings()
 
     @keys.add("enter")

@@ -118,7 +118,7 @@ def test_why_a_pod_is_pending_and_what_would_place_it(tools: Toolbox) -> None:
     first = outcome.data["suggestions"][0]
     assert first["placed"] == "then 1 of 1 of its workload's pods are scheduled"
     assert f"command: {first['steps'][0]['command']}" in outcome.text
-    assert "`plan` shows what else it would do; nothing is changed here" in outcome.text
+    assert "`plan` shows its other effects; this server changes nothing" in outcome.text
     other = _said(tools, "why_not", pod="big", node="n2")
     assert "NodeUnschedulable UnschedulableAndUnresolvable" in " ".join(other.split())
     assert other.startswith("cause: ")
@@ -177,12 +177,12 @@ def test_changes_say_what_is_pending_then(cluster: ScenarioCluster) -> None:
         ("plan", {"command": "stop"}, '"stop" is not allowed here'),
         ("plan", {"command": "get 'pods"}, "quote as in a shell"),
         ("plan", {"command": "apply"}, "-f"),
-        ("plan", {"command": "apply -f /etc/hosts"}, "files are not read here"),
-        ("plan", {"command": "apply --filename=/etc/hosts"}, "files are not read here"),
-        ("plan", {"command": "create configmap a --from-file=/etc/hosts"}, "files are not read here"),
-        ("plan", {"command": "patch node n1 --patch-file /etc/hosts"}, "files are not read here"),
+        ("plan", {"command": "apply -f /etc/hosts"}, "files are not read"),
+        ("plan", {"command": "apply --filename=/etc/hosts"}, "files are not read"),
+        ("plan", {"command": "create configmap a --from-file=/etc/hosts"}, "files are not read"),
+        ("plan", {"command": "patch node n1 --patch-file /etc/hosts"}, "files are not read"),
         ("scenario", {"steps": []}, "1 to 100 are allowed"),
-        ("scenario", {"steps": [{"command": "get pods -o go-template-file=/etc/hosts"}]}, "files are not read here"),
+        ("scenario", {"steps": [{"command": "get pods -o go-template-file=/etc/hosts"}]}, "files are not read"),
         ("scenario", {"steps": [{"commnd": "get pods"}]}, "step 1: "),
         ("scenario", {"steps": [{"command": "in fork-1 stop"}]}, '"in" is not allowed here'),
         ("check", {"manifests": 3}, "allowed: string|map[]"),

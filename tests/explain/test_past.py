@@ -61,7 +61,8 @@ def test_a_pod_that_is_gone_is_explained_as_of_its_last_attempt(cluster: Scenari
     assert found["chosen"] == "n1"
     assert codes(found) == {"n1": None, "n2": "NodeUnschedulable"}
     text = cluster.do("explain small", "")
-    assert text.startswith("Attempt 1 of default/small, at ")
+    assert text.startswith("pod/small: it is gone.\nCause: default/small was deleted on n1 at ")
+    assert "\nAttempt 1 of default/small, at " in text
     assert ": it got n1 (1 of 2 nodes fitted)\n" in text
 
 

@@ -130,7 +130,7 @@ def test_ctrl_c_ends_only_what_runs(own: Console) -> None:
     own.ready()
     own.type("\x04")
     assert own.ends() == 0
-    assert "The daemon goes on." in own.text
+    assert "The daemon keeps running." in own.text
 
 
 def test_destructive_commands_ask_first(repl: Console) -> None:

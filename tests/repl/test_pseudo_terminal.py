@@ -81,7 +81,7 @@ def screen(served, tmp_path: Path) -> Iterator[Screen]:
         shown.expect(PROMPT)
         yield shown
         shown.type("\x15exit\r")
-        shown.expect("The daemon goes on.")
+        shown.expect("The daemon keeps running.")
         assert child.wait(PATIENCE_S) == 0
     finally:
         child.kill()

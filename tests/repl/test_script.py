@@ -173,7 +173,7 @@ def test_a_shell_command_that_fails_is_told(served, capfd) -> None:
     assert run_repl(served.path, commands=["get nodes | sh -c 'cat >/dev/null; exit 3'"]) == 3
     assert "(sh ended with status 3)" in capfd.readouterr().err
     assert run_repl(served.path, commands=["get nodes | nothing-of-that-name"]) == 127
-    assert "(nothing-of-that-name: the shell did not find it: status 127)" in capfd.readouterr().err
+    assert "(nothing-of-that-name: command not found: status 127)" in capfd.readouterr().err
     assert run_repl(served.path, commands=["get nodes | kill -9 $$"]) != 0
     assert "(kill was ended by SIGKILL)" in capfd.readouterr().err
 

@@ -98,7 +98,7 @@ def test_a_conversation(served, keys: PipeInput, monkeypatch, capsys) -> None:
 
     monkeypatch.setattr(app, "Terminal", terminal)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    shell = app.Shell(served.path, [], False, "default", "The daemon goes on.")
+    shell = app.Shell(served.path, [], False, "default", "The daemon keeps running.")
     keys.send_text("get nodes -o name\rgte\rlabel node node-a x=y\r\x04")
 
     async def converse() -> int:
@@ -108,5 +108,5 @@ def test_a_conversation(served, keys: PipeInput, monkeypatch, capsys) -> None:
     assert trio.run(converse) == 0
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
-    assert lines[1:] == ["node/node-a", "node/node-b", "node/node-a labeled: x", "The daemon goes on."]
+    assert lines[1:] == ["node/node-a", "node/node-b", "node/node-a labeled: x", "The daemon keeps running."]
     assert 'did you mean "get"' in captured.err

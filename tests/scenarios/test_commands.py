@@ -161,9 +161,9 @@ def test_files_are_looked_for_beside_the_scenario(scenario: ScenarioCluster, tmp
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        pytest.param("advance soon", "'soon' is no duration", id="duration"),
-        pytest.param("advance", "what is understood is: advance 10s", id="nothing-to-advance-by"),
-        pytest.param("rest x", "'x' is no duration", id="limit-of-rest"),
+        pytest.param("advance soon", "'soon' is not a duration", id="duration"),
+        pytest.param("advance", "expected: advance 10s", id="nothing-to-advance-by"),
+        pytest.param("rest x", "'x' is not a duration", id="limit-of-rest"),
         pytest.param("advance 99999999999h", "time goes no further than 9999-12-31T23:59:59Z", id="beyond-all-time"),
         pytest.param(f"expect {'9' * 5_000} pods pending", "expect", id="more-pods-than-there-are-numbers"),
         pytest.param("seed 3", "before the first command that needs a cluster", id="seed-too-late"),

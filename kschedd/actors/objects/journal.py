@@ -172,7 +172,7 @@ class JournalActor:
         while True:
             with trio.move_on_after(math.inf if isinstance(failure, JournalDamaged) else pause):
                 async for _ in self._inbox:
-                    pass  # commits of an older term: the store accepts no writes now
+                    pass  # drop commits of an older term; the store accepts no writes meanwhile
                 raise trio.EndOfChannel
             try:
                 await self._journal.repair()

@@ -154,7 +154,7 @@ def _read_yaml(data: bytes, expected: str) -> Body:
 
 
 def checked_kind(body: Body, api_version: str, kind: str, group: str) -> dict[str, Any]:
-    """Return the object with the kind and version of the path; an object with others is rejected."""
+    """Return the object with the kind and version of the path; reject one with another kind or version."""
     value = _with_kind(body, kind)
     given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or api_version
     if given_version != api_version or given_kind != kind:

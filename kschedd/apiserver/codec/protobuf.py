@@ -28,7 +28,7 @@ MAGIC: Final = b"k8s\x00"
 _DEEPEST: Final = 64
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
-#: Integers and booleans that are pointers in Go: a zero that is there was meant.
+#: Integers and booleans that are pointers in Go: a zero in the message is kept as an explicit value.
 _POINTERS: Final = frozenset(
     "replicas minReplicas revisionHistoryLimit progressDeadlineSeconds parallelism completions activeDeadlineSeconds"
     " backoffLimit backoffLimitPerIndex maxFailedIndexes ttlSecondsAfterFinished suspend manualSelector"

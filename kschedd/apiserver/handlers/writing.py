@@ -47,7 +47,7 @@ PATCHES: Final[Mapping[str, PatchType]] = {
 
 APPLY: Final = "application/apply-patch+yaml"
 
-#: Kinds whose deletion is answered with the object.
+#: Kinds whose deletion returns the object.
 _ANSWERED_WITH_OBJECT: Final = frozenset(
     "Pod PersistentVolumeClaim PersistentVolume Namespace ServiceAccount ResourceQuota StorageClass CSINode"
     " ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass PodTemplate Service VolumeAttachment".split()

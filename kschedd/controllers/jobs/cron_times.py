@@ -45,7 +45,7 @@ def due_time(cron_job: Object, now: float, schedule: Schedule, *, within_deadlin
     first = schedule.next_after(earliest)
     second = None if first is None else schedule.next_after(first)
     if first is None or second is None:
-        # Go's zero time precedes every other time, so that upstream finds two times at once.
+        # Upstream represents "no such time" by Go's zero time, which precedes every other time; hence this message.
         raise ScheduleError("time difference between two schedules is less than 1 second")
     if now < first:
         return DueTime(earliest, None)

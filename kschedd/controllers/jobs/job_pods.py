@@ -106,7 +106,7 @@ def _with_index(container: Raw) -> dict[str, Any]:
 def to_remove(job: Object, pods: Sequence[Pod], at_least: int) -> Generator[None, None, list[Pod]]:
     """Return the active pods to delete, step by step.
 
-    First come those whose index is unknown, too high or taken, then as many as exceed the wanted number.
+    Pods whose index is unknown, too high or duplicate come first, then surplus pods.
     """
     removed: list[Pod] = []
     left = pods

@@ -67,7 +67,8 @@ class JobSync:
     flushed: dict[str, Any] | None = None  # the status after the finalizers are removed; None if unchanged
     create: list[dict[str, Any]] = attrs.field(factory=list)
     delete: list[Pod] = attrs.field(factory=list)
-    forget: list[Pod] = attrs.field(factory=list)  # pods to delete uncounted: their finalizers are removed first
+    # Pods to delete without counting them; their finalizers are removed first.
+    forget: list[Pod] = attrs.field(factory=list)
     counted: list[Pod] = attrs.field(factory=list)  # pods whose finalizers are removed between the two writes
     events: list[tuple[bool, str, str]] = attrs.field(factory=list)  # (is a warning, reason, message)
     again_at: float | None = None
@@ -121,7 +122,7 @@ class _Sync:
         self._end: End | None = None
 
     def _newly_ended(self) -> tuple[list[Pod], list[Pod]]:
-        """Return tracked pods that succeeded, and those that failed, without the ones listed already."""
+        """Return the succeeded and the failed tracked pods that are not listed yet."""
         valid = [
             pod for pod in self._ended if is_tracked(pod) and (not self._indexed or self._index_of(pod) is not None)
         ]
@@ -358,7 +359,7 @@ class _Sync:
         self._outcome.flushed = self._status_now(self._outcome.listed or self._job.status)
 
     def _count_untracked(self, losing: frozenset[str]) -> None:
-        """Count the listed pods that have lost their finalizer, or are losing it now."""
+        """Count the listed pods whose finalizer has been removed, or is removed in this sync."""
         for field, uids in self._uncounted.items():
             left = [uid for uid in uids if uid not in losing and self._pods.is_tracked(uid)]
             self._status[field] = (self._status.get(field) or 0) + len(uids) - len(left)

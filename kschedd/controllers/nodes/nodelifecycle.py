@@ -79,7 +79,10 @@ class _Seen:
 
 @attrs.frozen
 class Upcoming:
-    """A change that a node undergoes if its kubelet's state stays the same; `at_s` None: never, at its zone's rate."""
+    """A change that a node will undergo if its kubelet's state stays the same.
+
+    `at_s` is None if the change never takes place, because the zone's taint rate is 0.
+    """
 
     node: str
     what: Literal["Unknown", "NoExecute"]

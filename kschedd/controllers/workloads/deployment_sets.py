@@ -115,7 +115,7 @@ def new_set_annotations(rollout: Rollout) -> dict[str, str]:
     before = annotated_int(new, REVISION) if new is not None else 0
     if before < rollout.revision:
         wanted[REVISION] = str(rollout.revision)
-        if REVISION in present:  # a rollback: its earlier revisions are recorded
+        if REVISION in present:  # a rollback: the annotation lists the ReplicaSet's earlier revisions
             earlier = present.get(REVISION_HISTORY)
             wanted[REVISION_HISTORY] = f"{earlier},{present[REVISION]}" if earlier else present[REVISION]
     return wanted

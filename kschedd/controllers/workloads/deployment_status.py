@@ -168,7 +168,7 @@ def _timed_out(present: Raw, deadline: int, now: float) -> bool:
 
 
 def _failures(rollout: Rollout, conditions: Sequence[Raw], at: str) -> Sequence[Raw]:
-    """Return the conditions with the ReplicaFailure of the new ReplicaSet, else of an old one, if there is one."""
+    """Return the conditions with the ReplicaFailure of the new ReplicaSet, or else of an old one."""
     sets = [*([rollout.new] if rollout.new is not None else []), *rollout.old]
     for replica_set in sets:
         failure = condition(replica_set.status, _FAILURE)

@@ -188,7 +188,7 @@ class StatefulSets(InSteps):
                 revision = revisions.current if of_current else revisions.update
                 if missing := stateful_pods.missing_claims(workload, ordinal, find):
                     writes += missing
-                    self._later.set(key, now)  # the pod is made once its claims are there
+                    self._later.set(key, now)  # the pod is created once its claims exist
                     continue
                 writes += stateful_pods.claim_owner_patches(workload, ordinal, None, find)
                 template = template_of(revision)

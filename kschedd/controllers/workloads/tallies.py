@@ -38,7 +38,7 @@ _STEP = 50  # pods or events processed between two pauses: about 1 ms
 
 @attrs.frozen
 class Terms:
-    """Conditions under which a workload counts pods. `selector` is None if it neither adopts nor releases any."""
+    """Conditions under which a workload counts pods. `selector` is None if it neither adopts nor releases pods."""
 
     selector: LabelSelector | None
 
@@ -211,7 +211,7 @@ class Tallies(Generic[T]):
         try:
             if tally is not None:
                 change(tally)
-        except Exception:  # raised again when the next sync rebuilds the tally, as the workload's fault
+        except Exception:  # raised again, as the workload's fault, when the next sync rebuilds the tally
             del self.by_uid[uid]
 
     def known(self, workload: Object, terms: Terms) -> T | None:

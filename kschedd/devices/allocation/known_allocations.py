@@ -54,7 +54,7 @@ class AskedFor:
     _held_stamp: int = -1
 
     def sharing(self, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
-        """Return the claims with these request objects in place of their equal ones."""
+        """Return the claims with each request replaced by the equal request object of this entry."""
         each = zip(claims, self.requests, strict=True)
         return tuple(attrs.evolve(claim, requests=requests) for claim, requests in each)
 

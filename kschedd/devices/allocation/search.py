@@ -227,7 +227,10 @@ class Search:
         self._count_steps(known.possible.count(1, after))
 
     def _required(self, place: _Place, wanted: ResolvedRequest) -> tuple[str, AttributeValue] | None:
-        """Return the attribute value without which the device is rejected before anything else is changed."""
+        """Return the attribute value that a device must have.
+
+        A device without it is rejected before any state changes.
+        """
         request = self.claims[place[0]].requests[place[1]]
         for constraint in self.constraints[place[0]]:
             if constraint.concerns(request, wanted.subrequest):

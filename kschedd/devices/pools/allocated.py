@@ -91,8 +91,7 @@ class AllocatedState:
 class InUse:
     """Devices held by claims through their allocation or, while they have none, through an allocation in flight.
 
-    `pools` records where they changed. Its dates count the changes recorded here, independently of the cluster's
-    versions.
+    `pools` records changes by pool. It numbers the changes made here, independently of the cluster's versions.
     """
 
     state: AllocatedState = attrs.field(factory=AllocatedState)

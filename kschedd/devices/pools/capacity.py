@@ -145,7 +145,7 @@ def _in_steps_of_thousandths(requested: str, valid_range: Raw) -> int:
 
 
 def in_thousandths(valid_range: Raw, rules: DeviceRules) -> bool:
-    """Return whether a range is counted in thousandths: all its values can be, and the step is at least one of them."""
+    """Return whether a range is counted in thousandths: its values are whole thousandths, its step at least one."""
     if not rules.fractional_capacity:
         return False
     given = [valid_range[name] for name in ("min", "max", "step") if valid_range.get(name) is not None]

@@ -152,7 +152,7 @@ def _faulty_elsewhere(inventory: Inventory, rules: DeviceRules) -> dict[PoolKey,
 
 
 def _pool(inventory: Inventory, key: PoolKey, slices: Iterable[Slice], rules: DeviceRules) -> Pool | None:
-    """Return the pool of the newest generation among these slices; None if a newer one replaces it elsewhere."""
+    """Return the pool of the newest generation among these slices; None if other nodes' slices are of a newer one."""
     members = _newest(slices)
     state = _completeness(inventory, key, members)
     if state is None:

@@ -324,7 +324,7 @@ class DynamicResources:
     def _asked(
         self, attempt: DeviceAttempt, claims: tuple[Claim, ...], pod: Pod, needed: tuple[str, ...]
     ) -> AskedOfNode:
-        """Return the requests to nodes on which these resources come from a DeviceClass."""
+        """Return the claims to allocate on nodes where these resources come from a DeviceClass."""
         extended = None
         if attempt.extended is not None:
             extended = node_claim(attempt.extended, pod, needed, self._manager.resolver.classes())

@@ -1,7 +1,8 @@
-"""ServiceAffinity: places the pods of a Service on nodes with equal values of some labels, spread over those of others.
+"""ServiceAffinity: places the pods of a Service on nodes with equal values of some labels, spread over other labels.
 
 Filter: for each of `affinityLabels` that the pod's nodeSelector does not name, the value must be that of the node of
-the first similar pod, if a Service selects the pod. Similar pods are those of its namespace that have all its labels.
+the first similar pod, if a Service selects the pod. Similar pods are the pods in its namespace that have all of its
+labels.
 Score: for each of `antiAffinityLabelsPreference` the score is higher, the fewer of the Service's pods are on nodes with
 the same value. Part of older releases; today InterPodAffinity replaces it.
 

@@ -347,7 +347,8 @@ def _tally(key: str, domains: TopologyPairCounts) -> AffinityTally:
 
 
 def _reject(codes: Ints, rejected: Bools, code: int) -> None:
-    if np.count_nonzero(rejected):  # most often no row is rejected, and writing to none takes as long
+    # Usually no row is rejected, and a write with an empty mask costs as much as any other.
+    if np.count_nonzero(rejected):
         codes[rejected] = code
 
 

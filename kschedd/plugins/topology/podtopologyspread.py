@@ -394,7 +394,7 @@ def _raw_taints(node: Node) -> Sequence[Any]:
 
 
 def _values_among(ids: Ints, size: int) -> Bools:
-    """Return which values are among these, the last entry for -1."""
+    """Return for each value id whether it occurs in `ids`; the last entry stands for -1."""
     seen = np.zeros(size, dtype=np.bool_)
     seen[ids[:_FIRST]] = True
     rest = ids[_FIRST:]

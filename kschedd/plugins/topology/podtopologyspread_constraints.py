@@ -135,7 +135,7 @@ class SpreadConstraints:
         return self._cluster.counts.matching(ready.kind).rows()
 
     def with_unlabelled(self, ready: ReadyConstraint, counts: Ints, seen: Bools) -> Ints:
-        """Return the counts with those of nodes without the key, which upstream treats as a domain with the value "".
+        """Return the counts, and the count of nodes without the key, which upstream treats as the domain "".
 
         `seen` has the values of the nodes to score, the last entry for those without the key. All nodes without the key
         count for that domain, even if none of them is scored.

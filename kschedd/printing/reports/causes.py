@@ -41,6 +41,8 @@ def label(workload: Raw) -> str:
 
 def _counts(answer: Raw) -> str:
     wanted, scheduled = answer["wanted"], answer["scheduled"]
+    if not wanted and answer["workload"]["kind"] == "Pod":
+        return "it is gone"
     text = f"{scheduled} of {wanted} pod{'' if wanted == 1 else 's'} scheduled"
     if answer["pending"]:
         text += f", {answer['pending']} pending"

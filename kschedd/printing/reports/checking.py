@@ -14,7 +14,7 @@ Raw = Mapping[str, Any]
 
 @attrs.frozen
 class UnplacedPod:
-    """A pod without a place.
+    """A pod that is not scheduled to any node.
 
     `why` is the scheduler's message, and `cause` the reason why its workload cannot be placed. `remedy` is a change
     that was verified for the whole workload, "" if none was found.

@@ -24,10 +24,7 @@ _TYPES: Final[Mapping[str, str]] = {
 
 
 def annotated_list(text: str, struct: str) -> tuple[list[Raw], str]:
-    """Return the list of these structs, Taint or Toleration, in an annotation.
-
-    And the reason if it cannot be parsed.
-    """
+    """Return the list of structs (Taint or Toleration) in an annotation, and the error if it cannot be parsed."""
     if wrong := json_error(text):
         return [], wrong
     try:

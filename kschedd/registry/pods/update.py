@@ -48,7 +48,8 @@ def validate_pod_update(old: Raw, new: Raw) -> Faults:
         why = "existing toleration can not be modified except its tolerationSeconds"
         faults.append(forbidden("spec.tolerations", why))
     else:
-        validate_tolerations(tolerations, "spec.tolerations", faults)  # again: added tolerations may be invalid
+        # Repeated, since added tolerations may be invalid.
+        validate_tolerations(tolerations, "spec.tolerations", faults)
     gates, gated = new.get("schedulingGates") or [], old.get("schedulingGates") or []
     last = {gate.get("name", ""): index for index, gate in enumerate(gates)}
     for name, index in last.items():

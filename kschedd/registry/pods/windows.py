@@ -99,7 +99,7 @@ def _host_process(context: Raw | None) -> bool | None:
 
 
 def validate_host_process(spec: Raw, path: str, faults: Faults) -> None:
-    """Check HostProcess containers: all containers of a pod are, or none, and they require the host's network."""
+    """Check that either all or no containers of a pod are HostProcess containers, which require the host's network."""
     of_pod = _host_process(spec.get("securityContext"))
     count = of_host = 0
     for container, here in each_container(spec, path):

@@ -30,7 +30,7 @@ def _attributes_class(old: Raw, new: Raw, faults: Faults) -> None:
     for field in ("driverName", "parameters"):
         if (old.get(field) or None) != (new.get(field) or None):
             faults.append(forbidden(field, f"updates to {field} are forbidden."))
-    validate_attributes_class(dict(new), faults)  # again, after the change
+    validate_attributes_class(dict(new), faults)  # upstream validates the object again after the change
 
 
 def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:

@@ -50,7 +50,7 @@ _SHOWN: Final[Mapping[str, str]] = {"storageos": "storageOS"}
 
 
 def pod_warnings(spec: Raw, annotations: Raw, template: str = "") -> Iterator[str]:
-    """Yield the warnings of a pod's spec, or of that of the template at this path."""
+    """Yield the warnings of a pod's spec, or of the spec of the template at this path."""
     at = f"{template}.spec" if template else "spec"
     meta = f"{template}.metadata.annotations" if template else "metadata.annotations"
     yield from _node_labels(spec, at)

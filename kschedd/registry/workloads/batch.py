@@ -98,7 +98,10 @@ def _validate_generated(meta: Raw, spec: Raw, prefixed: tuple[str, ...], faults:
 
 
 def _selects(selector: Raw | None, labels: Mapping[str, str]) -> bool:
-    """Return whether a selector matches. No selector matches nothing; an invalid one is reported elsewhere."""
+    """Return whether a selector matches the labels. A missing one matches nothing.
+
+    An invalid one is reported elsewhere.
+    """
     if selector is None:
         return False
     try:

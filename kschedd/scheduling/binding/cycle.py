@@ -127,7 +127,7 @@ class BindingProgress:
     nominated: bool = False  # nominatedNodeName was written, or did not have to be
     has_work: bool = True  # False only if PreBind was checked and has no work
     in_pre_bind: bool = False
-    cancelled: Status | None = None  # why the binding must not go on to Bind
+    cancelled: Status | None = None  # the reason why the binding must not continue with Bind
 
 
 NOTHING_DONE: Final = BindingProgress()

@@ -36,7 +36,7 @@ from kschedd.scheduling.debug.breakpoints import VARIABLES, Breakpoint, Breakpoi
 if TYPE_CHECKING:
     from kschedd.devices.cel.program import CelCondition
 
-#: the variables of a condition that is waited for, with their CEL types
+#: the variables of a run condition, with their CEL types
 STATE_VARIABLES: Final[Mapping[str, str]] = {
     "attempts": "int",
     "scheduled": "int",

@@ -112,7 +112,7 @@ class NodeVerdicts(InVisitingOrder):
         self.codes: Ints = np.zeros(self.size, dtype=np.int64)
 
     def may_pass(self, table: NodeTable) -> Bools:
-        """Return which rows passed by the last verdict, or have none."""
+        """Return a mask of the rows that passed in their last evaluation, or were not evaluated yet."""
         if self.order is not table.order:
             return np.ones(len(table.order), dtype=np.bool_)
         passes: Bools = (self.failed == PASSED_ALL) | (self.failed == STALE_ALL)

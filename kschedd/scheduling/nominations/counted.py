@@ -194,7 +194,7 @@ class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
         return places
 
     def count(self, copy: TableCopy, rows: Rows, sign: int) -> None:
-        """Add (1) or subtract (-1) the pods of these distinct rows of a copy of the table."""
+        """Add the nominated pods to these distinct rows of a table copy (`sign` 1), or subtract them (`sign` -1)."""
         of = copy.rows_of_whole[rows]
         if self._row >= 0:
             own = of == self._row

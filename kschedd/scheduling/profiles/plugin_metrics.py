@@ -168,7 +168,7 @@ class PluginMetrics:
 
 
 class PluginInstruments:
-    """The instruments that all profiles share, and the profiles."""
+    """The instruments that all profiles share, and those of each profile."""
 
     def __init__(self, sampling: Sampling | None = None) -> None:
         self.sampling = sampling or Sampling()

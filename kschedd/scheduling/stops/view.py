@@ -176,7 +176,7 @@ def stopped_at(driver: SchedulingDriver) -> StopAnswer | None:
 
 
 def debugger_state(driver: SchedulingDriver) -> DebuggerState:
-    """Return who holds the debugger, its run condition, and where it is stopped."""
+    """Return the client that holds the debugger, the run condition, and the place where it is stopped."""
     debugger = driver.debugger
     until = None if debugger.until is None else debugger.until.what
     return DebuggerState(stopped_at(driver), until, debugger.holder or None, debugger.keep, len(debugger.breakpoints))

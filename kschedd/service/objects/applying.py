@@ -33,7 +33,7 @@ from kschedd.store.managing import MANAGED, without_entries
 Raw = dict[str, Any]
 FROM_FILES: Final = WriteOptions(by_field=True, server_side=False)
 """The way `kubectl apply` applies files."""
-_FREED = 64  # objects freed at once
+_FREED = 64  # objects freed per step
 _EACH = 20  # weight of an object besides its values: defaults, admission, the write
 _OF_A_DUMP = (
     "objects that had a uid, as in a dump of a cluster, were created with others: objects that name them as owner "

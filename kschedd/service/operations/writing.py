@@ -18,7 +18,7 @@ from kschedd.store.errors import BadRequest, DefinitionTerminating, Refused
 from kschedd.store.field_validation import known_fields, submitted
 from kschedd.store.patches.patching import check_patch_options
 
-#: Kinds of which an update creates an object that is missing.
+#: Kinds for which an update creates a missing object.
 _MADE_BY_UPDATE: Final = frozenset(
     "Lease Endpoints Event LimitRange Service Role RoleBinding ClusterRole ClusterRoleBinding".split()
 )

@@ -102,7 +102,7 @@ class OutsideWorld:
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch (RFC 7386) that makes `new` of `old`, but for what the API server writes by itself."""
+    """Return the merge patch (RFC 7386) from `old` to `new`, without fields that the API server writes by itself."""
     patch = _difference(old, new)
     meta = patch.get("metadata")
     if meta is not None:

@@ -42,7 +42,7 @@ class ReplayedObjects:
         return store
 
     def snapshot(self, controllers: Sequence[Controller]) -> ClusterSnapshot:
-        """What a fork goes on from, with controllers that begin with what is there."""
+        """Return the state from which a fork continues, with controllers that begin with the present objects."""
         player, store = self._player, self.store()
         driver = DriverSnapshot.of(player.driver)
         states = [ControllerState(each, store.version, tuple(listed(store, each.kinds))) for each in controllers]

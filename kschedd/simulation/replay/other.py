@@ -94,8 +94,11 @@ class OtherRun:
 def compared(
     header: RecordingHeader, options: ControllerOptions, world: OutsideWorld, recorded: OtherRun, other: OtherRun
 ) -> dict[str, Any]:
-    """As the method `capacity.compare` answers, and `as_recorded`: how many pods the first cluster placed as the
-    recorded run did, `recorded`: of how many that have the same name in both; `refused`: what could not be done."""
+    """Return the answer of the method `capacity.compare`, with the counts of the replay.
+
+    `as_recorded`: the number of pods that the first cluster placed as the recorded run did. `recorded`: the number of
+    pods with the same name in both. `refused`: the writes that were refused.
+    """
 
     def side(run: OtherRun) -> Any:
         return lambda on_result: run.run(header, options, world, on_result)

@@ -165,7 +165,7 @@ class Player:
         self._do_by_kind = self._calls_by_kind()
 
     def _calls_by_kind(self) -> dict[int, Callable[..., object]]:
-        """What each kind of note has done, with the note's fields as arguments."""
+        """Return the function that repeats each kind of note, with the note's fields as arguments."""
         return {
             NoteKind.OBSERVE: self._observe,
             NoteKind.STARTED: self._started,
@@ -220,7 +220,7 @@ class Player:
         self._told_events.append(told)
 
     def peek(self) -> Note | None:
-        """The next note; None at the end."""
+        """Return the next note; None at the end."""
         if not self._ahead:
             note = next(self._notes, None)
             if note is None:
@@ -229,7 +229,7 @@ class Player:
         return self._ahead[0]
 
     def next_s(self) -> float | None:
-        """The time of the next note, if it says one."""
+        """Return the time of the next note, if it has one."""
         note = self.peek()
         return None if note is None else time_of(note)
 
@@ -282,8 +282,11 @@ class Player:
 
     @property
     def within(self) -> bool:
-        """Whether the debugger may stop within attempts: there a plugin is asked what nobody has asked it before, so
-        with answers of out-of-tree plugins and extenders it stops before them only."""
+        """Return whether the debugger may stop within attempts.
+
+        A stop calls plugins that the recorded run did not call. With recorded answers of out-of-tree plugins and
+        extenders the debugger therefore stops before attempts only.
+        """
         return not self.registry.added and not self.driver.machine.extenders
 
     def _go_on(self) -> None:
@@ -372,9 +375,10 @@ class Player:
         return unpack(packed, lambda ref: self._named(ref))
 
     def _next_answer(self) -> Note:
-        """The next answer to the machine whose call is being done; what it did before that is done before.
+        """Return the next answer to the machine whose call is repeated.
 
-        The notes of the other machine stay where they are: its calls may overlap with this one in any way.
+        Earlier notes of that machine are repeated first. The notes of the other machine stay where they are: its calls
+        may overlap with this one in any way.
         """
         machine = self._machine
         known = self._answers[machine]
@@ -473,10 +477,10 @@ class Player:
             stepper.debugger = Debugger(dict)  # which stops nowhere
 
     def _planned(self) -> dict[int, list[Intervention]]:
-        """What was changed by hand of the attempt that begins, by the number of the stop point.
+        """Return the manual changes of the attempt that begins, by the number of the stop point.
 
-        What else went on while it was stopped there did not concern it: its cluster stood still. So it need not be
-        stopped, and the changes are looked up ahead of their notes.
+        The cluster stood still while the attempt was stopped, so other events meanwhile did not affect it. The replay
+        therefore need not stop, and looks the changes up ahead of their notes.
         """
         found: dict[int, list[Intervention]] = {}
         for note in self._notes_ahead():
@@ -678,7 +682,7 @@ def _machine_of(note: Note) -> int:
 
 
 def _answers(asked: Any, said: Sequence[Any] | None) -> Any:
-    """What an attempt is answered: as recorded, and in-tree plugins are asked again."""
+    """Return the recorded answers for an attempt; in-tree plugins are called again."""
     if asked is None:
         return None
     if said is None:

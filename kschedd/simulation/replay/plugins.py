@@ -61,7 +61,7 @@ class ReplayedPlugin(GuardedPlugin):
         return answers
 
     def ready(self, ready: Callable[..., Any]) -> Callable[[Any], Any]:
-        """A plan's `ready`: what it had answered each time."""
+        """Return the recorded answers of a plan's `ready`, in turn."""
         return lambda cluster: self._answer(self.name, "ready")
 
 
@@ -73,7 +73,7 @@ class ReplayedRegistry(GuardedRegistry):
         self._plugin_made = made
 
     def renew(self, name: str, methods: Sequence[str]) -> None:
-        """The plugin is made anew by the next configuration that has it."""
+        """Let the next configuration that has the plugin create it anew."""
         self.added[name] = _class(name, methods)
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
@@ -88,7 +88,7 @@ class ReplayedRegistry(GuardedRegistry):
 
 
 def _class(name: str, methods: Sequence[str]) -> type[Any]:
-    """A class with these methods, by which the configuration knows where the plugin takes part."""
+    """Return a class with these methods, from which the configuration learns the plugin's extension points."""
 
     def refuse(self: Any, *args: Any) -> Any:
         raise PluginError(name, "", "a recorded plugin answers in the replay only")

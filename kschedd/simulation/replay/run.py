@@ -26,8 +26,11 @@ class StopError(KscheddError):
 
 @attrs.frozen
 class StopAt:
-    """Where a replay stops: before the first note later than `time_s`, after so many attempts, before the attempt of a
-    pod or the cycle of its PodGroup (`attempt`: its number; 0: the first recorded). Without any: at the end."""
+    """The point at which a replay stops.
+
+    It stops before the first note later than `time_s`, after this many attempts, or before the attempt of a pod or the
+    cycle of its PodGroup (`attempt`: its number; 0: the first recorded). Without any of these: at the end.
+    """
 
     time_s: float | None = None
     attempts: int | None = None
@@ -79,7 +82,7 @@ class Replay:
             self._on_decision(LoggedAttempt.of(record, self._start_s))
 
     def run(self, stop: StopAt) -> None:
-        """Raises ReplayDiverged; StopError where the recording ends before."""
+        """Run the replay up to its stop. Raises ReplayDiverged, and StopError if the recording ends before."""
         while not self._there(stop):
             if not self.player.step():
                 self._missed(stop)

@@ -39,7 +39,7 @@ def handles(kind: str, operation: str, subresource: str) -> bool:
 
 
 def matching(kind: str, names: Iterable[str]) -> set[str]:
-    """Return those of the names that objects of this kind count against."""
+    """Return the given resource names under which objects of this kind are counted."""
     return {name for name in names if _counts(kind, name)}
 
 
@@ -60,9 +60,10 @@ def _counts(kind: str, name: str) -> bool:
 
 
 def charged_until(pod: Raw) -> float:
-    """Return the time until which a pod counts in full; from then on only as an object.
+    """Return the time until which a pod counts with all its resources; afterwards it counts only as an object.
 
-    That is the end of its grace period plus once more the same period. Infinite for a pod that is not being deleted.
+    For a pod that is being deleted, this is one more grace period after the end of its grace period; otherwise
+    infinite.
     """
     meta = pod.get("metadata") or {}
     grace_s = meta.get("deletionGracePeriodSeconds")

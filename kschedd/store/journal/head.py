@@ -12,7 +12,7 @@ power failure the head may therefore be one second old. It is never ahead of the
 
 If both copies in a slot are damaged, its record may have been older or newer than the other slot's. The newer record
 covers one more batch, in one transaction. If the journal continues after the other slot's version, it contains that
-batch. If it does not, it is unknown whether there was one.
+batch. Otherwise it is unknown whether such a batch existed.
 
 Owns the file's descriptor, until `close`. Raises: JournalError.
 """

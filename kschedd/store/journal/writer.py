@@ -182,8 +182,8 @@ class JournalWriter:
     def repair(self, version: int | None = None) -> None:
         """Repair the journal after a failed write: check that its files exist and are writable; remove later events.
 
-        Events after `version` are removed; by default that is the writer's own last version. It is an earlier one if
-        the process that wrote the last events did not acknowledge them.
+        Events after `version` are removed; by default that is the writer's own last version. The caller passes an
+        earlier version if a process wrote the last events without acknowledging them.
         """
         if version is not None and version != self._version:
             self._go_back(version)

@@ -79,7 +79,7 @@ def patched(
 def read_configuration(text: str, validation: FieldValidation = "Warn") -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the configuration of a server-side apply, which is YAML or JSON, and warnings of repeated keys.
 
-    Only the first document counts, as upstream, and the last value of a repeated key. Raises BadPatch.
+    Like upstream, only the first document is read, and the last value of a repeated key is used. Raises BadPatch.
     """
     first = next(iter(read_documents(text, last_wins=True)), None)
     if first is None:

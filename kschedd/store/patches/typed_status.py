@@ -58,7 +58,7 @@ def _key(kind: str, name: str, part: list[Any]) -> _Key:
     if name == _BY_BYTES:
         try:
             return kind, name, _pack(part)
-        except (OverflowError, ValueError, TypeError):  # values that cannot be stored either
+        except (OverflowError, ValueError, TypeError):  # such values cannot be stored, and are rejected later
             return kind, name, id(part)
     return kind, name, id(part)
 

@@ -24,7 +24,8 @@ from kschedd.store.prototypes.pod_strategy import InternedPod, PodStrategy, has_
 
 _OWN: Final = frozenset(("name", "uid"))
 _KNOWN: Final = _OWN | {"namespace", "labels", "annotations", "ownerReferences", "finalizers", "generateName"}
-_LONGER: Final = 1024  # upper bound in bytes by which a copy is larger: its name and its node's have at most 253 each
+# Maximum size difference of a copy in bytes: its name and its node's name have at most 253 characters each.
+_LONGER: Final = 1024
 _ABSENT: Final = object()
 _MOST: Final = 1024  # prototypes per request
 _pack = msgpack.Packer(autoreset=True).pack
@@ -92,7 +93,7 @@ class PodPrototype:
         return self._strategy.pinned(self._unpinned, node_name)
 
     def name_of_copy(self, raw: Raw) -> str | None:
-        """Return the name of this manifest's pod ("": to be generated); None if it is invalid or not a copy's."""
+        """Return the name of this manifest's pod ("": to be generated); None if it is invalid or the pod is no copy."""
         if raw.get("kind") != "Pod" or raw.get("apiVersion") != "v1":
             return None
         given = raw.get("metadata")
@@ -107,7 +108,10 @@ class PodPrototype:
         return name if type(name) is str and is_dns_subdomain(name) else None
 
     def may_be_born(self, at: str) -> bool:
-        """Return whether a copy may be created at this time: the first condition of some pods contains the time."""
+        """Return whether a copy may be created at this time.
+
+        The first condition of some pods contains their creation time.
+        """
         return at == self._born or "conditions" not in self.pod.raw["status"]
 
     def copy(self, admitted: InternedPod, name: str, uid: str, version: int, at: str) -> Pod:

@@ -1,4 +1,4 @@
-"""A pod's spec without its amounts: without the numbers that nothing else in it depends on.
+"""A pod's spec without its amounts, which are numbers that no other field of the spec depends on.
 
 If every pod has its own spec, most specs still differ only in the amounts of cpu and memory of their containers, and in
 the weights of their preferred pod affinity. Defaulting, validation and admission treat the rest in the same way
@@ -56,7 +56,7 @@ class SpecWithoutAmounts:
 
 
 def without_amounts(spec: Raw) -> SpecWithoutAmounts | None:
-    """Split a spec; return None if it has no amounts, or amounts that more depends on, or an unusual form."""
+    """Split a spec. Return None if it has no amounts, has an unusual form, or if other fields depend on its amounts."""
     containers = spec.get("containers")
     if type(containers) is not list or any([spec.get(field) is not None for field in _OTHERS]):
         return None
@@ -110,7 +110,7 @@ def _stated(resources: Any) -> Raw | None:
 
 
 def _plain(stated: Raw) -> Raw:
-    """Return the numbers that represent these amounts."""
+    """Return the small numbers that stand for these amounts in the spec without amounts."""
     requests = stated.get("requests") or {}
     return {
         part: {

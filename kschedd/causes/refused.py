@@ -1,0 +1,368 @@
+"""Causes in a refusal: the quota, LimitRange, Pod Security level, class, policy or webhook that keeps a pod from being
+created. The API server's message names each.
+"""
+
+import re
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.quantity import format_nanos, nanos, style
+from kschedd.causes.answers import ObjectNamed
+from kschedd.causes.findings import (
+    ADD_OBJECT,
+    CHANGE_OBJECT,
+    FoundCause,
+    RemedyOption,
+    fewer_replicas,
+    spec_edit,
+)
+from kschedd.causes.near import nearest
+from kschedd.causes.steps import created, escaped, patched
+from kschedd.causes.strategies import in_place
+from kschedd.causes.words import counted, joined
+from kschedd.causes.workload import ExaminedWorkload
+from kschedd.store.cluster_api import ClusterWriter
+
+Spec = dict[str, Any]
+QUOTA: Final = re.compile(r"exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)")
+_UNSTATED: Final = re.compile(r"failed quota: ([^:]+): must specify (.+)$")
+_BOUND: Final = re.compile(
+    r"(maximum|minimum) (\S+) usage per (Container|Pod) is (\S+?)(?:, but (request|limit) is (\S+)|\.)"
+)
+_DEFAULT_LIMIT: Final = re.compile(r"must be less than or equal to (\S+) limit of (\S+)")
+_SECURITY: Final = re.compile(r'violates PodSecurity "([^"]+)": (.+)$', re.DOTALL)
+_PRIORITY: Final = re.compile(r"no PriorityClass with name (\S+) was found")
+_POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']+)'")
+_WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)"')
+_RUNTIME: Final = re.compile(r'RuntimeClass "?([^" ]+)"? not found|runtimeclass\S* "([^"]+)" not found', re.IGNORECASE)
+
+
+def refused(store: ClusterWriter, workload: ExaminedWorkload, missing: int, why: str) -> FoundCause:
+    rest = f"{missing} of {counted(workload.wanted, 'replica')} {'is' if missing == 1 else 'are'} not created"
+    if not workload.missing:
+        rest = f"the rollout cannot make its next pod ({missing} of {counted(workload.wanted, 'replica')} to go)"
+    for pattern, tell in (
+        (QUOTA, _over_quota),
+        (_UNSTATED, _unstated),
+        (_BOUND, _out_of_bounds),
+        (_DEFAULT_LIMIT, _above_default),
+        (_SECURITY, _insecure),
+        (_PRIORITY, _no_priority_class),
+        (_RUNTIME, _no_runtime_class),
+    ):
+        found = pattern.search(why)
+        if found is not None:
+            return tell(store, workload, rest, found)
+    objects = []
+    code = "CreationRefused"
+    for pattern, kind, its_code in (
+        (_POLICY, "ValidatingAdmissionPolicy", "AdmissionPolicyRefuses"),
+        (_WEBHOOK, "ValidatingWebhookConfiguration", "WebhookRefuses"),
+    ):
+        found = pattern.search(why)
+        if found is not None:
+            objects, code = [ObjectNamed(kind, "", next(filter(None, found.groups())))], its_code
+    return FoundCause(code, f"{rest}: {why}", objects, [_path(workload)])
+
+
+def _path(workload: ExaminedWorkload) -> str:
+    return ".".join(workload.path)
+
+
+# -- quotas -----------------------------------------------------------------------------------------------------------
+
+
+def _amounts(text: str) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in text.split(","))
+
+
+def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
+    told = over_quota(store, workload, rest, found, workload.missing or 1, len(workload.pods))
+    return told if workload.missing else attrs.evolve(told, options=[*in_place(workload), *told.options[:1]])
+
+
+def over_quota(
+    store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str], missing: int, fits: int
+) -> FoundCause:
+    """`missing`: objects that are to be created; `fits`: replicas that there may be as things are."""
+    name, asked, used, hard = found[1], _amounts(found[2]), _amounts(found[3]), _amounts(found[4])
+    parts = [
+        f"{resource} {used.get(resource, '0')} of {hard[resource]} used, {asked[resource]} more requested"
+        for resource in asked
+    ]
+    namespace = workload.obj.namespace
+    quota = store.find("ResourceQuota", namespace, name)
+    options: list[RemedyOption] = []
+    if quota is not None:
+        # A rollout makes one pod more than are wanted, for a while.
+        wanted = {resource: _sum(used.get(resource, "0"), asked[resource], missing) for resource in asked}
+        operations = [
+            {"op": "replace", "path": f"/spec/hard/{escaped(resource)}", "value": value}
+            for resource, value in wanted.items()
+        ]
+        raised = ", ".join(f"{resource} {value}" for resource, value in wanted.items())
+        options.append(
+            RemedyOption(
+                f"raise ResourceQuota {name} to {raised}",
+                CHANGE_OBJECT,
+                steps=[patched(quota.raw, operations)],
+                target=f"resourcequota/{name}",
+            )
+        )
+    options += fewer_replicas(workload, fits)
+    return FoundCause(
+        "QuotaExceeded",
+        f"ResourceQuota {name}: {'; '.join(parts)}: {rest}",
+        [ObjectNamed("ResourceQuota", namespace, name)],
+        ["spec.replicas", _path(workload)],
+        options=options,
+    )
+
+
+def _sum(used: str, each: str, count: int) -> str:
+    return format_nanos(nanos(used) + nanos(each) * count, style(used if used != "0" else each))
+
+
+def _unstated(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
+    name, what = found[1], found[2]
+    asked: dict[tuple[str, str], None] = {}
+    for each in what.split(";"):
+        for resource in each.partition(" for: ")[0].split(","):
+            which, dot, of = resource.strip().partition(".")
+            asked[(which, of) if dot and which in ("requests", "limits") else ("requests", resource.strip())] = None
+
+    def edit(spec: Spec) -> None:
+        for container in spec.get("containers") or ():
+            held = container.setdefault("resources", {})
+            for which, resource in asked:
+                stated = held.get("limits" if which == "requests" else "requests") or {}
+                text = stated.get(resource) or ("128Mi" if resource == "memory" else "100m")
+                held.setdefault(which, {}).setdefault(resource, text)
+
+    return FoundCause(
+        "QuotaNeedsRequests",
+        f"ResourceQuota {name} counts {joined([f'{which}.{resource}' for which, resource in asked])}, and the pod does "
+        f"not state {'it' if len(asked) == 1 else 'them'}: {rest}",
+        [ObjectNamed("ResourceQuota", workload.obj.namespace, name)],
+        [f"{_path(workload)}.containers[].resources"],
+        options=[RemedyOption("state small requests and limits in the template", edit=spec_edit(edit))],
+    )
+
+
+# -- LimitRanges ------------------------------------------------------------------------------------------------------
+
+
+def _out_of_bounds(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
+    way, resource, about, bound, which, stated = found.groups()
+    ranges = [
+        each
+        for each in store.list("LimitRange", workload.obj.namespace)
+        if any(
+            bound == str((limit.get("max" if way == "maximum" else "min") or {}).get(resource))
+            for limit in each.spec.get("limits") or ()
+        )
+    ]
+    name = ranges[0].name if ranges else ""
+
+    def edit(spec: Spec) -> None:
+        for container in spec.get("containers") or ():
+            held = container.setdefault("resources", {})
+            for part in ("requests", "limits"):
+                stated = (held.get(part) or {}).get(resource)
+                if stated is None:
+                    continue
+                if (nanos(stated) > nanos(bound)) if way == "maximum" else (nanos(stated) < nanos(bound)):
+                    held[part][resource] = bound
+            if which is None or (way == "maximum" and "limits" not in held):
+                held.setdefault("limits", {})[resource] = bound
+
+    text = f"{which} is {stated}" if which else "none is stated"
+    return FoundCause(
+        "LimitRangeViolated",
+        f"LimitRange {name} allows {'at most' if way == 'maximum' else 'at least'} {bound} {resource} per {about}, and "
+        f"the {text}: {rest}",
+        [ObjectNamed("LimitRange", workload.obj.namespace, name)],
+        [f"{_path(workload)}.containers[].resources"],
+        options=[RemedyOption(f"state {bound} {resource}", edit=spec_edit(edit))] if about == "Container" else [],
+    )
+
+
+def _above_default(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
+    """A request above the limit that a LimitRange gives to containers which state none."""
+    resource, bound = found.groups()
+    named_so = [
+        each.name
+        for each in store.list("LimitRange", workload.obj.namespace)
+        if any(bound == str((limit.get("default") or {}).get(resource)) for limit in each.spec.get("limits") or ())
+    ]
+    name = named_so[0] if named_so else ""
+
+    def edit(spec: Spec) -> None:
+        for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+            held = container.get("resources") or {}
+            stated = (held.get("requests") or {}).get(resource)
+            if stated is not None and resource not in (held.get("limits") or {}) and nanos(stated) > nanos(bound):
+                held.setdefault("limits", {})[resource] = stated
+
+    return FoundCause(
+        "LimitRangeViolated",
+        f"LimitRange {name} gives containers a {resource} limit of {bound}, and more is requested: {rest}",
+        [ObjectNamed("LimitRange", workload.obj.namespace, name)],
+        [f"{_path(workload)}.containers[].resources.limits"],
+        options=[RemedyOption(f"state a {resource} limit as large as the request", edit=spec_edit(edit))],
+    )
+
+
+# -- Pod Security -----------------------------------------------------------------------------------------------------
+
+
+def _insecure(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
+    level, details = found[1], found[2]
+    namespace = workload.obj.namespace
+
+    def edit(spec: Spec) -> None:
+        _secured(spec, details)
+
+    return FoundCause(
+        "PodSecurityViolated",
+        f"namespace {namespace} enforces PodSecurity {level}, which the pod violates: {details}: {rest}",
+        [ObjectNamed("Namespace", "", namespace)],
+        [f"{_path(workload)}.securityContext", f"{_path(workload)}.containers[].securityContext"],
+        options=[RemedyOption(f"meet PodSecurity {level} in the template", edit=spec_edit(edit))],
+    )
+
+
+def _secured(spec: Spec, details: str) -> None:
+    """Set what the standard asks for, and take out what it forbids."""
+    of_pod = spec.setdefault("securityContext", {})
+    if "seccompProfile" in details:
+        of_pod["seccompProfile"] = {"type": "RuntimeDefault"}
+    if "runAsNonRoot" in details:
+        of_pod["runAsNonRoot"] = True
+    if "runAsUser=0" in details:
+        of_pod.pop("runAsUser", None)
+    if "host namespaces" in details:
+        for field in ("hostNetwork", "hostPID", "hostIPC"):
+            spec.pop(field, None)
+    for part in ("initContainers", "containers"):
+        for container in spec.get(part) or ():
+            own = container.setdefault("securityContext", {})
+            if "allowPrivilegeEscalation" in details:
+                own["allowPrivilegeEscalation"] = False
+            if "unrestricted capabilities" in details:
+                own["capabilities"] = {"drop": ["ALL"]}
+            elif "non-default capabilities" in details:
+                own.pop("capabilities", None)
+            if "privileged" in details:
+                own.pop("privileged", None)
+            if "runAsNonRoot" in details and own.get("runAsNonRoot") is False:
+                own["runAsNonRoot"] = True
+            if "runAsUser=0" in details and own.get("runAsUser") == 0:
+                own.pop("runAsUser")
+            if "seccompProfile" in details and (own.get("seccompProfile") or {}).get("type") == "Unconfined":
+                own.pop("seccompProfile")
+            if "hostPort" in details:
+                for port in container.get("ports") or ():
+                    port.pop("hostPort", None)
+            if not own:
+                del container["securityContext"]
+    if not of_pod:
+        del spec["securityContext"]
+
+
+# -- names of what does not exist -------------------------------------------------------------------------------------
+
+
+def _no_priority_class(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
+    wanted = found[1]
+    classes = {each.name for each in store.list("PriorityClass")}
+    return _missing(
+        "PriorityClassMissing",
+        "PriorityClass",
+        "priorityClassName",
+        wanted,
+        nearest(wanted, classes),
+        workload,
+        rest,
+        f"there are {joined(sorted(classes))}" if classes else "there is none",
+    )
+
+
+def _no_runtime_class(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
+    wanted = str(found[1] or found[2])
+    classes = sorted(each.name for each in store.list("RuntimeClass"))
+    likely = nearest(wanted, classes) or (classes[0] if len(classes) == 1 else None)
+    return _missing(
+        "RuntimeClassMissing",
+        "RuntimeClass",
+        "runtimeClassName",
+        wanted,
+        likely,
+        workload,
+        rest,
+        f"there {'is' if len(classes) == 1 else 'are'} {joined(classes)}" if classes else "there is none",
+    )
+
+
+def no_account(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause | None:
+    """A ServiceAccount that does not exist, in a namespace whose accounts are known."""
+    wanted = workload.pod_spec.get("serviceAccountName")
+    namespace = workload.obj.namespace
+    if not wanted or wanted == "default" or workload.kind == "Pod":
+        return None
+    accounts = {each.name for each in store.list("ServiceAccount", namespace)}
+    if not accounts or wanted in accounts:
+        return None
+    likely = nearest(str(wanted), accounts - {"default"})
+    finding = _missing(
+        "ServiceAccountMissing",
+        "ServiceAccount",
+        "serviceAccountName",
+        str(wanted),
+        likely,
+        workload,
+        "an API server refuses the pods",
+        f"there {'is' if len(accounts) == 1 else 'are'} {joined(sorted(accounts))}",
+    )
+    if likely is not None:
+        return finding
+    made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": wanted, "namespace": namespace}}
+    create = RemedyOption(
+        f"create ServiceAccount {wanted}", ADD_OBJECT, steps=[created(made)], target=f"serviceaccount/{wanted}"
+    )
+    return FoundCause(finding.code, finding.message, finding.objects, finding.fields, finding.evidence, [create])
+
+
+def _missing(
+    code: str,
+    kind: str,
+    field: str,
+    wanted: str,
+    likely: str | None,
+    workload: ExaminedWorkload,
+    rest: str,
+    there: str,
+) -> FoundCause:
+    namespace = workload.obj.namespace if kind == "ServiceAccount" else ""
+    hint = f" ({likely} does)" if likely else ""
+
+    def renamed(spec: Spec) -> None:
+        spec[field] = likely
+        if kind == "ServiceAccount" and "serviceAccount" in spec:
+            spec["serviceAccount"] = likely
+
+    def without(spec: Spec) -> None:
+        spec.pop(field)
+
+    option = RemedyOption(f"use {kind} {likely}", edit=spec_edit(renamed))
+    if likely is None:
+        option = RemedyOption(f"name no {kind}", edit=spec_edit(without))
+    return FoundCause(
+        code,
+        f"{kind} {wanted} does not exist{hint}: {rest}",
+        [ObjectNamed(kind, namespace, wanted), *([ObjectNamed(kind, namespace, likely)] if likely else [])],
+        [f"{_path(workload)}.{field}"],
+        [there],
+        [option],
+    )

@@ -1,0 +1,108 @@
+"""Wrong arguments and hostile input: an error that names what is wrong, and a cluster that goes on."""
+
+import math
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd import Cluster, KscheddError, node, pod
+from kschedd.library.cluster import ClosedClusterError, DumpLoadError
+
+Use = Callable[[Cluster], Any]
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+
+WRONG: list[tuple[str, Use, type[Exception], str]] = [
+    ("a number as manifest", lambda c: c.apply(5), TypeError, "maps, text, paths"),  # type: ignore[arg-type]
+    ("bytes", lambda c: c.apply(b"x"), TypeError, "not bytes"),  # type: ignore[arg-type]
+    ("a path as text", lambda c: c.apply("web.yaml"), ValueError, r"pass Path\('web.yaml'\)"),
+    ("a list in itself", lambda c: c.apply(CYCLE), TypeError, "sequences"),
+    ("no such file", lambda c: c.apply(Path("/nonexistent.yaml")), OSError, "No such file"),
+    ("no YAML", lambda c: c.apply("a: [b"), KscheddError, "not YAML"),
+    ("a negative duration", lambda c: c.advance("-5m"), ValueError, "0 or more"),
+    ("no duration", lambda c: c.advance("soon"), KscheddError, "invalid duration"),
+    ("not a number", lambda c: c.advance(math.nan), ValueError, "0 or more"),
+    ("for ever", lambda c: c.advance(math.inf), ValueError, "0 or more"),
+    ("no such pod", lambda c: c.explain("nobody"), KscheddError, 'pods "nobody" not found'),
+    ("too many slashes", lambda c: c.explain("a/b/c/d"), ValueError, "kind/name"),
+    ("no such method", lambda c: c.call("nothing"), KscheddError, "no method"),
+    ("a wrong parameter", lambda c: c.call("objects.get", foo=1), KscheddError, "no such name"),
+    ("no verb", lambda c: c.run(" "), ValueError, "a verb is required"),
+    ("a negative grace period", lambda c: c.delete("Pod", "a", grace_period_s=-1), KscheddError, "from 0 to"),
+    ("a patch of no type", lambda c: c.patch("Pod", "a", 5), KscheddError, "allowed: map"),  # type: ignore[arg-type]
+    ("an exception of a plan", lambda c: c.plan(lambda fork: 1 // 0), ZeroDivisionError, "by zero"),
+    ("pickling", pickle.dumps, TypeError, "SimulationSpec"),
+    ("nothing to count", lambda c: c.capacity(), KscheddError, "manifests"),
+]
+
+
+@pytest.mark.parametrize(
+    ("use", "kind", "words"), [each[1:] for each in WRONG], ids=[each[0].replace(" ", "-") for each in WRONG]
+)
+def test_wrong_use_is_named_and_changes_nothing(use: Use, kind: type[Exception], words: str) -> None:
+    cluster = Cluster(nodes=1)
+    cluster.apply(pod("a"))
+    with pytest.raises(kind, match=words):
+        use(cluster)
+    assert cluster.placements() == {"a": "node-1"}
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"nodes": -1}, ValueError, "0 or more"),
+        ({"time": 1e20}, ValueError, "year 9999"),
+        ({"plugins": [5]}, TypeError, "classes or paths"),
+        ({"plugins": ["/nonexistent.py"]}, KscheddError, "no such file"),
+        ({"plugin_args": {"Foo": {}}}, KscheddError, "no such plugin"),
+        ({"plugin_args": {"NodeResourcesFit": {}}, "config": {}}, ValueError, "state them in `config`"),
+        ({"feature_gates": {"Foo": True}}, KscheddError, "no such feature gate"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        Cluster(**options)
+
+
+def test_a_dump_without_objects_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DumpLoadError, match="No such file"):
+        Cluster.from_dump(tmp_path / "none.yaml")
+    (tmp_path / "empty.yaml").write_text("")
+    with pytest.raises(DumpLoadError):
+        Cluster.from_dump(tmp_path / "empty.yaml")
+
+
+def test_a_closed_cluster_says_so() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.close()
+    cluster.close()
+    assert repr(cluster) == "<Cluster: closed>"
+    for use in (lambda: cluster.pods, lambda: cluster.apply(pod("a")), lambda: cluster.fork(), lambda: cluster.time):
+        with pytest.raises(ClosedClusterError, match="closed"):
+            use()
+
+
+def test_manifests_of_the_caller_and_of_the_cluster_are_apart() -> None:
+    cluster = Cluster(nodes=1)
+    given = pod("a")
+    cluster.apply(given)
+    given["metadata"]["name"] = "changed"
+    dict(cluster.get("Pod", "a"))["metadata"]["labels"] = {"x": "y"}
+    cluster.list("Pod")[0]["metadata"].clear()
+    assert cluster.placements() == {"a": "node-1"}
+    assert not cluster.get("Pod", "a")["metadata"].get("labels")
+
+
+def test_weights_and_arguments_of_plugins_in_the_tree() -> None:
+    strategy = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
+    cluster = Cluster(
+        [node("a"), node("b")],
+        plugin_args={"NodeResourcesFit": {"scoringStrategy": strategy}},
+        plugin_weights={"NodeResourcesFit": 20},
+    )
+    cluster.apply([pod(f"p{number}") for number in range(4)])
+    assert len(set(cluster.placements().values())) == 1
