@@ -1,4 +1,4 @@
-"""report: a page about what the cluster did lately, to be passed on."""
+"""report: an HTML page about the recent activity of the cluster."""
 
 import argparse
 
