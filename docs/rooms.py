@@ -47,7 +47,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def rows_of(graph: Mapping[str, Mapping[str, int]]) -> list[list[str]]:
-    """The rooms by row, the lowest first. Rooms that import each other in a circle come out on one row."""
+    """Return the rooms by row, the lowest first. Rooms that import each other in a circle come out on one row."""
     height: dict[str, int] = {}
 
     def measure(room: str, above: tuple[str, ...]) -> int:

@@ -28,7 +28,7 @@ _MOST_REFUSALS: Final = 4
 
 
 def template_pod(store: ClusterWriter, workload: ExaminedWorkload) -> Pod | ApiError | None:
-    """A pod of the workload's template as the API server would store it, or why it refuses it; None without one."""
+    """Return a pod of the template as the API server would store it, or its refusal; None without a template."""
     if workload.kind not in POD_TEMPLATES:
         return None
     template: Any = workload.obj.raw
