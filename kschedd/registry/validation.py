@@ -92,7 +92,7 @@ from kschedd.registry.validation_resources import validate_requirements
 from kschedd.registry.validation_secrets import validate_secret
 from kschedd.registry.validation_selectors import validate_node_affinity, validate_tolerations
 from kschedd.registry.validation_status import validate_status_alone
-from kschedd.registry.validation_times import looks_at_meta, updated_faults
+from kschedd.registry.validation_times import updated_faults, validates_meta
 from kschedd.registry.workloads.autoscaling import validate_autoscaler, validate_updated_autoscaler
 from kschedd.registry.workloads.batch import (
     validate_cron_job,
@@ -221,7 +221,7 @@ def validate_updated(raw: Raw, changes: Faults, old: Mapping[str, Any] = _NOTHIN
     `changes` are the faults in the changes of its metadata; `old` is the previous object.
     """
     kind = kind_of(raw)
-    any_name = kind.known and not looks_at_meta(kind.name)
+    any_name = kind.known and not validates_meta(kind.name)
     meta = validate_meta(raw.get("metadata") or {}, kind, any_name=any_name)
     faults: Faults = []
     if kind.known and (check_with_old := _BESIDE_OLD.get(kind.name)):

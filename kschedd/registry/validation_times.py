@@ -60,7 +60,7 @@ def times_validated(kind: str) -> int:
     return _UPDATED.get(kind, _Times()).spec
 
 
-def looks_at_meta(kind: str) -> bool:
+def validates_meta(kind: str) -> bool:
     """Return whether the kind's own update rules validate the whole metadata, including the name."""
     return _UPDATED.get(kind, _Times()).meta > 0
 

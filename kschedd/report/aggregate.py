@@ -339,7 +339,7 @@ class _Aggregation:
 
 
 def _cause_group(group: PendingGroup) -> CauseGroup:
-    return CauseGroup(group.code, group.message, group.count, tuple(map(_named, group.workloads)))
+    return CauseGroup(group.code, group.message, group.count + group.missing, tuple(map(_named, group.workloads)))
 
 
 def _named(obj: ObjectNamed) -> str:

@@ -74,10 +74,10 @@ class Copies:
         """Remember an object created from this manifest, so that the request can create copies of it."""
         most = self._store.max_object_bytes
         if isinstance(made, Pod) and self._pods is not None:
-            if not self._admission.looks_at_each("Pod", made.namespace):
+            if not self._admission.admits_each("Pod", made.namespace):
                 self._pods.add(PodPrototype(made, raw, self._pod_strategy, most), raw)
         elif isinstance(made, Node) and self._nodes is not None:
-            if not self._admission.looks_at_each("Node", ""):
+            if not self._admission.admits_each("Node", ""):
                 self._nodes.add(NodePrototype(made, raw), raw, most)
 
     def _node(self, prototype: NodePrototype, raw: Raw) -> Node | None:
@@ -93,7 +93,7 @@ class Copies:
         name = None if admitted is None else prototype.name_of_copy(raw)
         taken = self._objects.space("Pod", namespace)
         at = stamp(self._store.now)
-        if admitted is None or name is None or name in taken or not prototype.may_be_born(at):
+        if admitted is None or name is None or name in taken or not prototype.may_copy_at(at):
             return None
         if prototype.generates:
             name = self._generated.name("Pod", raw["metadata"]["generateName"], taken)

@@ -197,7 +197,7 @@ class KeptStore(StoreReader):
         name, namespace = meta["name"], meta.get("namespace") or ""
         asked = Attributes("CREATE", kind, namespace, name)
         self._admission.check_namespace(kind, namespace, name)
-        if self._admission.asks_who(kind) and not (kind in BY_NAME and check_schema(dict(raw))):
+        if self._admission.depends_on_user(kind) and not (kind in BY_NAME and check_schema(dict(raw))):
             self._admission.authorize(asked, raw, None)
         created = self._creation.new(kind, raw, meta, managing, restore=restore, dry_run=dry_run)
         if (there := self._objects.find(kind, namespace, name)) is not None:

@@ -38,7 +38,7 @@ from kschedd.controllers.kubelets.pod_run import EVICTED, PREEMPTED_MESSAGE, PRE
 from kschedd.controllers.kubelets.pod_status import refused_status, running_status, status_of_run
 from kschedd.controllers.kubelets.preemption import NoVictimsError, victims
 from kschedd.controllers.kubelets.registration import registration
-from kschedd.controllers.kubelets.resizing import allocated_requests, is_asked, order, refusal, reported
+from kschedd.controllers.kubelets.resizing import allocated_requests, is_requested, order, refusal, reported
 from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.controllers.kubelets.volumes import KINDS as VOLUME_KINDS
 from kschedd.controllers.kubelets.volumes import Unavailable, unavailable
@@ -171,7 +171,7 @@ class Kubelets(InSteps):
                 self._run_of(pod, now)
         elif admitted is not None and (admitted.signature is not pod.signature or settings):
             self._count(pod, settings)
-        if (admitted is None or admitted.signature is not pod.signature) and is_asked(pod, reported(pod)):
+        if (admitted is None or admitted.signature is not pod.signature) and is_requested(pod, reported(pod)):
             self._run_of(pod, now)
         run = self._runs.get(key)
         if run is None and pod.phase == "Running" and not pod.deletion_timestamp and self._is_plain(pod, settings):
@@ -289,7 +289,7 @@ class Kubelets(InSteps):
     def _resize(self, pod: Pod, node: Node, run: PodRun, view: View, now: float) -> None:
         """Allocate the requested resources to the pod's containers, or record why that is impossible."""
         run.pending = None
-        if run.stop is not None or not is_asked(pod, run.allocated):
+        if run.stop is not None or not is_requested(pod, run.allocated):
             return
         key = pod.namespace, pod.name
         self._recount(node.name, view)

@@ -68,7 +68,7 @@ def differ(had: Raw, wanted: Raw) -> bool:
     return any((had.get(part) or _NOTHING) != (wanted.get(part) or _NOTHING) for part in _LISTS)
 
 
-def is_asked(pod: Pod, allocated: Mapping[str, Raw]) -> bool:
+def is_requested(pod: Pod, allocated: Mapping[str, Raw]) -> bool:
     """Return whether the spec requests other resources than its containers have."""
     spec = pod.pod_spec.raw
     return any(
@@ -82,7 +82,7 @@ def is_asked(pod: Pod, allocated: Mapping[str, Raw]) -> bool:
 
 def allocated_requests(pod: Pod, allocated: Mapping[str, Raw]) -> Resources:
     """Return the pod's requests, based on the resources allocated to its containers."""
-    if not is_asked(pod, allocated):
+    if not is_requested(pod, allocated):
         return pod.pod_spec.requests
     spec: dict[str, Any] = dict(pod.pod_spec.raw)
     for field in ("initContainers", "containers"):

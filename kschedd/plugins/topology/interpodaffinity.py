@@ -116,8 +116,8 @@ class _HintRules:
             return QUEUE
         if not ((old is None or self._counts(old)) and (new is None or self._counts(new))):
             return QUEUE_SKIP
-        keeps_away = _any_speaks_of if self.any_anti_affinity_wakes else _speak_of
-        if self.affinity_wakes_more and new is None and old is not None and _shuns(old, pod, keeps_away):
+        keeps_away = _any_matches if self.any_anti_affinity_wakes else _all_match
+        if self.affinity_wakes_more and new is None and old is not None and _excludes(old, pod, keeps_away):
             return QUEUE
         return _after_pod_on_node(pod, old, new, keeps_away)
 
@@ -128,7 +128,7 @@ class _HintRules:
 _SpeakOf = Callable[[Sequence[PodAffinityTerm], Pod], bool]
 
 
-def _shuns(other: Pod, pod: Pod, keeps_away: _SpeakOf) -> bool:
+def _excludes(other: Pod, pod: Pod, keeps_away: _SpeakOf) -> bool:
     """Return whether the other pod's required anti-affinity excludes this one; invalid terms never match."""
     try:
         return keeps_away(other.signature.required_anti_affinity, pod)
@@ -359,14 +359,14 @@ def _by_key(found: Iterable[tuple[str, Ints, int]]) -> dict[str, list[tuple[Ints
     return of_key
 
 
-def _speak_of(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
+def _all_match(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
     """Return whether all terms match the pod; False without terms. As upstream, hints ignore namespace labels."""
     return bool(terms) and all([term.matches(pod.namespace, pod.labels, {}) for term in terms])
 
 
-def _any_speaks_of(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
+def _any_matches(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
     """Return whether any of the terms matches the pod."""
-    return any(_speak_of((term,), pod) for term in terms)
+    return any(_all_match((term,), pod) for term in terms)
 
 
 def _after_pod_on_node(pod: Pod, old: Pod | None, new: Pod | None, keeps_away: _SpeakOf) -> QueueingHint:
@@ -378,8 +378,8 @@ def _after_pod_on_node(pod: Pod, old: Pod | None, new: Pod | None, keeps_away: _
         assert old is not None, "an event has an old or a new pod"
         return QUEUE if keeps_away(away, old) else QUEUE_SKIP
     if old is None:
-        return QUEUE if _speak_of(near, new) else QUEUE_SKIP
-    came_near = not _speak_of(near, old) and _speak_of(near, new)
+        return QUEUE if _all_match(near, new) else QUEUE_SKIP
+    came_near = not _all_match(near, old) and _all_match(near, new)
     went_away = keeps_away(away, old) and not keeps_away(away, new)
     return QUEUE if came_near or went_away else QUEUE_SKIP
 

@@ -204,7 +204,7 @@ class Admission:
             raise Unadmitted(refused.kind, refused.name, refused.why) from None
         return raw if isinstance(raw, dict) else dict(raw)
 
-    def asks_who(self, kind: str) -> bool:
+    def depends_on_user(self, kind: str) -> bool:
         """Return whether a plugin restricts objects of this kind depending on the user."""
         return kind in self._authorize
 

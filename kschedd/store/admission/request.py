@@ -43,18 +43,18 @@ class RequestAdmission:
         if self.user is not None and text not in self._warnings:
             self._warnings.append(text)
 
-    def asks_who(self, kind: str) -> bool:
+    def depends_on_user(self, kind: str) -> bool:
         """Return whether a plugin restricts objects of this kind depending on the request's user."""
-        return self.user is not None and self.chain.asks_who(kind)
+        return self.user is not None and self.chain.depends_on_user(kind)
 
     def authorize(self, asked: Attributes, new: Raw | None, old: Raw | None) -> None:
         """Raise if the user may not make this request."""
-        if self.asks_who(asked.kind):
+        if self.depends_on_user(asked.kind):
             self.chain.authorize(attrs.evolve(asked, user=self.user), new, old, self._cluster)
 
-    def looks_at_each(self, kind: str, namespace: str) -> bool:
+    def admits_each(self, kind: str, namespace: str) -> bool:
         """Return whether each object of a kind in a namespace must be admitted separately, without reusing results."""
-        return bool(self.asks_who(kind) or self.chain.others or self._cluster.present_in(QUOTA, namespace))
+        return bool(self.depends_on_user(kind) or self.chain.others or self._cluster.present_in(QUOTA, namespace))
 
     def check_namespace(self, kind: str, namespace: str, name: str) -> None:
         """Implement NamespaceLifecycle: reject a new object in a namespace that is missing or terminating."""

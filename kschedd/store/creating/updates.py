@@ -128,7 +128,7 @@ def update_faults(
     """
     if old.kind != "Pod":
         return validate_update(before, new)
-    if alone := _told_alone(before, new, subresource, features):
+    if alone := _exclusive_faults(before, new, subresource, features):
         raise Invalid(old.kind, old.name, tuple(alone))
     faults = _annotation_faults(before, new, subresource)
     if subresource == "ephemeralcontainers":
@@ -146,7 +146,7 @@ def update_faults(
     return faults + validate_pod_update(before["spec"], new["spec"])
 
 
-def _told_alone(before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]) -> list[FieldError]:
+def _exclusive_faults(before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]) -> list[FieldError]:
     """Return the errors that make a pod's subresource unavailable; upstream reports them without any others."""
     if subresource == "resize":
         return refuse_resize(before, new, features)

@@ -49,7 +49,7 @@ def flush_log(path: Path, disk: Disk = REAL_DISK) -> None:
         ) from error
 
 
-def refuse_remains(path: Path, disk: Disk = REAL_DISK) -> None:
+def reject_remains(path: Path, disk: Disk = REAL_DISK) -> None:
     """Raise JournalError if companion files exist without the journal: the state is damaged, not new."""
     there = disk.status(path)
     if there is not None and there.size:

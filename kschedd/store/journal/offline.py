@@ -16,7 +16,7 @@ import attrs
 import msgpack
 
 from kschedd.object_faults import ObjectRef
-from kschedd.store.journal.files import beside, refuse_remains
+from kschedd.store.journal.files import beside, reject_remains
 from kschedd.store.journal.format import CODES, FORMAT, JournalDamaged, JournalError
 from kschedd.store.journal.journal import Journal
 from kschedd.store.journal.reading import json_fault
@@ -75,7 +75,7 @@ def found_journal(path: Path) -> Iterator[Path]:
             except StateDirInUse as used:
                 why = "in use by a daemon: stop it (kschedd stop), or run kschedd snapshot save, which works meanwhile"
                 raise JournalError(str(file), why) from used
-        refuse_remains(file)
+        reject_remains(file)
         if not file.exists():
             raise JournalError(str(file), "no journal found")
         if not file.is_file():

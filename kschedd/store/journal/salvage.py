@@ -18,7 +18,7 @@ from kschedd.api.objects import Object
 from kschedd.object_faults import ObjectRef
 from kschedd.store.admission.chain import Admission
 from kschedd.store.journal.disk import REAL_DISK, Database, Disk
-from kschedd.store.journal.files import beside, connect, refuse_remains
+from kschedd.store.journal.files import beside, connect, reject_remains
 from kschedd.store.journal.format import (
     CODES,
     JournalDamaged,
@@ -104,7 +104,7 @@ def open_journal(
 
 def salvage(path: Path, disk: Disk = REAL_DISK) -> Salvaged:
     """Read everything that is intact. Raises JournalError if nothing can be read at all."""
-    refuse_remains(path, disk)
+    reject_remains(path, disk)
     head = read_head(head_path(path), disk)
     found = Salvaged()
     db = connect(path, disk)

@@ -22,7 +22,7 @@ import msgpack
 from kschedd.api.objects import Object, Raw
 from kschedd.errors import KscheddError
 from kschedd.store.journal.disk import REAL_DISK
-from kschedd.store.journal.files import beside, refuse_remains
+from kschedd.store.journal.files import beside, reject_remains
 from kschedd.store.journal.format import JournalError
 from kschedd.store.journal.head import head_path
 from kschedd.store.journal.journal import Journal
@@ -131,7 +131,7 @@ def restore_snapshot(file: Path, state_dir: Path) -> Store:
     version = (snapshot.version // EPOCH_STEP + 1) * EPOCH_STEP
     with lock_state_dir(state_dir) as state:
         path = state.path / JOURNAL
-        refuse_remains(path)
+        reject_remains(path)
         if path.exists():
             raise JournalError(str(path), "already exists: give another directory, or move this journal away")
         fresh = beside(path, ".new")

@@ -23,7 +23,7 @@ from typing import Final
 
 from kschedd.store.journal.compaction import move_events, vacuum
 from kschedd.store.journal.disk import REAL_DISK, Disk
-from kschedd.store.journal.files import OpenFiles, connect, flush_log, refuse_remains
+from kschedd.store.journal.files import OpenFiles, connect, flush_log, reject_remains
 from kschedd.store.journal.format import (
     FORMAT,
     SCHEMA,
@@ -51,7 +51,7 @@ class JournalWriter:
         self._path = Path(path)
         self._file = str(path)
         self._disk = disk
-        refuse_remains(self._path, disk)
+        reject_remains(self._path, disk)
         self._db = connect(self._path, disk)
         try:
             new = self._open()

@@ -107,7 +107,7 @@ class PodPrototype:
             return None if name else ""
         return name if type(name) is str and is_dns_subdomain(name) else None
 
-    def may_be_born(self, at: str) -> bool:
+    def may_copy_at(self, at: str) -> bool:
         """Return whether a copy may be created at this time.
 
         The first condition of some pods contains their creation time.

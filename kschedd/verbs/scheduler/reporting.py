@@ -35,5 +35,5 @@ def report(session: VerbSession, options: argparse.Namespace) -> int:
     except OSError as fault:
         session.error(f"{options.path}: cannot be written: {fault.strerror}")
         return 1
-    session.write(f"{options.path}: {len(text.encode()):,} bytes; a browser shows it\n")
+    session.write(f"{options.path}: {len(text.encode()):,} bytes; open it in a browser\n")
     return 0
