@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent / "kschedd"
-PACKAGES = ("commands", "verbs")  # the others follow
+PACKAGES = (  # the others follow
+    *("actors", "apiserver", "assistants", "bench", "cache", "clusters", "commands", "config", "conformance", "dumps"),
+    *("framework", "live", "log", "metrics", "queue", "recording", "rpc", "scenarios", "scheduling", "service"),
+    *("startup", "telemetry", "testing", "verbs"),
+)
 _DEFINITION = re.compile(r"(What|Whether|As|Of|Have|Those|By|Who|Where|How)\b")
 
 
