@@ -35,8 +35,10 @@ class _Group:
 
 
 def pending_groups(engine: Engine, namespace: str | None, check: Callable[[], None]) -> list[PendingGroup]:
-    """The groups of the pods without a node in this namespace (None: all), with those that controllers cannot create;
-    the largest first."""
+    """Return the groups of pending pods in this namespace (None: all), with those that controllers cannot create.
+
+    The largest group is first.
+    """
     return [_told(group) for group in _groups(engine, namespace, check)]
 
 
@@ -114,8 +116,10 @@ def _told(group: _Group) -> PendingGroup:
 
 @attrs.frozen(eq=False)
 class PendingCauses:
-    """Why pods are pending at the end of a run: all of them by cause, and what would help one workload of each of the
-    largest groups."""
+    """The pods that are pending at the end of a run, grouped by cause.
+
+    Each of the largest groups has a remedy for one of its workloads.
+    """
 
     groups: Sequence[PendingGroup]
     diagnoses: Sequence[DiagnosisAnswer]

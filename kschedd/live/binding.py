@@ -86,7 +86,7 @@ class RemoteBindingActor:
 
     @property
     def has_room(self) -> bool:
-        """True if more pods should be attempted."""
+        """Return whether more pods should be attempted."""
         return self._count < _UNDER_WAY
 
     def _begin(self, batch: BindingBatch, tasks: trio.Nursery) -> None:
@@ -105,7 +105,7 @@ class RemoteBindingActor:
         self._count += 1
         tasks.start_soon(work, wanted, self._order.take(map(key_written, writes)))
 
-    # # -- tasks -------------------------------------------------------------------------------------------------------
+    # -- tasks -------------------------------------------------------------------------------------------------------
 
     async def _write(self, write: Write, turn: WriteTurn) -> None:
         self.metrics.began(0, 1)

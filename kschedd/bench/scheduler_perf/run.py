@@ -205,7 +205,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-# # -- in the child process ---------------------------------------------------------------------------------------
+# -- in the child process ---------------------------------------------------------------------------------------
 
 
 def _measure(asked: dict[str, Any]) -> dict[str, Any]:
