@@ -234,7 +234,7 @@ def _in_child(run: BenchRun, python: str) -> ReportRow:
     return attrs.evolve(row, other_cpu=round(CpuReading.now().others_since(before), 2))
 
 
-# # -- in the child process ---------------------------------------------------------------------------------------
+# -- in the child process ---------------------------------------------------------------------------------------
 
 
 def _workload(run: BenchRun) -> Workload:

@@ -82,11 +82,11 @@ class ForkMethods(Methods):
             self._forks.add(fork)
         finally:
             self._forks.release(name)
-        return fork.told(self._now)
+        return fork.describe(self._now)
 
     @method("fork.list", reads=True, doc="Lists the forks, the oldest first.", answer=Sequence[ForkAnswer])
     async def list(self, call: Call) -> Any:
-        return [fork.told(self._now) for fork in self._forks]
+        return [fork.describe(self._now) for fork in self._forks]
 
     @method(
         "fork.discard", (_FORK,), doc="Deletes a fork and returns its last state.", answer=ForkAnswer, own_forks=True
@@ -94,9 +94,9 @@ class ForkMethods(Methods):
     async def discard(self, call: Call) -> Any:
         self._own(call)
         gone = self._forks.discard(call["fork"])
-        told = gone.told(self._now)
+        last = gone.describe(self._now)
         await call.services.workers.run(call.client, lambda given_up: gone.close())
-        return told
+        return last
 
     @method(
         "fork.call",

@@ -83,7 +83,7 @@ class NamedFork:
         """Return all differences to the state when the fork was created."""
         return changes(self.cluster.engine, self.start, self.cluster.log.owned)
 
-    def told(self, now: float) -> ForkAnswer:
+    def describe(self, now: float) -> ForkAnswer:
         engine = self.cluster.engine
         cluster = engine.machine.cluster
         return ForkAnswer(
@@ -243,7 +243,7 @@ class ObservedFork:
             engine = self._cluster.engine
             self._fork = fork_of("observed", "", engine.snapshot(), self._of_fork, engine.now)
             self._begin(self._fork.cluster.engine)
-            return plain(self._fork.told(engine.now))
+            return plain(self._fork.describe(engine.now))
         assert self._fork is not None, "a fork has been made"
         engine = self._fork.cluster.engine
         if method == "fork.call":

@@ -46,8 +46,8 @@ def answer(named: Mapping[str, Any]) -> Any:
         dump = read_dump(named["origin"], LoadOptions(profiles=config.scheduler_names), stdin=sys.stdin.buffer)
     if not dump.count:
         raise EmptyDumpError("; ".join(dump.errors) or "there are no objects in it")
-    if not versions and dump.release.told:
-        dump.assumptions.note(dump.release.told)
+    if not versions and dump.release.reason:
+        dump.assumptions.note(dump.release.reason)
         config = with_version(config, dump.release.version)
     goes_on = not versions or bool(named["manifests"])  # otherwise each pod is decided about as the cluster stands
     cluster = VirtualCluster(config, start_s=dump.taken_at, controlled=goes_on)

@@ -49,7 +49,7 @@ def target_of(write: Write) -> tuple[str, str]:
     raise AssertionError(f"no trace has a write like {write}")
 
 
-def told(write: Write, before: Object | None, code: int) -> dict[str, Any] | None:
+def trace_entry(write: Write, before: Object | None, code: int) -> dict[str, Any] | None:
     """Return a write in the format of a trace; None for a patch without effect, which upstream does not send.
 
     `before`: the last state of the object that the scheduler saw. `code`: the error code; 0: the write succeeded.

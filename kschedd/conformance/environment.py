@@ -17,7 +17,7 @@ from kschedd.api.objects import Object, parse, with_fields
 from kschedd.api.pods import Pod
 from kschedd.api.text.times import stamp
 from kschedd.config.versions.rules import Rules
-from kschedd.conformance.api_writes import target_of, told, verb_of
+from kschedd.conformance.api_writes import target_of, trace_entry, verb_of
 from kschedd.conformance.records import UnsupportedRecord
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, Write
@@ -89,7 +89,7 @@ class TraceEnvironment:
         while True:
             tries -= 1
             refusal, code = self._answer(write, verb_of(write, before))
-            entry = told(write, before, code)
+            entry = trace_entry(write, before, code)
             if entry is not None:
                 self.writes.append(entry)
             if tries <= 0 or refusal is None or not is_sent_again(code, refusal.message, conflicts=conflicts):

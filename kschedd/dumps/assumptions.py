@@ -48,7 +48,7 @@ def counted(names: Iterable[str]) -> str:
     return ", ".join(f"{name} {counts[name]:,}" for name in sorted(counts))
 
 
-MOST_TOLD: Final = 100
+MOST_KEPT: Final = 100
 
 
 class LoadErrors:
@@ -64,7 +64,7 @@ class LoadErrors:
             self.add(text)
 
     def add(self, text: str) -> None:
-        if len(self._texts) < MOST_TOLD:
+        if len(self._texts) < MOST_KEPT:
             self._texts.append(text)
         else:
             self._more += 1

@@ -35,7 +35,7 @@ class DumpedRelease:
         return DEFAULT if self.minor is None else nearest_version(self.minor)
 
     @property
-    def told(self) -> str:
+    def reason(self) -> str:
         """The reason for the choice of the version, as a sentence; "" if it is the default version."""
         differs = "" if self.minor is None else difference_from(self.minor)
         if differs:

@@ -317,6 +317,6 @@ def apply_manifests(
     return refused
 
 
-def told(objects: Iterable[Object]) -> str:
+def kind_counts(objects: Iterable[Object]) -> str:
     """Return the number of objects of each kind, such as `Node 3, Pod 12`."""
     return counted(obj.kind for obj in objects)

@@ -235,7 +235,7 @@ def _last_whole(data: Data) -> bytes | None:
     return f"{text[: items[-1]]}{kind}".encode()
 
 
-# # --- objects and lists -------------------------------------------------------------------------------------------
+# --- objects and lists -------------------------------------------------------------------------------------------
 
 
 def _unfold(value: Any, place: str, sources: Sources, depth: int = 0) -> None:

@@ -141,7 +141,7 @@ class Cluster(ClusterHandle):
         given = _enabling(classes, {}, {}) if config is None else config
         read_config = _config(given, version, registry)
         dump = read_dump([str(path)], LoadOptions(profiles=read_config.scheduler_names))
-        if not version and dump.release.told:
+        if not version and dump.release.reason:
             read_config = _config(given, dump.release.version.name, registry)
         cluster = VirtualCluster(
             read_config, seed=seed, registry=registry, start_s=dump.taken_at, controlled=controllers

@@ -105,7 +105,7 @@ class RemoteBindingActor:
         self._count += 1
         tasks.start_soon(work, wanted, self._order.take(map(key_written, writes)))
 
-    # # -- tasks -------------------------------------------------------------------------------------------------------
+    # -- tasks -------------------------------------------------------------------------------------------------------
 
     async def _write(self, write: Write, turn: WriteTurn) -> None:
         self.metrics.began(0, 1)

@@ -159,7 +159,7 @@ class Log:
         self._flush()
         return self._moves.families()
 
-    # # -- storing and deleting -------------------------------------------------------------------------------------
+    # -- storing and deleting -------------------------------------------------------------------------------------
 
     def _flush(self) -> None:
         """Move new entries into chunks, count them, and delete the oldest ones beyond the maximum."""

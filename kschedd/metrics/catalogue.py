@@ -243,7 +243,7 @@ POD_LIMIT: Final = Metric(
     "kube_pod_resource_limit", "gauge", "Resource limits of pods that are not finished.", _OF_POD, stability="STABLE"
 )
 
-# # -- metrics that kube-scheduler does not have ------------------------------------------------------------------
+# -- metrics that kube-scheduler does not have ------------------------------------------------------------------
 
 POD_CPU_OVERHEAD: Final = Metric(
     "kube_pod_overhead_cpu_cores", "gauge", "CPU overhead of running the pod.", ("namespace", "pod")

@@ -19,7 +19,7 @@ Note = tuple[Any, ...]
 class NoteKind(IntEnum):
     """The kind of a note; the comments list its values. Numbers are part of the file format and never reused."""
 
-    # # -- driver
+    # -- driver
     OBSERVE = 1  # now, events: each (type, kind, packed object, version)
     STARTED = 2  # version: all events before it describe the cluster at the start
     POPPED = 3  # number of entries, in the order in which the queue returned them
@@ -48,7 +48,7 @@ class NoteKind(IntEnum):
     GROUP_CYCLE = 26  # now, uid of the first of the popped pods of a PodGroup; SEND follows, and no COMPLETE
     STEPPED = 27  # the attempt that has just begun runs plugin by plugin
     INTERVENED = 28  # a manual change: number of the attempt's stop point, verb, node, plugin, score
-    # # -- queue; times in nanoseconds
+    # -- queue; times in nanoseconds
     DONE = 32  # now
     APPLY = 33  # now, number of events of the operation in this part (-1: the whole operation)
     POP = 34  # now
@@ -58,14 +58,14 @@ class NoteKind(IntEnum):
     MOVE_ACTIVE = 38  # now, keys
     FORCE = 39  # key, place, now
     POP_GROUP = 40  # now: the other pods of the PodGroup of the pod that was popped last
-    # # -- both
+    # -- both
     ANSWER = 48  # stream, plugin, method, answer packed; plugin "" is the clock
     FAULT = 49  # stream, plugin, method, why, whether it was a timeout
-    # # -- first notes of a recording that begins on a running daemon (`kschedd.recording.state`)
+    # -- first notes of a recording that begins on a running daemon (`kschedd.recording.state`)
     LAYOUT = 50  # nodes by row, free rows; OBSERVE and STARTED follow
     DRIVER_STATE = 51  # packed
     QUEUE_STATE = 52  # packed
-    # # -- store
+    # -- store
     OWN = 56  # first and last version of writes by the daemon's own controllers and the scheduler
 
 

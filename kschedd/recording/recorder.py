@@ -81,7 +81,7 @@ class RunRecorder:
         self._thread = threading.Thread(target=self._run, args=(self._writer,), name="recording", daemon=True)
         self._thread.start()
 
-    # # -- taking notes ---------------------------------------------------------------------------------------------
+    # -- taking notes ---------------------------------------------------------------------------------------------
 
     @property
     def behind(self) -> bool:
@@ -186,7 +186,7 @@ def _forget(note: Note) -> None:
     """Ignore the note: the recording has ended."""
 
 
-# # -- the caller of a step -----------------------------------------------------------------------------------------
+# -- the caller of a step -----------------------------------------------------------------------------------------
 
 
 def stream() -> int | None:

@@ -271,7 +271,7 @@ def restore_queue(operations: QueueOperations, packed: bytes, current: Mapping[s
     operations.nominated.extend(found(reference) for reference in state["nominated"])
 
 
-# # -- redaction -------------------------------------------------------------------------------------------------
+# -- redaction -------------------------------------------------------------------------------------------------
 
 Text = Callable[[str], str]
 """A function that returns the replacement of a name or another text."""

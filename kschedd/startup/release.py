@@ -56,9 +56,9 @@ def by_release(
     options: DaemonOptions, config: Config, registry: Registry, release: DumpedRelease
 ) -> tuple[DaemonOptions, Config]:
     """Return the options and the configuration with the version for this release. Raises ConfigErrors."""
-    if not options.version_by_cluster or not release.told:
+    if not options.version_by_cluster or not release.reason:
         return options, config
-    log.warning("version", why=release.told)
+    log.warning("version", why=release.reason)
     drawn = options.version.name.endswith(RANDOM_TIES)
     version = release.version.with_random_ties() if drawn else release.version
     options = attrs.evolve(options, version=version)

@@ -13,7 +13,7 @@ import structlog
 from kschedd.actors.clock import Clock
 from kschedd.actors.objects.journal import COMPACT_AFTER
 from kschedd.config.versions.rules import Rules
-from kschedd.dumps.loading import Prepared, take_dump, told
+from kschedd.dumps.loading import Prepared, kind_counts, take_dump
 from kschedd.errors import KscheddError
 from kschedd.garbage_collection import collection_paused
 from kschedd.object_faults import ObjectRef
@@ -138,5 +138,5 @@ def load_origin(read: Callable[[float], Prepared], origin: Collection[str], stor
         log.warning("dump", assumed=text)
     if not prepared.count:
         raise EmptyDump(f"--from {', '.join(origin)}: no Kubernetes objects found")
-    log.info("dump", loaded=told(prepared.objects) or "nothing", applied=taken.applied)
+    log.info("dump", loaded=kind_counts(prepared.objects) or "nothing", applied=taken.applied)
     cursor.close()

@@ -53,7 +53,7 @@ class Trial(PluginCalls):
     world: RandomCluster
     args: Any
 
-    def says(self, condition: bool, what: str) -> None:
+    def require(self, condition: bool, what: str) -> None:
         if not condition:
             raise _Broken(what)
 
@@ -68,9 +68,9 @@ class _Broken(Exception):
 def _is_whole(trial: Trial) -> None:
     """Require that the plugin has a name, all methods of its extension points, and events that can be registered."""
     plugin = trial.plugin
-    trial.says(isinstance(plugin.name, str) and plugin.name != "", f"name is {plugin.name!r}")
-    trial.says(bool(extension_points(plugin)), "it takes part in no extension point")
-    trial.says(not missing_methods(plugin), missing_methods(plugin))
+    trial.require(isinstance(plugin.name, str) and plugin.name != "", f"name is {plugin.name!r}")
+    trial.require(bool(extension_points(plugin)), "it takes part in no extension point")
+    trial.require(not missing_methods(plugin), missing_methods(plugin))
     if trial.has("events_to_register"):
         hints_of(plugin.events_to_register())
 
@@ -80,10 +80,10 @@ def _says_the_same_twice(trial: Trial) -> None:
     pod = trial.world.pod()
     if trial.has("filter", "filter_rows"):
         first, second = trial.filtered(pod), trial.filtered(pod)
-        trial.says(first == second, f"of {pod.raw['spec']}: {first}, then {second}")
+        trial.require(first == second, f"of {pod.raw['spec']}: {first}, then {second}")
     if trial.has("score", "score_rows"):
         scored, again = trial.scores(pod, trial.rows), trial.scores(pod, trial.rows)
-        trial.says(scored == again, f"of {pod.raw['spec']}: {scored}, then {again}")
+        trial.require(scored == again, f"of {pod.raw['spec']}: {scored}, then {again}")
 
 
 def _rejects_with_a_rejection(trial: Trial) -> None:
@@ -91,7 +91,7 @@ def _rejects_with_a_rejection(trial: Trial) -> None:
     if not trial.has("filter", "filter_rows"):
         return
     for status in trial.filtered(trial.world.pod()) or ():
-        trial.says(status is None or status.rejected, f"a verdict is {status}")
+        trial.require(status is None or status.rejected, f"a verdict is {status}")
 
 
 def _scores_within_range(trial: Trial) -> None:
@@ -101,7 +101,7 @@ def _scores_within_range(trial: Trial) -> None:
     pod = trial.world.pod()
     for rows in (trial.rows, trial.rows[:1], trial.rows[1:]):
         for score in trial.scores(pod, rows) or () if len(rows) else ():
-            trial.says(type(score) is int and 0 <= score <= MAX_NODE_SCORE, f"a score is {score!r}")
+            trial.require(type(score) is int and 0 <= score <= MAX_NODE_SCORE, f"a score is {score!r}")
 
 
 def _rows_equal_nodes(trial: Trial) -> None:
@@ -111,12 +111,12 @@ def _rows_equal_nodes(trial: Trial) -> None:
         state, said = trial.pre_filter(pod)
         if not isinstance(said, Status):
             by_rows, by_node = trial.verdicts(state, pod, trial.rows), trial.verdicts_by_node(state, pod, trial.rows)
-            trial.says(by_rows == by_node, f"of rows {by_rows}, of nodes {by_node}")
+            trial.require(by_rows == by_node, f"of rows {by_rows}, of nodes {by_node}")
     if trial.has("score") and trial.has("score_rows"):
         state, said_of = trial.pre_score(pod, trial.rows)
         if said_of is None:
             raw, by_one = trial.raw_scores(state, pod, trial.rows), trial.raw_scores_by_node(state, pod, trial.rows)
-            trial.says(raw == by_one, f"of rows {raw}, of nodes {by_one}")
+            trial.require(raw == by_one, f"of rows {raw}, of nodes {by_one}")
 
 
 def _row_by_row(trial: Trial) -> None:
@@ -127,11 +127,11 @@ def _row_by_row(trial: Trial) -> None:
     if trial.has("filter_rows"):
         together = trial.verdicts(CycleState(), pod, rows)
         alone = [trial.verdicts(CycleState(), pod, rows[n : n + 1])[0] for n in range(len(rows))]
-        trial.says(together == alone, f"together {together}, alone {alone}")
+        trial.require(together == alone, f"together {together}, alone {alone}")
     if trial.has("score_rows"):
         scored = trial.raw_scores(CycleState(), pod, rows)
         by_one = [trial.raw_scores(CycleState(), pod, rows[n : n + 1])[0] for n in range(len(rows))]
-        trial.says(scored == by_one, f"together {scored}, alone {by_one}")
+        trial.require(scored == by_one, f"together {scored}, alone {by_one}")
 
 
 def _works_without_state(trial: Trial) -> None:
@@ -143,11 +143,11 @@ def _works_without_state(trial: Trial) -> None:
     rejected = isinstance(said, Status) and said.code is not Code.SUCCESS
     if trial.has("filter_rows") and not rejected:
         with_it, without = trial.verdicts(state, pod, rows), trial.verdicts(CycleState(), pod, rows)
-        trial.says(with_it == without, f"with state {with_it}, without {without}")
+        trial.require(with_it == without, f"with state {with_it}, without {without}")
     state, scoring = trial.pre_score(pod, rows)
     if trial.has("score_rows") and not rejected and (scoring is None or scoring.code is Code.SUCCESS):
         scored, bare = trial.raw_scores(state, pod, rows), trial.raw_scores(CycleState(), pod, rows)
-        trial.says(scored == bare, f"with state {scored}, without {bare}")
+        trial.require(scored == bare, f"with state {scored}, without {bare}")
 
 
 def _depends_on_no_more(trial: Trial) -> None:
@@ -165,7 +165,7 @@ def _depends_on_no_more(trial: Trial) -> None:
             for pod, old, new in zip(pods, before, after, strict=True):
                 for name in old.keys() & new.keys() - changed:
                     what = f"{old[name]} of {name}, then {new[name]} after {dict(change.of)}, for {pod.raw['spec']}"
-                    trial.says(old[name] == new[name], what)
+                    trial.require(old[name] == new[name], what)
         key, before = now, after
 
 
@@ -179,15 +179,15 @@ def _idle_for(trial: Trial) -> None:
     for _ in range(_STEPS):
         pod = trial.world.pod()
         idle = trial.plugin.idle_for(pod)
-        trial.says(set(idle) <= {*IDLE_POINTS}, f"{idle}; allowed are {', '.join(IDLE_POINTS)}")
+        trial.require(set(idle) <= {*IDLE_POINTS}, f"{idle}; allowed are {', '.join(IDLE_POINTS)}")
         if "filter" in idle:
             verdicts = trial.filtered(pod)
             passed = verdicts is not None and all(status is None for status in verdicts)
-            trial.says(passed, f"{verdicts} for {pod.raw['spec']}")
+            trial.require(passed, f"{verdicts} for {pod.raw['spec']}")
         if "pre_filter" in idle:
             state, said = trial.pre_filter(pod)
-            trial.says(isinstance(said, Status) and said.code is Code.SKIP, f"{said} for {pod.raw['spec']}")
-            trial.says(not state.data, f"left {state.data} for {pod.raw['spec']}")
+            trial.require(isinstance(said, Status) and said.code is Code.SKIP, f"{said} for {pod.raw['spec']}")
+            trial.require(not state.data, f"left {state.data} for {pod.raw['spec']}")
 
 
 def _constant_score(trial: Trial) -> None:
@@ -200,7 +200,7 @@ def _constant_score(trial: Trial) -> None:
         for rows in (trial.rows, trial.rows[1:]) if constant is not None else ():
             scores = trial.scores(pod, rows)
             same = scores is None or scores == [constant] * len(rows)
-            trial.says(same, f"{constant}, but {scores} for {pod.raw['spec']}")
+            trial.require(same, f"{constant}, but {scores} for {pod.raw['spec']}")
 
 
 def _already_filtered(trial: Trial) -> None:
@@ -214,7 +214,7 @@ def _already_filtered(trial: Trial) -> None:
             table = trial.cluster.table
             rows = np.array([table.row_of[name] for name in said.node_names if name in table.row_of], dtype=np.int64)
             verdicts = trial.verdicts(state, pod, rows) if len(rows) else []
-            trial.says(not any(verdicts), f"{verdicts} of {sorted(said.node_names)} for {pod.raw['spec']}")
+            trial.require(not any(verdicts), f"{verdicts} of {sorted(said.node_names)} for {pod.raw['spec']}")
 
 
 def _follows_pods(trial: Trial) -> None:
@@ -237,12 +237,12 @@ def _follows_pods(trial: Trial) -> None:
     copy.remove_pod(number, placed)
     trial.plugin.remove_pod(state, pod, placed, node)
     after = trial.verdicts(state, pod, copy.order, copy)
-    trial.says(after == before, f"{before}, and once {other.raw['spec']} was on {name} and went: {after}")
+    trial.require(after == before, f"{before}, and once {other.raw['spec']} was on {name} and went: {after}")
     trial.cluster.assume(other, name)
     fresh, said = trial.pre_filter(pod)
     if not isinstance(said, Status):
         anew = trial.verdicts(fresh, pod, rows)
-        trial.says(followed == anew, f"with {other.raw['spec']} on {name}: {followed}, anew {anew}")
+        trial.require(followed == anew, f"with {other.raw['spec']} on {name}: {followed}, anew {anew}")
 
 
 def _remembered_equals_plain(trial: Trial) -> None:
@@ -252,7 +252,7 @@ def _remembered_equals_plain(trial: Trial) -> None:
     for _ in range(_STEPS):
         for pod in pods:
             remembered, plain = both.outcomes(trial.world.like(pod))
-            trial.says(remembered == plain, f"{remembered}, plain {plain} for {pod.raw['spec']}")
+            trial.require(remembered == plain, f"{remembered}, plain {plain} for {pod.raw['spec']}")
         trial.world.change()
 
 

@@ -264,7 +264,7 @@ class Shell:
                         return code
         return worst or self._runner.said
 
-    # # -- functions for verbs --------------------------------------------------------------------------------------
+    # -- functions for verbs --------------------------------------------------------------------------------------
 
     def _write(self, text: str) -> None:
         self._out.write(text)

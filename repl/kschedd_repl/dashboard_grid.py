@@ -204,7 +204,7 @@ def _decision(decision: Raw, size: ScreenSize) -> Line:
     return [("", f" {pod} "), ("class:bad", "no node"), ("", f"  {safe(str(decision.get('message') or ''))}")]
 
 
-# # -- panes ----------------------------------------------------------------------------------------------------------
+# -- panes ----------------------------------------------------------------------------------------------------------
 
 
 def room_in_pane(size: ScreenSize) -> int:

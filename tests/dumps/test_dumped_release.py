@@ -38,14 +38,14 @@ def test_the_newest_kubelet_shows_the_release(versions: list[str], minor: int | 
 def test_each_release_has_a_version_and_a_reason(minor: int | None, version: str, words: str) -> None:
     release = DumpedRelease(minor)
     assert release.version.name == version
-    assert words in release.told
-    assert bool(release.told) is bool(words)
+    assert words in release.reason
+    assert bool(release.reason) is bool(words)
 
 
 def test_the_difference_of_an_older_release_is_named_once() -> None:
-    assert "device claims" in DumpedRelease(33).told
-    assert "more events" not in DumpedRelease(33).told
-    assert "more events" in DumpedRelease(31).told
+    assert "device claims" in DumpedRelease(33).reason
+    assert "more events" not in DumpedRelease(33).reason
+    assert "more events" in DumpedRelease(31).reason
 
 
 @pytest.mark.parametrize("status", [None, "x", {}, {"nodeInfo": None}, {"nodeInfo": {"kubeletVersion": None}}])

@@ -9,7 +9,7 @@ import pytest
 from kschedd.api.pods import Pod
 from kschedd.config.loading.load import default_config
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.dumps.assumptions import MOST_TOLD
+from kschedd.dumps.assumptions import MOST_KEPT
 from kschedd.dumps.loading import LoadOptions, Prepared, prepare, read_dump
 from kschedd.dumps.sources import DumpedObject, Sources
 from kschedd.framework.registry import Registry
@@ -381,10 +381,10 @@ def test_what_has_no_object_is_said_to_have_none(text: str, tmp_path: Path, scen
 
 def test_of_many_errors_the_first_are_told_and_the_others_counted(tmp_path: Path) -> None:
     source = tmp_path / "dump.json"
-    source.write_text(json.dumps([1] * (MOST_TOLD + 1_234)))
+    source.write_text(json.dumps([1] * (MOST_KEPT + 1_234)))
     errors = read_dump([str(source)]).errors
     assert errors[0] == f"{source}[0]: an object is a map with apiVersion and kind, not int"
-    assert errors[MOST_TOLD:] == ["and 1,234 more errors"]
+    assert errors[MOST_KEPT:] == ["and 1,234 more errors"]
 
 
 def _pending(message: str, reason: str = "Unschedulable", **more: Any) -> Raw:

@@ -8,7 +8,7 @@ from kschedd.cli import main
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        pytest.param(["--kubeconfig", "x"], "--kubeconfig goes with --mirror", id="alone"),
+        pytest.param(["--kubeconfig", "x"], "--kubeconfig requires --mirror or --schedule", id="alone"),
         pytest.param(["--mirror", "--state", "x"], "--state does not go with --mirror", id="state"),
         pytest.param(["--mirror", "--from", "x"], "--from does not go with --mirror", id="dump"),
         pytest.param(["--mirror", "here", "--record", "x"], "--record does not go with --mirror", id="recording"),
@@ -28,8 +28,8 @@ def test_flags_that_do_not_go_with_it(words: list[str], why: str, capsys: pytest
         pytest.param(["--from", "x"], "--from does not go with --schedule", id="dump"),
         pytest.param(["--record", "x"], "--record does not go with --schedule", id="recording"),
         pytest.param(["--time", "virtual"], "--time does not go with --schedule", id="time"),
-        pytest.param(["--without", "scheduler"], "--without scheduler does not go with --schedule", id="scheduler"),
-        pytest.param(["--leader-elect", "perhaps"], "true and false are allowed", id="no-boolean"),
+        pytest.param(["--without", "scheduler"], "--schedule excludes --without scheduler", id="scheduler"),
+        pytest.param(["--leader-elect", "perhaps"], "allowed are true and false", id="no-boolean"),
     ],
 )
 def test_flags_that_do_not_go_with_scheduling(words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:

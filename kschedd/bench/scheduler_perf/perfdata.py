@@ -128,7 +128,7 @@ def quantile(share: float, counts: Sequence[int], bounds: Sequence[float]) -> fl
     return bounds[-1]
 
 
-def held_against(items: Iterable[DataItem], limit: float, selector: ThresholdMetricSelector) -> list[str]:
+def missed_thresholds(items: Iterable[DataItem], limit: float, selector: ThresholdMetricSelector) -> list[str]:
     """Add the threshold to the items it applies to, and return a message for each missed threshold.
 
     The messages are worded as upstream's.

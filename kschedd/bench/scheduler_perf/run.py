@@ -21,7 +21,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.bench.scheduler_perf.cases import PerfCase, PerfConfigError, PerfWorkload, enabled, read_file
-from kschedd.bench.scheduler_perf.perfdata import DataItem, as_json, held_against
+from kschedd.bench.scheduler_perf.perfdata import DataItem, as_json, missed_thresholds
 from kschedd.bench.scheduler_perf.templates import TemplateFolder, read_text
 from kschedd.config.loading.load import default_config, load_config
 from kschedd.config.model import Config
@@ -49,7 +49,7 @@ class WorkloadResult:
     workload: str
     items: list[DataItem]
     outcome: str
-    said: tuple[str, ...]  # notes, missed thresholds, the reason why it was not run
+    messages: tuple[str, ...]  # notes, missed thresholds, the reason why it was not run
     limit: float = 0.0
 
 
@@ -91,7 +91,7 @@ def main(options: argparse.Namespace) -> int:
     for number, (case, workload) in enumerate(chosen):
         print(f"[{number + 1}/{len(chosen)}] {case.name}/{workload.name}", file=sys.stderr, flush=True)
         result = _run(options, version, case, workload)
-        for line in result.said:
+        for line in result.messages:
             print(f"  {line}", file=sys.stderr, flush=True)
         results.append(result)
     items = [item for result in results for item in result.items]
@@ -155,7 +155,7 @@ def _run(options: argparse.Namespace, version: str, case: PerfCase, workload: Pe
         return result([], NOT_RUN, tuple(answer["refused"].splitlines()))
     items = [DataItem(**item) for item in answer["items"]]
     limit = workload.limit(options.topic)
-    missed = held_against(items, limit, case.selector(workload))
+    missed = missed_thresholds(items, limit, case.selector(workload))
     return result(items, MISSED if missed else DONE, (*answer["notes"], *missed), limit)
 
 
@@ -205,7 +205,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-# # -- in the child process ---------------------------------------------------------------------------------------
+# -- in the child process ---------------------------------------------------------------------------------------
 
 
 def _measure(asked: dict[str, Any]) -> dict[str, Any]:

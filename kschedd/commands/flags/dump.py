@@ -46,9 +46,9 @@ def config_of_dump(options: argparse.Namespace, config: Any, catalogue: Any, dum
     from kschedd.commands.flags.scheduler import with_ties
     from kschedd.config.changing.changes import with_version
 
-    if options.kube_version is not None or not dump.release.told:
+    if options.kube_version is not None or not dump.release.reason:
         return config
-    dump.assumptions.note(dump.release.told)
+    dump.assumptions.note(dump.release.reason)
     return with_version(config, with_ties(options, dump.release.version), catalogue)
 
 

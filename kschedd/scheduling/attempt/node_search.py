@@ -172,11 +172,11 @@ class NodeSearch:
         stepper: Stepper | None = None,
         others: Sequence[EnabledFilter] | None = None,
     ) -> Work[Found]:
-        """Visit nodes from `start` on, around the end, until `wanted` are feasible. Yields shards of per-node work.
+        """Visit nodes from `start` on, wrapping around at the end, until `wanted` are feasible.
 
-        `among`: the positions to visit instead of the whole order; `start` counts in them. `others`: the filters that
-        read more than the row they judge and may reject the pod unless PreFilter skips them; None if the caller does
-        not have them.
+        Yields shards of per-node work. `among`: the positions to visit instead of the whole order; `start` counts in
+        them. `others`: the filters that read more than the row they judge and may reject the pod unless PreFilter skips
+        them; None if the caller does not have them.
         """
         if stepper is not None:
             return (yield from self._stepped(known, state, pod, among, start, wanted, nominated, stepper))

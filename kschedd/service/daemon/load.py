@@ -10,7 +10,7 @@ import attrs
 from kschedd.api.schemas.weight import is_large
 from kschedd.config.changing.changes import with_schedulers
 from kschedd.dumps.applying import in_order
-from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, read_dump, taken, told
+from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, kind_counts, read_dump, taken
 from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.daemon.answers import LoadedAnswer
@@ -70,7 +70,7 @@ class LoadMethods(Methods):
         refused = await self._apply(call, prepared)
         outcome = taken(prepared, in_the_way, refused)
         result = LoadedAnswer(
-            told(prepared.objects),
+            kind_counts(prepared.objects),
             outcome.applied,
             [f"{obj.kind} {obj.key}" for obj in in_the_way],
             outcome.errors,

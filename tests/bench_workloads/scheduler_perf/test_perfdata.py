@@ -6,7 +6,7 @@ import pytest
 
 from kschedd.bench.scheduler_perf.cases import MetricsCollectorConfig, ThresholdMetricSelector
 from kschedd.bench.scheduler_perf.collectors import interval, rates
-from kschedd.bench.scheduler_perf.perfdata import as_json, held_against, histograms, quantile, since, throughput
+from kschedd.bench.scheduler_perf.perfdata import as_json, histograms, missed_thresholds, quantile, since, throughput
 from kschedd.metrics.instruments import Histogram, Metric
 
 METRIC = Metric("attempt_seconds", "histogram", "", ("result", "profile"), (0.001, 0.002, 0.004))
@@ -92,7 +92,7 @@ def test_pods_within_one_interval_are_over_the_whole_time() -> None:
 )
 def test_thresholds(selector, limit, missed) -> None:
     item = throughput("w", [10.0, 30.0])
-    said = held_against([item], limit, selector)
+    said = missed_thresholds([item], limit, selector)
     assert bool(said) is missed
     assert (f"{selector.data_bucket}Threshold" in item.data) is bool(limit and selector.name != "other")
 
