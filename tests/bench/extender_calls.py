@@ -30,7 +30,7 @@ Raw = dict[str, Any]
 
 
 def node(number: int) -> Raw:
-    """A node of the size of a real one: labels, addresses, images."""
+    """Return a node as large as a real one, with labels, addresses and images."""
     name = f"node-{number:05}"
     labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % 3}"}
     amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}

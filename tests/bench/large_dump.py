@@ -40,7 +40,7 @@ START_S: Final = 1.75e9
 
 
 def small_cluster(pods: int) -> list[Raw]:
-    """What `save` writes of a cluster with so many pods on `SMALL` nodes."""
+    """Return the objects that `save` writes for a cluster with this many pods on `SMALL` nodes."""
     simulation = Simulation(
         default_config(), seed=1, registry=Registry(), controllers=embedded_controllers(), start_s=START_S
     )

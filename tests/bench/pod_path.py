@@ -79,7 +79,7 @@ class Path:
             self.took[name].append((time.perf_counter_ns() - began) / pods / 1000)
 
     def run(self, raws: Sequence[Any]) -> None:
-        """These pods from their creation until they run."""
+        """Take these pods from creation until they run."""
         self.pods = many = len(raws)
         with self.step("create", many):
             self.store.create_many(raws)

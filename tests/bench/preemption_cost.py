@@ -100,7 +100,7 @@ def volume(name: str) -> Iterator[dict[str, Any]]:
 
 
 def preemptor_of(raw: dict[str, Any], uid: str) -> Pod:
-    """A pod whose volumes, if it has any, no other one has."""
+    """Return a pod that shares its volumes, if it has any, with no other pod."""
     spec = dict(raw["spec"])
     if "volumes" in spec:
         spec["volumes"] = [{**spec["volumes"][0], "name": uid}]

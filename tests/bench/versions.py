@@ -23,7 +23,7 @@ _FASTEST: Final = 0.99  # of the decisions are summed: the others were interrupt
 
 
 def measured(name: str, versions: list[str], nodes: int, most: int) -> list[list[float]]:
-    """The seconds of each decision by each version."""
+    """Return the seconds of each decision for each version."""
     sizes = default_sizes(name, nodes, 0, 0.0)
     made = workload(name, nodes, init_pods=sizes.init_pods, pods=sizes.pods, pending=sizes.pending or None)
     made = made.measured_in("algo")

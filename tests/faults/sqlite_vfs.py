@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _as_sqlite(kind: type[apsw.Error], extended: int) -> Iterator[None]:
-    """A fault of the disk in SQLite's words."""
+    """Convert an OSError of the disk to the matching error of SQLite."""
     try:
         yield
     except OSError as error:

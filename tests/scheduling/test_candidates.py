@@ -119,7 +119,7 @@ class Cluster:
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the nodes tried since it was cleared."""
+    """Record the names of the nodes on which victims are selected; tests clear the list."""
     names: list[str] = []
 
     def spy(filters: Any, state: Any, preemptor: Pod, rows: list[int], *rest: Any) -> Any:

@@ -32,7 +32,7 @@ def everything(store: Store) -> Objects:
 
 
 def build(folder: Path) -> Objects:
-    """A journal with a snapshot, events in the file, and events in the log only; as a killed daemon leaves it."""
+    """Build a journal as a killed daemon leaves it: a snapshot, events in the file, and events only in the log."""
     at_work = folder / "at-work"
     at_work.mkdir()
     store = Store(now=Clock(), seed=3)
@@ -103,7 +103,7 @@ def harm(folder: Path, chance: random.Random) -> str:
 
 
 def try_open(file: Path, *, drop_damaged: bool) -> Opened | JournalError:
-    """What was found, or the refusal."""
+    """Open the journal and return the result, or the error that rejected it."""
     try:
         opened = open_journal(file, now=Clock(), seed=3, admission=None, drop_damaged=drop_damaged)
     except JournalError as refusal:
@@ -197,11 +197,11 @@ class LastWrites:
         return cls(folder / "left", store.version, starts)
 
     def harm_log(self, version: int) -> None:
-        """A bit of this write, which SQLite takes for the end of the log then."""
+        """Flip a bit of this write, which SQLite then takes for the end of the log."""
         _flip(self.folder / "journal.db-wal", self.starts[version] + 100)
 
     def harm_head(self, *, before_last: int, copies: int) -> None:
-        """A bit in each of so many copies of the record of the write that is so many before the last."""
+        """Flip a bit in this many copies of the record of the write that is `before_last` writes before the last."""
         for copy in range(copies):
             _flip(self.folder / "journal.db-head", self.slot(before_last) + 256 * copy + 20)
 

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def driven(work: Generator[None, None, T]) -> tuple[T, int]:
-    """What it returns, and how often it could have been left."""
+    """Run the generator and return its result and the number of times it yielded."""
     left = 0
     while True:
         try:
