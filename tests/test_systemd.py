@@ -40,7 +40,7 @@ class Systemd:
     socket: Any
 
     async def heard(self) -> list[str]:
-        """The next message, its lines."""
+        """Return the lines of the next message."""
         with trio.fail_after(90):
             return (await self.socket.recv(4096)).decode().split("\n")
 

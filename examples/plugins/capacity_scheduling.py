@@ -207,5 +207,5 @@ class CapacityScheduling:
 
 
 def _age(pod: Pod) -> int:
-    """A number that is larger for pods that came later."""
+    """Return a number that is larger for newer pods."""
     return pod.resource_version

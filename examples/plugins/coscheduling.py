@@ -128,7 +128,10 @@ class Coscheduling:
         return None
 
     def post_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: object) -> PostFilterResult:
-        """The pod fits nowhere: unless the group is complete without it, or nearly, the others give back."""
+        """Release the nodes of the other waiting pods, since this pod is unschedulable.
+
+        The group keeps its nodes if it is complete without this pod, or nearly complete.
+        """
         group, spec = group_of(pod), self._spec(pod)
         if group is not None and spec is not None:
             missing = spec.least - self._placed(group)

@@ -113,7 +113,7 @@ def fits(free: Free, demand: Demand) -> Any:
 
 
 def tightest(left: Sequence[int], demand: Demand) -> list[int]:
-    """The fitting cards of one node, those with least left first; of equal ones the lower number."""
+    """Return the fitting cards of one node, those with the least left first, then by number."""
     return sorted((card for card in range(len(left)) if left[card] >= demand.milli), key=lambda card: left[card])
 
 
@@ -351,7 +351,7 @@ class GpuShare:
 
 
 def _kind(demand: Demand) -> int:
-    """What GpuClustering keeps apart: shares of a card (0), one card, two, ..."""
+    """Return the kind of pod that GpuClustering separates: a share of a card (0), one card, two cards, and so on."""
     return 0 if demand.milli < CARD else demand.cards
 
 

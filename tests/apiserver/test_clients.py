@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def serving() -> AsyncIterator[str]:
-    """A cluster with a scheduler and kubelets, a node, and the address of its face."""
+    """Run a cluster with a scheduler, kubelets and a node, and yield the address of its API face."""
     controllers = without_parts(embedded_controllers(), {"controllers"})
     settings = ListenSettings(Address("127.0.0.1", 0))
     async with (

@@ -65,7 +65,7 @@ def test_versions_that_decide_alike(dump: str, capsys: pytest.CaptureFixture[str
 
 @pytest.fixture
 def tainted(tmp_path: Path) -> str:
-    """A pending pod that wants a device, and a rule that taints those of the first node."""
+    """Write a cluster with a pending pod that requests a device, and a rule that taints the first node's devices."""
     resources = "resource.k8s.io/v1"
     items = [node("a", 4), node("b", 4), _device("a"), _device("b")]
     items.append({"apiVersion": resources, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}})

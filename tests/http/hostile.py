@@ -157,7 +157,7 @@ def _message(chance: random.Random) -> bytes:
 
 
 def _changed(chance: random.Random, data: bytes) -> bytes:
-    """A few bytes other, more or fewer."""
+    """Return the data with a few bytes changed, inserted or removed."""
     found = bytearray(data)
     for _ in range(chance.randint(1, 4)):
         at = chance.randrange(len(found) + 1)

@@ -80,7 +80,7 @@ async def answer_until_closed(client: ClientStream) -> bytes:
 
 
 async def answer(client: ClientStream, until: bytes) -> bytes:
-    """What comes, up to these bytes."""
+    """Return the received data, up to these bytes."""
     found = b""
     while until not in found:
         data = await client.receive_some()

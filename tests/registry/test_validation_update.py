@@ -33,7 +33,7 @@ def job(parallelism: int = 1, image: str = "a", **spec: Any) -> Raw:
 
 
 def directed(raw: Raw) -> Raw:
-    """The Job with directives for scheduling in its template."""
+    """Return the Job with scheduling directives in its template."""
     pod = raw["spec"]["template"]["spec"]
     raw["spec"]["template"]["spec"] = {**pod, "nodeSelector": {"a": "b"}, "affinity": {"nodeAffinity": {}}}
     return raw

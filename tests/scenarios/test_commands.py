@@ -34,7 +34,7 @@ profiles: [{schedulerName: default-scheduler, plugins: {multiPoint: {enabled: [{
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> ScenarioCluster:
-    """The cluster that the verbs' live tests have, in virtual time."""
+    """Build the cluster of the verbs' live tests, in virtual time."""
     return begun(tmp_path, DEFAULT)
 
 

@@ -34,7 +34,7 @@ class NoFoes:
 
 
 def config(plugins: dict[str, Any]) -> dict[str, Any]:
-    """A configuration with one profile, of these plugins."""
+    """Return a configuration with one profile of these plugins."""
     api = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     return {**api, "profiles": [{"plugins": plugins}]}
 

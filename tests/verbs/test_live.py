@@ -75,7 +75,7 @@ class Hold:
 
 
 def edit_labels(file: Path) -> int:
-    """An editor whose user adds a label."""
+    """Edit the file as a user who adds a label does."""
     file.write_text(file.read_text().replace("  labels:\n", "  labels:\n    edited: by-hand\n"))
     return 0
 

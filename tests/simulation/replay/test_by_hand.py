@@ -95,7 +95,7 @@ def scores(name: str, value: int) -> Change:
 
 
 def nothing(driver: SchedulingDriver) -> None:
-    """It is only looked at."""
+    """Change nothing: the stopped scheduler is only inspected."""
 
 
 CASES = {
