@@ -96,7 +96,7 @@ class Server:
         return None
 
     def reached(self) -> Counter[str]:
-        """How often a daemon has ended itself, by point."""
+        """Return the number of times a daemon has ended itself at each point."""
         noted = self.where / _REACHED
         return Counter(noted.read_text().split() if noted.exists() else ())
 

@@ -337,7 +337,7 @@ def test_a_long_selector_that_is_stored_has_been_parsed_where_it_was_validated()
 
 
 def test_texts_of_many_digits_are_read_once() -> None:
-    """Where a pattern goes back over the digits for each of them, none of these ends."""
+    """A pattern that backtracked over the digits for each digit would not finish."""
     digits = "0" * 300_000
     assert quantity_error(f"{digits}x").startswith("quantities must match")
     assert quantity_error(f"{digits}.{digits}x").startswith("quantities must match")

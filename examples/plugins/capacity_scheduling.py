@@ -54,7 +54,7 @@ class Quota:
     used: Amounts
 
     def borrows(self, *more: Amounts) -> bool:
-        """Whether it would use more of anything than its `min`."""
+        """Return whether the namespace would use more of any resource than its `min`."""
         return _exceeds(_sum((self.used, *more)), self.least)
 
 
@@ -67,7 +67,7 @@ def _sum(parts: Iterable[Amounts]) -> dict[str, int]:
 
 
 def _exceeds(used: Amounts, bound: Amounts) -> bool:
-    """Whether anything that the bound names is used above it."""
+    """Return whether the usage of any resource in the bound exceeds it."""
     return any(used.get(name, 0) > most for name, most in bound.items())
 
 
@@ -168,7 +168,7 @@ class CapacityScheduling:
         return PostFilterResult(Status(Code.SUCCESS), nominated_node=node, victims=tuple(victims), writes=writes)
 
     def _victims(self, pod: Pod, row: int, cluster: SchedulerCache, quotas: dict[str, Quota]) -> list[Pod]:
-        """Who has to go for the pod to have room on that row; [] if that is not enough."""
+        """Return the pods to evict so that the pod fits on that row; [] if evicting them is not enough."""
         table = cluster.table
         short = {
             name: wanted
@@ -191,7 +191,10 @@ class CapacityScheduling:
         return chosen if all(amount <= 0 for amount in short.values()) else []
 
     def _quotas(self, cluster: SchedulerCache) -> dict[str, Quota | None]:
-        """By namespace; of several in one, the first by name. None: it cannot be read, and only its own pods wait."""
+        """Return the quota of each namespace: the first by name if there are several.
+
+        None means that the quota is invalid, so that only the namespace's own pods wait.
+        """
         said: dict[str, object] = {}
         for key, found in sorted(cluster.of_kind(KIND).items()):
             said.setdefault(key.partition("/")[0], found.raw.get("spec"))

@@ -55,7 +55,7 @@ def _said(pod: Pod, key: str) -> str | None:
 
 
 def size_of(pod: Pod) -> int | None:
-    """How many the pod's group is; None if it does not say so in a whole number from 1 up."""
+    """Return the size of the pod's group; None if it is not stated as a positive integer."""
     text = _said(pod, SIZE) or ""
     return int(text) if text.isdecimal() and int(text) > 0 else None
 

@@ -126,7 +126,7 @@ def _zone(zone: Mapping[str, Any]) -> Mapping[str, int]:
 
 
 def guaranteed(pod: Pod) -> bool:
-    """Whether every container has limits for CPU and memory, and requests no less."""
+    """Return whether every container has CPU and memory limits and equal requests."""
     for each in _containers(pod):
         resources = each.get("resources") or {}
         limits, requests = amounts(resources.get("limits")), amounts(resources.get("requests"))

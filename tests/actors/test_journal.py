@@ -126,7 +126,7 @@ class Kept:
     nursery: trio.Nursery
 
     def begin(self, work: Callable[[], Awaitable[Any]]) -> list[Any]:
-        """Have it done beside; what came of it, once it has."""
+        """Start the work in the background and return a list that receives its outcome."""
         outcome: list[Any] = []
 
         async def run() -> None:

@@ -83,7 +83,7 @@ class _Meanwhile:
 
 
 def _repeats(wanted: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether this request has been made before."""
+    """Return whether this request has been made before."""
     return any(all(earlier[part] == wanted[part] for part in ("method", "path", "query")) for earlier in before)
 
 

@@ -82,7 +82,7 @@ async def test_the_official_client() -> None:
 
 @pytest.mark.filterwarnings("ignore:Kubernetes version")  # newer than those that kr8s knows
 async def test_kr8s(tmp_path: Path) -> None:
-    """By its own discovery, from a kubeconfig."""
+    """Use kr8s with its own discovery, from a kubeconfig."""
 
     def work(url: str) -> list[str]:
         import kr8s
@@ -115,7 +115,7 @@ current-context: c
 
 
 def kubectls() -> list[str]:
-    """Those that KSCHEDD_KUBECTL names, with colons between them (see kubectls.py); else the one on PATH."""
+    """Return the programs in KSCHEDD_KUBECTL, separated by colons (see kubectls.py), or else the one on PATH."""
     named = [each for each in os.environ.get("KSCHEDD_KUBECTL", "").split(os.pathsep) if each]
     found = shutil.which("kubectl")
     return named or ([found] if found else [])

@@ -158,7 +158,7 @@ def large(nodes: int, pods: int, kubectl: bool) -> Iterator[Raw]:
 
 
 def indented(path: Path, objects: Iterator[Raw]) -> None:
-    """As kubectl prints a list."""
+    """Write the objects as a list in kubectl's format."""
     with path.open("w") as file:
         file.write('{\n    "apiVersion": "v1",\n    "items": [\n')
         for number, raw in enumerate(objects):
@@ -199,7 +199,7 @@ def _exhausted(steps: Any) -> Any:
 
 
 def same_as(path: Path, store: Store) -> bool:
-    """Whether what `save` would write of the store is what the file has, but for versions."""
+    """Return whether `save` would write the content of the file for this store, except for versions."""
     opened = gzip.open(path) if path.suffix == ".gz" else path.open("rb")
     with opened as file:
         given = json.load(file)["items"]

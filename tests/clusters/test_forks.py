@@ -86,7 +86,7 @@ async def running(cluster: LiveCluster, count: int) -> None:
 
 
 def lasting(raw: Any) -> Any:
-    """Of an object, what does not change by itself as time passes."""
+    """Return the object without the fields that change by themselves as time passes."""
     return {**raw, "status": {key: value for key, value in raw.get("status", {}).items() if key != "conditions"}}
 
 

@@ -200,7 +200,7 @@ def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_what_a_scenario_says_of_its_version_and_gates(
     dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Those compared decide, not the one that it names; of its gates each has those that it knows."""
+    """The compared versions override the scenario's version, and each uses those of its feature gates that it knows."""
     scenario = tmp_path / "gang.txt"
     gates = "feature-gates GenericWorkload=true,GangScheduling=true"
     wanted = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}}

@@ -311,7 +311,7 @@ async def actors_lockstep(
 async def actors_differences(
     record: GoldenRecord, mock_clock: MockClock, version: KubernetesVersion = V1_34_1
 ) -> list[str]:
-    """Where the first step that differs does; nothing if the whole trace is as recorded."""
+    """Return the differences in the first step that differs; none if the whole trace is as recorded."""
     async with actors_lockstep(record, mock_clock, version) as run:
         for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
             found = list(differences(want, await run.step(op, want["attempts"]), f"steps[{number}]"))

@@ -260,7 +260,7 @@ class _Order:
             yield f"it replaced {before}: {operation}"
 
     def followed_by(self, era: Era, operations: list[Operation]) -> Iterator[str]:
-        """Whether the next era may begin as it does."""
+        """Yield the violations in the start of the next era."""
         last = int(self.seen_to[0])
         if era.kind == REWOUND and era.base <= last and (wrong := _difference(self.state(era.base), era.start)):
             yield f"after the loss of power there is no state of before, at version {era.base}: {wrong}"
@@ -279,7 +279,7 @@ class _Order:
                 yield f"{each} went back to {now}"
 
     def _salvaged(self, era: Era, known: int, operations: list[Operation]) -> Iterator[str]:
-        """Whether words tell what is lost of the state at the version that was known last."""
+        """Yield the violations in a salvage's report of the state that it lost."""
         words = "; ".join(era.lost)
         if not words:
             yield "it goes on from a damaged journal, and no words tell"
@@ -319,5 +319,5 @@ class _Order:
 
 
 def _unknown(operation: Operation) -> bool:
-    """Whether nobody knows what came of it."""
+    """Return whether the outcome of the operation is unknown to its client."""
     return operation.ended is None or operation.refused in UNKNOWN

@@ -33,7 +33,10 @@ class OpenFile:
         self._lock = 0
 
     def _is_over(self) -> bool:
-        """Whether a process that was killed is being tidied up: nothing more happens."""
+        """Return whether a killed process is closing its files, so that nothing more happens.
+
+        Raises OSError for any other call of a killed process.
+        """
         if self._disk.dead and self._disk.closing:
             return True
         if self._disk.dead or self._disk.generation != self._generation:

@@ -34,7 +34,7 @@ SOFT: Final = "ScheduleAnyway"
 
 
 def allows(constraint: SpreadConstraint, incoming: Pod, where: Node) -> bool:
-    """Whether the node counts for this constraint."""
+    """Return whether the node counts for this constraint."""
     if constraint.honor_affinity:
         if any(where.labels.get(key) != value for key, value in incoming.pod_spec.node_selector.items()):
             return False

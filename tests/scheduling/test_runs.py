@@ -167,7 +167,7 @@ def test_pods_of_several_templates_in_turn_are_attempted_in_runs_with_the_same_o
 
 
 def _tainted(number: int) -> Raw:
-    """Of five nodes one is tainted, and another one softly."""
+    """Return a node; of every five, one has a NoSchedule taint and one a soft taint."""
     raw = node(f"n{number}", cpu="8")
     raw["spec"] = {"taints": ([{"key": "t", "effect": "NoSchedule"}], _SOFT, [], [], [])[number % 5]}
     return raw

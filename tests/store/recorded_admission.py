@@ -35,7 +35,7 @@ class Step:
 
 
 def askable(record: Mapping[str, Any]) -> bool:
-    """Whether there are all plugins that the record has enabled."""
+    """Return whether all admission plugins that the record enables are implemented."""
     return PLUGINS.keys() >= set(record["plugins"]["enable"])
 
 

@@ -290,7 +290,7 @@ def test_where_nothing_but_the_record_before_the_last_is_damaged_it_might_have_b
 
 @pytest.mark.parametrize("written", [0, 40], ids=["nothing-of-it-flushed", "torn"])
 def test_a_slot_that_never_had_a_whole_record_is_not_damaged(tmp_path: Path, written: int) -> None:
-    """As a loss of power leaves a new journal, or a kill in the middle of the slot's first write."""
+    """A power loss leaves such a slot in a new journal, as does a kill during the slot's first write."""
     last = LastWrites.made(tmp_path)
     head = last.folder / "journal.db-head"
     data = bytearray(head.read_bytes())

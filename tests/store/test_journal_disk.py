@@ -64,7 +64,7 @@ class Kept:
             raise
 
     def names(self) -> list[str]:
-        """Of the journal as it is found by the next one that opens it."""
+        """Open a copy of the journal and return the names of its objects."""
         copy = self.path.parent.with_name("copy")
         shutil.copytree(self.path.parent, copy)
         journal = Journal(copy / self.path.name)

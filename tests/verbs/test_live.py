@@ -97,7 +97,7 @@ class Noting:
 
     @contextmanager
     def subscribe(self, method: str, /, **named: Any) -> Iterator[Any]:
-        """Of two items: a test does not wait for more."""
+        """Yield a stream that ends after two items, because a test does not wait for more."""
         self.called.append(method)
         with self.client.subscribe(method, **named) as stream:
             if self.watching is not None:
