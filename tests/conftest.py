@@ -1,4 +1,4 @@
-"""What holds for all tests.
+"""Settings and fixtures for all tests.
 
 Hypothesis draws the same examples in every run, so that what passed passes again; KSCHEDD_EXPLORE=1 has it draw others.
 """

@@ -115,7 +115,7 @@ async def check(path: Path, event_listener: EventListener, since: int, patience_
 
 @attrs.define(eq=False)
 class Run:
-    """What clients know over all daemons, of which the versions after `since` are held against the next one."""
+    """Knowledge of the clients over all daemons; versions after `since` are compared with the next daemon."""
 
     daemons: Server
     patience_s: float = _PATIENCE_S

@@ -1,4 +1,4 @@
-"""What systemd is told, and what is read again at SIGHUP: a daemon in this process, a socket in systemd's place."""
+"""Tests of notifications to systemd and of reloads at SIGHUP, with a daemon in this process and a fake socket."""
 
 import os
 import signal

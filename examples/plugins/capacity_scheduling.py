@@ -47,7 +47,7 @@ Amounts = Mapping[str, int]
 
 @attrs.frozen
 class Quota:
-    """Of a namespace. `used`: by its pods that have a node."""
+    """Quota of a namespace; `used` is the usage of its pods that have a node."""
 
     least: Amounts
     most: Amounts
@@ -93,7 +93,7 @@ def _readable(quotas: Mapping[str, Quota | None]) -> dict[str, Quota]:
 
 @attrs.define(eq=False)
 class Usage:
-    """What the placed pods of each namespace request, kept up to date by the rows that changed."""
+    """Requests of the scheduled pods of each namespace, kept up to date from the rows that changed."""
 
     total: dict[str, dict[str, int]] = attrs.field(factory=dict)
     _by_row: dict[int, dict[str, dict[str, int]]] = attrs.field(factory=dict)

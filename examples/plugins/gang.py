@@ -70,7 +70,7 @@ def _seconds(text: Any) -> float | None:
 
 @attrs.define(eq=False)
 class Known:
-    """What the plugin remembers of a group."""
+    """State that the plugin keeps for a group."""
 
     seen: set[str] = attrs.field(factory=set)  # uids of its pods
     tried: object = None  # the cluster as it was when the last try began

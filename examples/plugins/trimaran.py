@@ -28,7 +28,7 @@ UNREQUESTED_MILLI: Final = 1000.0  # of a pod that requests no CPU
 
 @attrs.frozen
 class Load:
-    """Of one resource of a node, in percent."""
+    """Load of one resource of a node, in percent."""
 
     average: float
     deviation: float

@@ -1,4 +1,4 @@
-"""How much of a cluster's GPUs six placement policies give out, on a recorded workload: one table.
+"""Comparison of six placement policies by the share of GPUs they allocate, on a recorded workload.
 
     python examples/scripts/gpu_policies.py --nodes node_list_all.csv --pods pod_list_default.csv
 

@@ -346,7 +346,7 @@ _OFTEN: Final = (
 
 
 class OddObjects:
-    """What somebody does to a store who means no harm and looks at nothing. Each `step` makes or changes an object."""
+    """A well-meaning but careless client of a store; each `step` creates or changes an object."""
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)

@@ -27,7 +27,7 @@ PATIENCE_S = 30.0  # for what is going to happen
 
 
 class Gate:
-    """Where plugin calls wait until they are let through; `pods` are those that have come to it."""
+    """Gate at which plugin calls wait until they are let through; `pods` are those that have arrived."""
 
     def __init__(self) -> None:
         self.pods: list[str] = []

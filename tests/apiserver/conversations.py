@@ -333,7 +333,7 @@ def _escaped(target: str) -> bytes:
 
 @attrs.frozen
 class Agreement:
-    """How many records of a file agree, and what differs in the others."""
+    """Number of records of a file that agree, and the differences in the others."""
 
     file: str
     total: int

@@ -64,7 +64,7 @@ def read_family(folder: Path, family: str) -> Iterator[dict[str, Any]]:
 
 
 class _UnpreparedError(Exception):
-    """What the record needs to be there was refused."""
+    """Rejection of an object that the record requires."""
 
 
 class Play:

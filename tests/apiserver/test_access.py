@@ -1,4 +1,4 @@
-"""Who may come in, and which settings are refused because anybody could."""
+"""Tests of the access rules, and of settings that are rejected because they would admit everyone."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What one call of an extender costs: filter, with node names and with whole nodes, over HTTP on this machine.
+"""Cost of one extender call: filter, with node names and with whole nodes, over HTTP on this machine.
 
 `python -m tests.bench.extender_calls [--calls N]` starts an extender in a process of its own that passes every
 node, and has the daemon's client ask it about 100 and 5,000 nodes. It prints the median and the slowest call, and how

@@ -36,7 +36,7 @@ Evaluated = tuple[Places, Ints]
 
 
 class Evaluation:
-    """What is done for one pod and some rows: the verdicts, and the scores of all rows, as if all had passed."""
+    """Evaluation of one pod on some rows: the verdicts, and the scores of all rows, as if all had passed."""
 
     def __init__(self, plugins: NodeLocalPlugins, table: NodeTable, number: int) -> None:
         raw = pod(f"p{number}", cpu=f"{100 + number}m", memory=f"{64 + number}Mi")

@@ -1,4 +1,4 @@
-"""How long a key of the REPL takes to be on the screen, while the daemon is idle and while it schedules at full speed.
+"""Time from a key press in the REPL to its echo, while the daemon is idle and while it schedules at full speed.
 
     .venv/bin/python -m tests.bench.keys [--nodes 5000] [--seconds 10]      # typed for that long; in all about a minute
 

@@ -1,4 +1,4 @@
-"""Where a pod's time goes: the time of each step between a pod's creation and its running, without actors.
+"""Time of each step between a pod's creation and its running, without actors.
 
     python -m tests.bench.pod_path SchedulingBasic SchedulingTaints --pods 10000
 

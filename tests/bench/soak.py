@@ -56,7 +56,7 @@ class Sample:
 
 @attrs.define(eq=False)
 class Soak:
-    """What is seen from outside of a daemon's process."""
+    """Measurements of a daemon's process from outside."""
 
     pid: int
     state: Path

@@ -1,4 +1,4 @@
-"""What a decision costs by two versions of Kubernetes, on every workload: `python -m tests.bench.versions [A B]`.
+"""Cost of a decision in two Kubernetes versions, on every workload: `python -m tests.bench.versions [A B]`.
 
 Each pod is decided about by one version, then by the other, in two clusters that are alike, and the CPU time of this
 thread is measured: so what else the machine does, and how fast it is just then, meets both alike. It prints a table in

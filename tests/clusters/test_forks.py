@@ -1,4 +1,4 @@
-"""What-if over the socket's methods: forks of a cluster that works leave it alone, and foretell what it does."""
+"""Tests of forks over the socket: they leave the live cluster unchanged, and predict its behavior."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""What 1.36 allocates otherwise than 1.34: counters, shares, taints, constraints, pools."""
+"""Differences of the 1.36 allocator from 1.34: counters, shares, taints, constraints, pools."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How a dump is taken: what stands stays, what is missing is made up and said, what is wrong is left out and said."""
+"""Tests of loading a dump: missing parts are created and reported, invalid parts are left out and reported."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What clients did and saw: the input of the checker, and nothing that the daemon knows by itself.
+"""Actions and observations of clients: the checker's only input, without the daemon's own state.
 
 Everything has a place in one order, `at`: of two things of which one ended before the other began, the first has the
 smaller number. An era is a time of which every change was seen; how the next one begins is said below.

@@ -61,7 +61,7 @@ _PATIENCE_S = 900.0  # virtual; for what must come in the end
 
 @attrs.frozen
 class Plan:
-    """What befalls the daemon, apart from the moments: drawn from the seed."""
+    """Faults that befall the daemon, drawn from the seed, without their times."""
 
     lives: int
     with_controllers: bool

@@ -86,7 +86,7 @@ _METHODS: Final = ("GET", "GET", "GET", "POST", "POST", "PUT", "PATCH", "DELETE"
 
 @attrs.frozen
 class Conversation:
-    """What a client sends, piece by piece, and whether it then hangs up without reading, or waits for the end."""
+    """Pieces that a client sends; it then hangs up without reading, or waits for the end."""
 
     pieces: Sequence[bytes]
     messages: int

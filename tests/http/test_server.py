@@ -431,7 +431,7 @@ async def test_who_sends_without_end_while_a_body_is_sent_is_cut_off() -> None:
 
 
 class Ends(trio.abc.Instrument):
-    """How many tasks have ended in one iteration of the event loop, at most."""
+    """Largest number of tasks that ended in one iteration of the event loop."""
 
     def __init__(self) -> None:
         self.most = self._now = 0

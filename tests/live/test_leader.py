@@ -1,4 +1,4 @@
-"""Who leads: the machine by itself, and schedulers of one cluster with each other."""
+"""Tests of leader election: the state machine alone, and several schedulers of one cluster."""
 
 from pathlib import Path
 from typing import Any

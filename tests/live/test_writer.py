@@ -26,7 +26,7 @@ VOLUME = ("PersistentVolume", "", "disk")
 
 @attrs.frozen(eq=False)
 class Held:
-    """What is held here, as it was when it was copied."""
+    """Objects held here, as they were when they were copied."""
 
     objects: dict[tuple[str, str, str], Object]
 

@@ -29,7 +29,7 @@ Pair = tuple[str, str]
 
 @attrs.define
 class PlainFilter:
-    """What upstream's PreFilter keeps: pods counted by (topology key, value)."""
+    """Counts that upstream's PreFilter keeps: pods by (topology key, value)."""
 
     world: ScenarioCluster
     incoming: Pod

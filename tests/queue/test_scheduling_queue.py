@@ -1,4 +1,4 @@
-"""What the queue does with a pod, rule by rule; every name is a rule of upstream's."""
+"""Tests of the queue, rule by rule; every test name is a rule of upstream's."""
 
 from collections.abc import Callable
 from typing import Any

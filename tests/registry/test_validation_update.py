@@ -1,4 +1,4 @@
-"""What is fixed at birth stays fixed, and what may change may change."""
+"""Tests of immutable and mutable fields."""
 
 from typing import Any
 

@@ -66,7 +66,7 @@ class Emulator(pyte.Screen):
 
 @attrs.define(eq=False)
 class Console:
-    """What a user sees and types. A thread reads what the program writes at once, as a terminal does."""
+    """A user's screen and keyboard. A thread reads the program's output at once, as a terminal does."""
 
     keys: int
     child: "subprocess.Popen[bytes]"

@@ -1,4 +1,4 @@
-"""What there is to complete follows the objects there are."""
+"""Tests that the names for completion follow the existing objects."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

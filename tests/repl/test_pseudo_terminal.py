@@ -23,7 +23,7 @@ _UNFINISHED = re.compile(r"\x1b(\[[0-9;?]*|[()]|\][^\x07]*)?\Z")  # the rest com
 
 @attrs.define(eq=False)
 class Screen:
-    """What a user sees and types. `text` is all that was shown since the last `expect`, without escapes."""
+    """A user's screen and keyboard. `text` is the output since the last `expect`, without escapes."""
 
     keys: int
     state: Path

@@ -1,4 +1,4 @@
-"""What a scenario can say: the command line's verbs in virtual time, and the commands of its own."""
+"""Tests of scenario commands: the command line's verbs in virtual time, and the scenario's own commands."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is kept of the values used last, and that a cache of them outlives a cluster that grows."""
+"""Tests of the cache of recently used values, and that such a cache outlives a growing cluster."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a change of the configuration leaves alone: plugin instances, what they assumed, binding cycles under way."""
+"""State that a change of the configuration keeps: plugin instances, their assumptions, running binding cycles."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""What a recorded kube-apiserver answered, put to the embedded store: one create, update or patch a record.
+"""Answers of a recorded kube-apiserver, compared with the embedded store: one create, update or patch per record.
 
 `answer` asks the store; `agreement` says in which of these parts it answered alike: `accepted` (whether), `object`
 (field by field, without what differs from run to run) and `causes` (the set of fields a refusal names).

@@ -1,4 +1,4 @@
-"""What admission of a recorded kube-apiserver answered, put to the embedded store step by step."""
+"""Admission answers of a recorded kube-apiserver, compared with the embedded store step by step."""
 
 import re
 from collections.abc import Iterator, Mapping

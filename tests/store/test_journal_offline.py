@@ -1,4 +1,4 @@
-"""What `kschedd journal` and `kschedd snapshot` do with a journal that no daemon uses."""
+"""Tests of `kschedd journal` and `kschedd snapshot` on a journal that no daemon uses."""
 
 import gzip
 import os

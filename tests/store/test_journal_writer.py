@@ -1,4 +1,4 @@
-"""What a journal writes and reads back, piece by piece: its format, its transactions, its head, its snapshots."""
+"""Tests of writing and reading a journal: its format, its transactions, its head, its snapshots."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What was done to a fork is done to the store, unless it is stale; lists are put in order in slices."""
+"""Tests that a fork's changes apply to the store unless it is stale, and that lists are sorted in slices."""
 
 from collections.abc import Generator
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""What authors of plugins test with: manifests, one plugin asked alone, a cluster in virtual time, scenarios."""
+"""Tests of the kit for plugin authors: manifests, calls of a single plugin, a cluster in virtual time, scenarios."""
 
 from pathlib import Path
 from typing import Any, ClassVar

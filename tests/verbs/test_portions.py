@@ -1,4 +1,4 @@
-"""What is too long for one request goes in several, each fault in its line; what has to be one is refused in words."""
+"""Tests of splitting long requests: faults keep their lines, and input that cannot be split is rejected."""
 
 from collections.abc import Callable
 from pathlib import Path

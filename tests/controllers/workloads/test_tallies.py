@@ -1,4 +1,4 @@
-"""What is counted of a workload's pods as they change is what counting all of them comes to."""
+"""Tests that incremental counts of a workload's pods equal a count of all its pods."""
 
 import random
 from collections.abc import Sequence

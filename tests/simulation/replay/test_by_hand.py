@@ -67,7 +67,7 @@ SCORERS = "NodeResourcesFit", "NodeResourcesBalancedAllocation", "TaintToleratio
 
 @attrs.frozen
 class Case:
-    """Where the attempt is stopped, and what is done to it there, stop by stop; the node that the pod gets."""
+    """Stops of an attempt, the change made at each stop, and the node that the pod gets."""
 
     stops: Sequence[tuple[dict[str, str], Change]]
     node: str = ""
