@@ -110,7 +110,7 @@ def collection_postponed() -> Iterator[None]:
 
 
 def _all_made_old() -> bool:
-    """Have all that is there be old objects; whether a full collection is due for all that was passed over so."""
+    """Make all present objects old, and return whether that calls for a full collection."""
     global _passed_over
     young, _, old = gc.get_count()
     made = young + _YOUNG * old
@@ -175,7 +175,7 @@ class FullCollections:
         self._used_s = self.cpu_s()
 
     def due(self, idle_s: float) -> bool:
-        """Whether it is, where there has been little to do for so long."""
+        """Return whether a full collection is due after this long with little to do."""
         if self.made < max(_ALL, self.looked_at // 4):
             return False
         would_take_s = self._took_s * (1 + self.made / max(self.looked_at, 1))

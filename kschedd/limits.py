@@ -157,7 +157,7 @@ class DaemonLimits:
 
 
 def read_limits(texts: Iterable[str]) -> DaemonLimits:
-    """Of NAME=N each. Raises UnknownLimit."""
+    """Return the limits of texts `NAME=N`. Raises UnknownLimit."""
     changed = {}
     for text in texts:
         name, _, number = text.partition("=")

@@ -64,7 +64,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
 
 
 def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
-    """Those that forks have as well."""
+    """Return the methods that forks serve as well."""
     return [
         *DaemonMethods(cluster, daemon).table(),
         *ReadingMethods(cluster).table(),

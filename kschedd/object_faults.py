@@ -125,7 +125,7 @@ class FaultLedger(Generic[R]):
     def run_in_steps(
         self, ref: ObjectRef, work: Callable[[float], Generator[None, None, R]], now: float, step: str = ""
     ) -> Generator[None, None, R | None]:
-        """As `run`, of work that is done in steps."""
+        """Run work that is done in steps; otherwise like `run`."""
         try:
             result = yield from work(now)
         except Exception as fault:  # the object's: see the module
@@ -143,7 +143,7 @@ class FaultLedger(Generic[R]):
         now: float,
         step: str = "",
     ) -> "Generator[None, None, list[W]]":
-        """As `each`, of work that is done in steps, with a pause after each object."""
+        """Run work that is done in steps for each object, with a pause after each; otherwise like `each`."""
         results: list[W] = []
         for namespace, name in keys:
             one: Any = partial(work, namespace, name)

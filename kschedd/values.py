@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @recursive_repr("...")
 def _shown(value: Any) -> str:
-    """As the `__repr__` that attrs makes."""
+    """Return a text like the `__repr__` that attrs generates."""
     shown = [(each.name, getattr(value, each.name, attrs.NOTHING)) for each in attrs.fields(type(value)) if each.repr]
     return f"{type(value).__qualname__.rpartition('>.')[2]}({', '.join(f'{name}={each!r}' for name, each in shown)})"
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 else:
 
     def fast_frozen(cls: type | None = None, *, eq: bool = True) -> Any:
-        """As `attrs.frozen`, but only the type checker refuses assignments."""
+        """Define a class like `attrs.frozen`; only the type checker rejects assignments."""
         if cls is None:
             return lambda decorated: fast_frozen(decorated, eq=eq)
         made = attrs.define(cls, eq=eq, unsafe_hash=eq, repr=False)
@@ -41,7 +41,7 @@ else:
 
 
 def is_value_class(cls: type) -> bool:
-    """Whether instances never change: an attrs class made by `attrs.frozen` or `fast_frozen`."""
+    """Return whether instances never change: an attrs class made by `attrs.frozen` or `fast_frozen`."""
     return bool(cls.__dict__.get("IS_VALUE")) or vars(_Frozen)["__setattr__"] is cls.__setattr__
 
 

@@ -23,7 +23,7 @@ def test_verbs_start_without_trio_and_numpy(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-    assert done.stderr == f"error: no daemon at {tmp_path / 'nobody'}: start one with `kschedd run`\n"
+    assert done.stderr == f"error: no daemon at {tmp_path / 'nobody'}: start one with `kschedd run --detach`\n"
 
 
 def test_a_simulation_imports_no_plugins_of_old_no_controllers_and_no_audit() -> None:

@@ -42,7 +42,7 @@ _COLLECTIONS = ("labels", "annotations", "finalizers", "ownerReferences")
 _TRIES = 5
 _MOST = 500  # events in a turn; a turn blocks the store
 _LONG_S = 0.02  # duration of a reading after which the store is left to others for a while
-_REST = 3  # length of the pause, in durations of the reading
+_REST = 3  # length of the pause, as a multiple of the reading's duration
 _LONGEST_REST_S = 1.0
 
 

@@ -42,7 +42,7 @@ _LONG = 256  # from this many pods on a row, their places are recorded
 _JUST_COME = 16  # the latest pods in a list, which are searched first
 _FEWEST_IN_A_SPAN = 1024  # rows
 _SPARSEST = 4  # one row in this many
-_MOST_LABELS, _MOST_RESOURCES = 256, 128  # maximum numbers of columns by default
+_MOST_LABELS, _MOST_RESOURCES = 256, 128  # default limits on the number of columns
 _EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # columns that exist from the start, because they are always needed
 
 

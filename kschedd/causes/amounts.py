@@ -29,7 +29,7 @@ _PLAIN_EXCESS: Final = 16  # times the largest node: more is a slip of the unit
 
 
 def amount(resource: str, number: int) -> str:
-    """The amount as a manifest states it."""
+    """Return the amount as a manifest states it."""
     if resource == "cpu":
         return format_milli(number)
     binary = resource in _BYTES or resource.startswith("hugepages-")
@@ -37,7 +37,7 @@ def amount(resource: str, number: int) -> str:
 
 
 def shown(resource: str, number: int) -> str:
-    """The amount for a reader: cpu in cores, bytes in Gi or Mi with one decimal."""
+    """Return the amount for a reader: cpu in cores, bytes in Gi or Mi with one decimal."""
     if resource == "cpu":
         return f"{number / 1_000:g}"
     if resource in _BYTES or resource.startswith("hugepages-"):
@@ -51,7 +51,7 @@ def shown(resource: str, number: int) -> str:
 
 
 def no_such_resource(case: Case) -> FoundCause | None:
-    """A resource that no node offers, or that only nodes offer whose taint the pod does not tolerate."""
+    """Find a requested resource that no node offers, or only nodes whose taint the pod does not tolerate."""
     for resource, number in case.pod.requests.items():
         if not number or resource in _USUAL:
             continue
@@ -105,7 +105,7 @@ def _unknown(case: Case, resource: str, number: int) -> FoundCause:
 
 
 def _asking(spec: Mapping[str, Any], resource: str) -> list[tuple[Any, str]]:
-    """The maps of the spec that name the resource, and their fields."""
+    """Return the maps of the spec that name the resource, with their fields."""
     found = []
     for part in ("containers", "initContainers"):
         for place, container in enumerate(spec.get(part) or ()):
@@ -120,7 +120,7 @@ def _asking(spec: Mapping[str, Any], resource: str) -> list[tuple[Any, str]]:
 
 
 def larger_than_every_node(case: Case) -> FoundCause | None:
-    """An amount that no node which the pod may use has, even when empty."""
+    """Find a request that exceeds every node that the pod may use, even when the node is empty."""
     if not case.open or case.large_enough:
         return None
     nodes = [case.nodes[name] for name in case.open]
@@ -185,7 +185,7 @@ def _no_node_has_all(case: Case) -> FoundCause:
 
 
 def _slip(case: Case, resource: str) -> tuple[str, str] | None:
-    """What is written, and what may be meant: a unit that was forgotten, or another one."""
+    """Return the written amount and the one that may be meant: with a forgotten or another unit."""
     largest = max((case.nodes[name].allocatable.get(resource, 0) for name in case.open), default=0)
     for holder, _ in _asking(case.workload.pod_spec, resource):
         written = str(holder[resource])
@@ -198,7 +198,7 @@ def _slip(case: Case, resource: str) -> tuple[str, str] | None:
 
 
 def _as_written(written: str, meant: str) -> str:
-    """As in the manifest; the API server writes 4000 as 4k."""
+    """Return the amount as the manifest states it; the API server writes 4000 as 4k."""
     return meant.removesuffix("m") if written.endswith("k") else written
 
 
@@ -220,7 +220,7 @@ def _read(resource: str, text: str) -> int:
 
 
 def _smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -> list[RemedyOption]:
-    """Requests that fit as things are: the unit that may be meant, else the largest amount that all replicas get."""
+    """Return requests that fit now: the unit that may be meant, else the largest amount for all replicas."""
     edits: list[Callable[[Spec], None]] = []
     words = []
     for resource in resources:
@@ -248,8 +248,10 @@ def _smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) 
 
 
 def _largest_for_all(case: Case, resource: str) -> int:
-    """The largest amount that every pod which waits or is missing would find on a node, each on one of its own where
-    there are enough nodes."""
+    """Return the largest amount that every waiting or missing pod would find on a node.
+
+    Each pod counts on a node of its own where there are enough nodes.
+    """
     waiting = max(1, len(case.workload.pending) or case.workload.wanted)
     others = {name: number for name, number in case.pod.requests.items() if number and name != resource}
     usable = [name for name in case.open if case.rejections.get(name, {}).keys() <= {"NodeResourcesFit"}]
@@ -287,8 +289,11 @@ def _written(resource: str, written: str, meant: str) -> Callable[[Spec], None]:
 
 
 def _lowered(resource: str, excess: int) -> Callable[[Spec], None]:
-    """The pod asks for so much less: init containers for no more than that, and the container that asks for most for as
-    much less as the others leave. A limit that has to be equal follows."""
+    """Return the edit that lowers the pod's request by this amount.
+
+    Init containers request at most the new amount. The container with the largest request is lowered so that the sum
+    fits. A limit that has to equal the request follows.
+    """
 
     def edit(spec: Spec) -> None:
         initial = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") != "Always"]
@@ -378,7 +383,7 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
 
 
 def _deferred_resize(case: Case, full: Sequence[str], resource: str) -> str:
-    """A pod whose resize waits for room on its node, and counts as if it were done; "" if it makes no difference."""
+    """Return a pod whose deferred resize already counts on its node; "" if that makes no difference."""
     table = case.engine.machine.cluster.table
     for name in full:
         for pod in table.pods[table.row_of[name]]:
@@ -399,7 +404,7 @@ def _allocated(status: Mapping[str, Any], resource: str) -> int:
 
 
 def _preempted(case: Case) -> str:
-    """Who preempted pods of the workload; "" if nobody did."""
+    """Return the pods that preempted pods of the workload; "" if none did."""
     begin = f"{case.workload.obj.namespace}/{case.workload.obj.name}"
     by = {
         f"{workload_of(case.store, each.preemptor).label} (priority {each.preemptor.priority})"
@@ -428,7 +433,7 @@ def _too_many_pods(case: Case, full: Sequence[str]) -> FoundCause:
 
 
 def _holders(case: Case, lack: _Lack) -> list[str]:
-    """Who holds most of the resource on the node with the most left."""
+    """Return the workload that holds most of the resource on the node with the most left."""
     by_owner: dict[str, int] = {}
     for pod in case.engine.machine.cluster.table.pods[case.engine.machine.cluster.table.row_of[lack.where]]:
         owner = pod.owner
@@ -461,7 +466,7 @@ def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[Reme
 
 
 def created_nodes(case: Case, like: Mapping[str, Any], place: int) -> list[RemedyStep]:
-    """The steps that add a node like this one, with what its drivers say of it where the pod needs that."""
+    """Return the steps that add a node like this one, with its CSINode and ResourceSlices where the pod needs them."""
     step = created_node(case, like, place)
     name, old = str(step.calls[0][1]["manifest"]["metadata"]["name"]), str(like["metadata"]["name"])
     spec = case.pod.pod_spec
@@ -475,7 +480,7 @@ def created_nodes(case: Case, like: Mapping[str, Any], place: int) -> list[Remed
 
 
 def created_node(case: Case, like: Mapping[str, Any], place: int) -> RemedyStep:
-    """The step that adds a node like this one, ready."""
+    """Return the step that adds a ready node like this one."""
     name = _free_name(case, str(like["metadata"]["name"]), place)
     made = similar_node(like, name)
     made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
@@ -494,6 +499,6 @@ def _free_name(case: Case, like: str, place: int) -> str:
 
 
 def _room(pod: Pod, allocatable: Mapping[str, int]) -> int:
-    """How many such pods an empty node holds."""
+    """Return the number of such pods that an empty node holds."""
     counts = [allocatable.get(name, 0) // number for name, number in pod.requests.items() if number]
     return min([*counts, allocatable.get("pods", 110)])

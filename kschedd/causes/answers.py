@@ -78,5 +78,6 @@ class PendingGroup:
     code: str
     message: str
     count: Annotated[int, "pending pods of all workloads in it"]
+    missing: Annotated[int, "pods that their controllers cannot create"]
     workloads: Sequence[ObjectNamed]
     confidence: str

@@ -35,7 +35,7 @@ class Case:
     extended_names: Sequence[str] = ()
 
     def after(self, edit: Edit) -> "Case":
-        """The case as it would be with the workload changed so, and the pod with it."""
+        """Return the case with the workload, and so the pod, changed by these edits."""
         manifest = self.workload.edited(edit)
         raw = copy.deepcopy(dict(self.pod.raw))
         edit(copy.deepcopy(manifest), raw["spec"])
@@ -52,7 +52,7 @@ class Case:
 
     @cached_property
     def rejections(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-        """By node the plugins that reject it, with their reasons."""
+        """Return the plugins that reject each node, with their reasons, by node."""
         found: dict[str, dict[str, tuple[str, ...]]] = {}
         for verdict in self.explanation.verdicts:
             said = found[verdict.node] = {}
@@ -63,7 +63,7 @@ class Case:
         return found
 
     def rejected_by(self, *plugins: str) -> set[str]:
-        """The nodes that one of these plugins rejects."""
+        """Return the nodes that one of these plugins rejects."""
         return {node for node, said in self.rejections.items() if any(plugin in said for plugin in plugins)}
 
     @cached_property
@@ -73,24 +73,24 @@ class Case:
 
     @cached_property
     def reachable(self) -> set[str]:
-        """Those of them where the pod's volumes and devices can be had; all of them if that is nowhere."""
+        """Return the nodes of these that can have the pod's volumes and devices; all of them if none can."""
         return self.selected - self.rejected_by("VolumeBinding", "VolumeZone") - self.deviceless or self.selected
 
     @cached_property
     def open(self) -> set[str]:
-        """Those of them whose taints the pod tolerates, and that are not cordoned."""
+        """Return the nodes of these that are not cordoned and whose taints the pod tolerates."""
         return self.reachable - self.rejected_by("TaintToleration", "NodeUnschedulable")
 
     @cached_property
     def large_enough(self) -> set[str]:
-        """Those of them that would have room for the pod if they were empty."""
+        """Return the nodes of these that would have room for the pod if they were empty."""
         return {name for name in self.open if self.holds(self.nodes[name])}
 
     def holds(self, node: Node) -> bool:
         return all(node.allocatable.get(name, 0) >= amount for name, amount in self.pod.requests.items() if amount)
 
     def free(self, node: str, resource: str) -> int:
-        """What is left of a resource on a node; in millicores or whole units."""
+        """Return the free amount of a resource on a node, in millicores or whole units."""
         table = self.engine.machine.cluster.table
         row = table.row_of[node]
         there = self.nodes[node].allocatable.get(resource, 0)
@@ -99,7 +99,7 @@ class Case:
 
     @cached_property
     def labels(self) -> Mapping[str, Counter[str]]:
-        """By key the values of the nodes' labels, and on how many nodes each is."""
+        """Return the values of each label key of the nodes, with the number of nodes of each value."""
         return values_by_key(node.labels for node in self.nodes.values())
 
     @cached_property
@@ -112,7 +112,7 @@ class Case:
 
 
 def case_of(engine: Engine, workload: ExaminedWorkload, pod: Pod, preempted: Sequence[PodPreempted] = ()) -> Case:
-    """The case of a pod for which there is a profile."""
+    """Return the case of a pod whose profile exists."""
     found = explain(engine.machine, pod, engine.driver.nominator.by_node())
     return Case(engine, workload, pod, found, preempted)
 

@@ -141,7 +141,7 @@ def _of_ephemeral(volume: str, change: Callable[[Spec], None]) -> Callable[[Spec
 def _stateful(
     workload: ExaminedWorkload, store: ClusterReader, template: str, change: Callable[[Spec], None]
 ) -> list[RemedyStep]:
-    """The StatefulSet is made anew around its pods, and so are the claims that have no volume yet."""
+    """Return the steps that recreate the StatefulSet around its pods, and the claims that have no volume yet."""
     made = as_new(workload.obj.raw)
     made["spec"] = copy.deepcopy(made["spec"])
     for each in made["spec"]["volumeClaimTemplates"]:

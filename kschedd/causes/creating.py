@@ -102,7 +102,7 @@ def not_created_yet(workload: ExaminedWorkload) -> FoundCause | None:
 
 
 def _in_order(workload: ExaminedWorkload, missing: int) -> FoundCause | None:
-    """A StatefulSet that makes its next pod when the earlier ones are ready."""
+    """Find a StatefulSet that creates its next pod only when the earlier ones are ready."""
     unready = [pod for pod in workload.pods if not ready(pod)]
     if not unready:
         return None
@@ -120,7 +120,7 @@ def _in_order(workload: ExaminedWorkload, missing: int) -> FoundCause | None:
 
 
 def held(workload: ExaminedWorkload) -> FoundCause | None:
-    """A workload that is told to have no pods, or not to go on."""
+    """Find a workload that is suspended, paused or scaled to zero."""
     spec = workload.spec
     if workload.kind in ("Job", "CronJob") and spec.get("suspend"):
 
@@ -153,7 +153,7 @@ def held(workload: ExaminedWorkload) -> FoundCause | None:
 
 
 def selected_nothing(workload: ExaminedWorkload) -> FoundCause | None:
-    """A workload that wants no pods, though nobody has suspended it."""
+    """Find a workload that wants no pods although it is not suspended."""
     field = "parallelism" if workload.kind == "Job" else "replicas"
     if workload.kind in ("Pod", "DaemonSet", "CronJob") or workload.spec.get(field) != 0:
         return None

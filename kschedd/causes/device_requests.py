@@ -298,7 +298,7 @@ def _tainted(
 
 
 def _by_rules(case: Case, taint: Raw) -> list[str]:
-    """The DeviceTaintRules that set such a taint."""
+    """Return the DeviceTaintRules that set such a taint."""
     rules = [
         rule.name
         for rule in case.store.list("DeviceTaintRule")
@@ -355,7 +355,7 @@ def _quoted(texts: Sequence[str]) -> str:
 
 
 def _asked(spec: Spec, request: DeviceRequest, wanted: DeviceSubRequest) -> list[Spec]:
-    """The places in the claim's spec where the request is."""
+    """Return the places of the request in the claim's spec."""
     for each in spec["devices"]["requests"]:
         if each.get("name") == request.name:
             if each.get("exactly") is not None:
@@ -365,9 +365,9 @@ def _asked(spec: Spec, request: DeviceRequest, wanted: DeviceSubRequest) -> list
 
 
 def asking(case: Case, entry: Raw, claim: Object, summary: str, change: Callable[[Spec], None]) -> list[RemedyOption]:
-    """The option that has the claim ask for something else; `change` changes its spec in place.
+    """Return the option with another request in the claim; `change` changes its spec in place.
 
-    Specs of claims and of templates cannot be changed. A second template leaves pods that run with the first in peace.
+    Specs of claims and of templates cannot be changed. A second template does not affect pods that run with the first.
     """
     template = entry.get("resourceClaimTemplateName")
     if entry.get(EXTENDED):

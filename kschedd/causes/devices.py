@@ -117,7 +117,7 @@ def _asks(case: Case) -> bool:
 
 
 def _used(case: Case) -> list[_Used]:
-    """The pod's claims that are there."""
+    """Return the pod's claims that exist."""
     found = [] if case.extended is None else [_Used({EXTENDED: case.extended_names}, case.extended)]
     for entry in _entries(case):
         try:
@@ -218,7 +218,7 @@ def _naming(entry: Raw, kind: str, name: str) -> Any:
 
 
 def _nodes_of(case: Case, used: _Used) -> set[str]:
-    """The nodes that can use the devices which the claim has."""
+    """Return the nodes that can use the devices allocated to the claim."""
     raw = (allocation(used.claim) or {}).get("nodeSelector")
     if raw is None:
         return set(case.nodes)
@@ -419,7 +419,7 @@ def _all_taken(case: Case, used: _Used, device_class: str, text: str, full: Sequ
 
 
 def _holders(case: Case, nodes: Collection[str]) -> Counter[str]:
-    """By workload how many claims its pods on these nodes have allocated."""
+    """Return the number of claims allocated to the pods on these nodes, by workload."""
     found: Counter[str] = Counter()
     for claim in case.store.list(_CLAIM):
         if allocation(claim) is None:

@@ -79,10 +79,10 @@ def diagnosis(
     trying: bool = True,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
-    """What is wrong with the workload that this object is or belongs to; the engine's cluster stays as it is.
+    """Diagnose the workload that this object is or belongs to; the engine's cluster does not change.
 
-    `preempted`: pods of its namespace that were, as far as is known. `program`: of the commands. Without `trying` no
-    remedies are looked for.
+    `preempted`: known preempted pods of its namespace. `program`: of the commands. Without `trying` no remedies are
+    searched.
     """
     workload = workload_of(engine.store, obj)
     examined = _examined(engine, workload, obj)
@@ -115,7 +115,7 @@ def node_diagnosis(
     trying: bool = True,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
-    """What is wrong with a node. Counted are its pods, without those of DaemonSets."""
+    """Diagnose a node. The counts are of its pods without those of DaemonSets."""
     findings = list(node_causes(engine, node))
     moving = pods_to_move(engine, node.name)
     workload = workload_of(engine.store, moving[0]) if moving else ExaminedWorkload(node, ())
@@ -136,7 +136,7 @@ def node_diagnosis(
 def _told(
     workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials | None, program: str
 ) -> dict[str, Any]:
-    """The part of the answer that says what was found, and what helps; `trials` None: nothing is tried."""
+    """Return the part of the answer with causes and remedies; with `trials` None no remedy is tried."""
     found, failed = ([], []) if trials is None else remedies(workload, findings, trials, program)
     if trials is not None and not found:
         later = _hidden(workload, findings, trials)
@@ -154,7 +154,7 @@ def _told(
 
 
 def _with_others(engine: Engine, finding: FoundCause) -> FoundCause:
-    """The finding with what is wrong with the workload that it waits for, and what would help there, first."""
+    """Return the finding preceded by the causes and remedies of the workload that it waits for."""
     if finding.waits_for is None:
         return finding
     other = workload_of(engine.store, finding.waits_for)
@@ -188,7 +188,7 @@ def _causes_of(engine: Engine, obj: Object) -> list[FoundCause]:
 
 
 def _examined(engine: Engine, workload: ExaminedWorkload, obj: Object) -> Pod | None:
-    """The pod to look at: the one that is asked about, or one that is pending, or one that is not there yet."""
+    """Return the pod to examine: the requested one, else a pending one, else one that is not created yet."""
     if isinstance(obj, Pod) and not obj.node_name and not obj.finished:
         return obj
     if workload.kind == POD_GROUP:
@@ -202,7 +202,7 @@ def _examined(engine: Engine, workload: ExaminedWorkload, obj: Object) -> Pod | 
 
 
 def causes(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Case | None) -> Iterator[FoundCause]:
-    """The causes; at least one. `case`: of the pod, where a profile is there for it."""
+    """Return the causes, at least one. `case`: of the pod, if its profile exists."""
     found = False
     for finding in _found(engine, workload, pod, case):
         found = True
@@ -288,7 +288,7 @@ def _pending(
 
 
 def _unmet_demand(case: Case) -> FoundCause | None:
-    """The first demand that leaves no node."""
+    """Return the first demand that leaves no node."""
     for demand in _DEMANDS:
         finding = demand(case)
         if finding is not None:
@@ -297,7 +297,7 @@ def _unmet_demand(case: Case) -> FoundCause | None:
 
 
 def _kept(case: Case, finding: FoundCause) -> FoundCause:
-    """The finding with the claims that keep the pod to the nodes it speaks of."""
+    """Return the finding together with the claims that restrict the pod to its nodes."""
     if not case.reachable < case.selected:
         return finding
     told = places_told(case) or devices_told(case) or f"the devices that it claims are on {some(case.reachable)} only"
@@ -306,7 +306,7 @@ def _kept(case: Case, finding: FoundCause) -> FoundCause:
 
 
 def _without_claims(pod: Pod) -> Pod:
-    """The pod as it were without volumes of claims and without devices."""
+    """Return the pod without volumes of claims and without devices."""
     raw = copy.deepcopy(dict(pod.raw))
     spec = raw["spec"]
     spec.pop("resourceClaims", None)
@@ -317,7 +317,7 @@ def _without_claims(pod: Pod) -> Pod:
 
 
 def _busy(case: Case) -> Iterator[FoundCause]:
-    """What is in the way on nodes that would do otherwise."""
+    """Find what occupies the nodes that would do otherwise."""
     left = case.large_enough
     found = [
         (finding, {name for name in left if set(plugins) & set(case.rejections.get(name, ()))})
@@ -346,7 +346,7 @@ def _busy(case: Case) -> Iterator[FoundCause]:
 
 
 def blocking(case: Case) -> list[BlockingNodes]:
-    """The nodes that reject the pod, grouped by plugin and reason; the largest group first."""
+    """Return the nodes that reject the pod, grouped by plugin and reason, the largest group first."""
     groups: dict[tuple[str, str], list[str]] = {}
     for verdict in case.explanation.verdicts:
         if verdict.plugin is not None:

@@ -53,8 +53,11 @@ class RemedyOption:
 
 @attrs.frozen(eq=False)
 class FoundCause:
-    """`options`: alternatives, the best first. `passing`: only time helps, or nothing has to be done. `partial`: it
-    keeps the pod from some nodes only, and something else does from the others: mending one may be enough."""
+    """A cause that was found.
+
+    `options`: alternatives, the best first. `passing`: only time helps, or nothing has to be done. `partial`: it keeps
+    the pod from some nodes only, and another cause from the rest, so that removing one may be enough.
+    """
 
     code: str
     message: str
@@ -78,12 +81,12 @@ def named(obj: Object) -> ObjectNamed:
 
 
 def spec_edit(change: Callable[[dict[str, Any]], None]) -> Edit:
-    """An edit of the pod's spec alone."""
+    """Return an edit of the pod's spec alone."""
     return lambda manifest, spec: change(spec)
 
 
 def fewer_replicas(workload: ExaminedWorkload, replicas: int) -> list[RemedyOption]:
-    """The option to have this many; none where the workload has no such number, or that would be none."""
+    """Return the option with this many replicas; none for 0, or for a workload without a number of replicas."""
     if not replicas or "replicas" not in workload.spec:
         return []
 

@@ -22,7 +22,7 @@ _BY = "GangScheduling"
 
 
 def member_to_examine(engine: Engine, group: Object) -> Pod | None:
-    """The pod of the group that stands for it: one that fits nowhere by itself, else one that is pending."""
+    """Return the pod that represents the group: one that fits nowhere by itself, else a pending one."""
     key = f"{group.namespace}/{group.name}"
     pending = [pod for pod in engine.machine.groups.waiting_for_node(key) if not pod.deleting]
     found = _cycle(engine, key)
@@ -31,7 +31,7 @@ def member_to_examine(engine: Engine, group: Object) -> Pod | None:
 
 
 def group_waits(case: Case) -> FoundCause | None:
-    """The pod's PodGroup keeps it out of the queue, or from the node that it would get by itself."""
+    """Find a PodGroup that keeps its pod out of the queue, or from a node that the pod would get by itself."""
     explanation = case.explanation
     key, engine = explanation.pod_group, case.engine
     gate = explanation.gated_by
@@ -111,7 +111,7 @@ def _are(number: int) -> str:
 
 
 def _smaller(case: Case, group: Object, number: int) -> RemedyOption:
-    """The group as if it needed so many pods only; where a PodGroup cannot be changed it is made anew."""
+    """Return the steps to a group that needs only this many pods; a PodGroup that cannot be changed is recreated."""
     gang = "/spec/schedulingPolicy/gang/minCount"
     if case.engine.machine.handle.rules.groups_of_v1beta1:
         step = patched(group.raw, [{"op": "replace", "path": gang, "value": number}])
@@ -123,7 +123,7 @@ def _smaller(case: Case, group: Object, number: int) -> RemedyOption:
 
 
 def _cycle(engine: Engine, key: str) -> GroupExplanation | None:
-    """What the next cycle of the group comes to; None where its pods are tried one by one."""
+    """Return the result of the group's next cycle; None if its pods are tried one by one."""
     if not engine.machine.handle.rules.pod_groups:
         return None
     fork = begin_group(engine.machine, engine.driver.nominator, key)

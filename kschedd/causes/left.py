@@ -29,7 +29,7 @@ _REASONS: Final = {
 
 
 def left(store: ClusterReader, pod: Pod, preempted: Sequence[PodPreempted]) -> DiagnosisAnswer:
-    """The answer for a pod that is gone; `pod` is its last known state."""
+    """Return the answer for a pod that is gone; `pod` is its last known state."""
     found = _left(store, pod, preempted)
     return DiagnosisAnswer(
         workload=ObjectNamed("Pod", pod.namespace, pod.name),

@@ -305,7 +305,7 @@ def _reserved(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volume
 
 
 def of_no_class(case: Case, use: ClaimUse, claim: Object) -> FoundCause:
-    """A claim of a class that has no provisioner, or of none, where there are no such volumes."""
+    """Find a claim without a class, or of one without a provisioner, for which there is no volume."""
     name = class_of(claim)
     why = (
         f"which has no provisioner, and there is no volume of class {name}"

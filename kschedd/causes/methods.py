@@ -120,7 +120,7 @@ class CauseMethods(Methods):
         "causes.pending",
         (Param("namespace", "string|null", False, doc="null: all namespaces"),),
         reads=True,
-        doc="The pending pods, grouped by the cause that keeps them waiting; the largest group first.",
+        doc="The pending pods, and those that controllers cannot create, grouped by cause; the largest group first.",
         answer=list[PendingGroup],
     )
     async def pending(self, call: Call) -> Any:
@@ -130,8 +130,7 @@ class CauseMethods(Methods):
         def grouped(given_up: GivenUp) -> list[PendingGroup]:
             cluster = VirtualCluster(resumed=snapshot)
             try:
-                pods = [pod for pod in cluster.engine.store.list("Pod", namespace) if isinstance(pod, Pod)]
-                return pending_groups(cluster.engine, pods, given_up.check)
+                return pending_groups(cluster.engine, namespace, given_up.check)
             finally:
                 cluster.engine.close()
 

@@ -23,7 +23,7 @@ RENAMED_LABELS: Final = {
 
 
 def nearest(word: str, names: Iterable[str], alike: float = _ALIKE) -> str | None:
-    """The name that is most like the word; None if none is. Case and separators count little."""
+    """Return the name that is most similar to the word; None if none is. Case and separators count little."""
     best, ratio = None, alike
     for name in sorted(set(names)):
         if name == word:
@@ -35,8 +35,10 @@ def nearest(word: str, names: Iterable[str], alike: float = _ALIKE) -> str | Non
 
 
 def likeness(one: str, other: str) -> float:
-    """0 to 1; 1 for names that differ in case and separators only. Of domains each part counts: big.example.com is not
-    gpu.example.com."""
+    """Return the similarity of two names from 0 to 1; 1 if they differ in case and separators only.
+
+    Each part of a domain counts: big.example.com is not similar to gpu.example.com.
+    """
     parts = re.split("[./]", one), re.split("[./]", other)
     if len(parts[0]) == len(parts[1]) > 1:
         return min(_likeness(*pair) for pair in zip(*parts, strict=True))
@@ -57,7 +59,7 @@ def _likeness(one: str, other: str) -> float:
 
 
 def nearest_key(key: str, keys: Iterable[str], having: Iterable[str] = ()) -> str | None:
-    """The label key that may be meant. `having`: keys with the wanted value, which need be less alike."""
+    """Return the label key that may be meant. `having`: keys with the wanted value, which may be less similar."""
     known, wanted = set(keys), set(having)
     renamed = RENAMED_LABELS.get(key)
     if renamed in known:
@@ -67,7 +69,7 @@ def nearest_key(key: str, keys: Iterable[str], having: Iterable[str] = ()) -> st
 
 
 def _same_name(key: str, keys: set[str]) -> str | None:
-    """The only key that differs in its prefix alone."""
+    """Return the only key that differs in its prefix alone."""
     name = key.rpartition("/")[2]
     found = [other for other in sorted(keys) if other.rpartition("/")[2] == name]
     return found[0] if len(found) == 1 else None

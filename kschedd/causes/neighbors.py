@@ -26,7 +26,7 @@ _SHOWN: Final = 6
 
 
 def apart_or_together(case: Case, among: Collection[str]) -> Iterator[FoundCause]:
-    """What affinity between pods has against nodes that would do otherwise."""
+    """Find affinity between pods that rejects nodes which would do otherwise."""
     reasons = {reason for name in among for reason in case.rejections.get(name, {}).get(_PLUGIN, ())}
     for reason, look in ((_AFFINITY, _together), (_ANTI, _apart), (_EXISTING, _kept_off)):
         if reason in reasons:
@@ -184,7 +184,7 @@ def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
 
 
 def _relaxed_anti_affinity(workload: ExaminedWorkload, place: int) -> list[dict[str, Any]]:
-    """The JSON patch that makes a demand of another workload a preference."""
+    """Return the JSON patch that turns a requirement of another workload into a preference."""
     path = "/" + "/".join(workload.path) + "/affinity/podAntiAffinity"
     held = (workload.pod_spec.get("affinity") or {}).get("podAntiAffinity") or {}
     changed = copy.deepcopy(dict(held))
@@ -352,7 +352,7 @@ def _prefer(held: dict[str, Any], place: int) -> None:
 
 
 def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
-    """A host port that pods hold on every node which would do."""
+    """Find a host port that pods hold on every node which would do otherwise."""
     taken = [name for name in among if "NodePorts" in case.rejections.get(name, {})]
     if not taken:
         return None
@@ -407,7 +407,7 @@ def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
 
 
 def _free_port(case: Case, nodes: Sequence[str], protocol: str, port: int) -> int:
-    """The next port that nobody holds on these nodes."""
+    """Return the next port that is free on these nodes."""
     table = case.engine.machine.cluster.table
     used = {
         number

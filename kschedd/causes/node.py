@@ -23,7 +23,7 @@ _DAEMON_SET = "DaemonSet"
 
 
 def pods_to_move(engine: Engine, node: str) -> list[Pod]:
-    """The pods that a drain moves: all but those of DaemonSets and mirror pods."""
+    """Return the pods that a drain moves: all except those of DaemonSets and mirror pods."""
     return [
         pod
         for pod in engine.store.pods_on(node)
@@ -79,7 +79,7 @@ def node_causes(engine: Engine, node: Node) -> Iterator[FoundCause]:
 
 
 def _blocked(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | None:
-    """A budget that allows no eviction of a pod on a cordoned node."""
+    """Find a budget that allows no eviction of a pod on a cordoned node."""
     for pod in moving:
         budgets = engine.store.list(BUDGET, pod.namespace)
         try:

@@ -1,6 +1,7 @@
 """Pending pods grouped by cause: one pod of each workload is examined; those with one cause are told together."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -19,7 +20,9 @@ from kschedd.printing.reports import causes as reports
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.simulation.engine import Engine
 
-_MOST_EXAMINED: Final = 1_000  # workloads; pods of others are told with those that the scheduler rejects likewise
+_NUMBER: Final = re.compile(r"\d+")
+_CREATORS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job")
+_MOST_EXAMINED: Final = 50  # workloads; pods of others are told with those that the scheduler rejects likewise
 
 
 @attrs.define
@@ -27,24 +30,38 @@ class _Group:
     cause: FoundCause
     objects: list[Object]
     count: int = 0
+    missing: int = 0
     certain: bool = True
 
 
-def pending_groups(engine: Engine, pods: Sequence[Pod], check: Callable[[], None]) -> list[PendingGroup]:
-    """The groups of those of these pods that have no node; the largest first."""
-    return [_told(group) for group in _groups(engine, pods, check)]
+def pending_groups(engine: Engine, namespace: str | None, check: Callable[[], None]) -> list[PendingGroup]:
+    """Return the groups of pending pods in this namespace (None: all), with those that controllers cannot create.
+
+    The largest group is first.
+    """
+    return [_told(group) for group in _groups(engine, namespace, check)]
 
 
-def _groups(engine: Engine, pods: Sequence[Pod], check: Callable[[], None]) -> list[_Group]:
+def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) -> list[_Group]:
     groups: dict[tuple[str, str], _Group] = {}
-    by_owner: dict[str | int, _Group] = {}  # by what a pod's own controller is, or a spec without one
+    by_owner: dict[str | tuple[str, int], _Group] = {}  # by what a pod's own controller is, or a spec without one
     by_workload: dict[str, _Group] = {}
     by_message: dict[str, _Group] = {}
-    for pod in pods:
-        if pod.node_name or pod.deleting or pod.finished:
+
+    def examined(workload: ExaminedWorkload) -> _Group:
+        check()
+        cause = _cause(engine, workload)
+        group = groups.setdefault((cause.code, cause.message), _Group(cause, []))
+        group.objects.append(workload.obj)
+        group.certain &= cause.certain
+        by_workload[workload.obj.uid] = group
+        return group
+
+    for pod in engine.store.list("Pod", namespace):
+        if not isinstance(pod, Pod) or pod.node_name or pod.deleting or pod.finished:
             continue
         owner = pod.owner
-        near = pod.signature.id if owner is None else owner.uid
+        near = (pod.namespace, id(pod.signature.spec)) if owner is None else owner.uid
         group = by_owner.get(near)
         if group is None:
             workload = workload_of(engine.store, pod)
@@ -52,41 +69,57 @@ def _groups(engine: Engine, pods: Sequence[Pod], check: Callable[[], None]) -> l
             message = _message(pod)
             if group is None and len(by_workload) >= _MOST_EXAMINED:
                 group = by_message.get(message)
+                if group is not None:
+                    group.certain = False
+                    group.objects.append(workload.obj)
+                    by_workload[workload.obj.uid] = group
             if group is None:
-                check()
-                cause = _cause(engine, workload)
-                group = groups.setdefault((cause.code, cause.message), _Group(cause, []))
-                group.objects.append(workload.obj)
-                group.certain &= cause.certain
+                group = examined(workload)
                 by_message.setdefault(message, group)
-                by_workload[workload.obj.uid] = group
             by_owner[near] = group
         elif owner is None:
             group.objects.append(pod)
         group.count += 1
-    return sorted(groups.values(), key=lambda group: (-group.count, group.cause.code, group.cause.message))
+    for workload in _short(engine, namespace):
+        group = by_workload.get(workload.obj.uid) or examined(workload)
+        group.missing += workload.missing
+    found = [group for group in groups.values() if group.count or not group.cause.passing]
+    return sorted(found, key=lambda group: (-group.count - group.missing, group.cause.code, group.cause.message))
+
+
+def _short(engine: Engine, namespace: str | None) -> Iterator[ExaminedWorkload]:
+    """Yield the workloads of which pods are not created."""
+    for kind in _CREATORS:
+        for obj in engine.store.list(kind, namespace):
+            if obj.owner is None:
+                workload = workload_of(engine.store, obj)
+                if workload.missing:
+                    yield workload
 
 
 def _cause(engine: Engine, workload: ExaminedWorkload) -> FoundCause:
-    pod = workload.pending[0]
-    known = pod.scheduler_name in engine.machine.schedulers
-    return next(causes(engine, workload, pod, case_of(engine, workload, pod) if known else None))
+    pod = next(iter(workload.pending), None)
+    known = pod is not None and pod.scheduler_name in engine.machine.schedulers
+    return next(causes(engine, workload, pod, case_of(engine, workload, pod) if pod is not None and known else None))
 
 
 def _message(pod: Pod) -> str:
-    return str((condition(pod.status, "PodScheduled") or {}).get("message") or "")
+    """Return the scheduler's reasons, without their numbers."""
+    return _NUMBER.sub("", str((condition(pod.status, "PodScheduled") or {}).get("message") or ""))
 
 
 def _told(group: _Group) -> PendingGroup:
     workloads = [named(obj) for obj in group.objects]
     confidence = "certain" if group.certain else "likely"
-    return PendingGroup(group.cause.code, group.cause.message, group.count, workloads, confidence)
+    return PendingGroup(group.cause.code, group.cause.message, group.count, group.missing, workloads, confidence)
 
 
 @attrs.frozen(eq=False)
 class PendingCauses:
-    """Why pods are pending at the end of a run: all of them by cause, and what would help one workload of each of the
-    largest groups."""
+    """The pods that are pending at the end of a run, grouped by cause.
+
+    Each of the largest groups has a remedy for one of its workloads.
+    """
 
     groups: Sequence[PendingGroup]
     diagnoses: Sequence[DiagnosisAnswer]
@@ -107,9 +140,8 @@ class PendingCauses:
 def pending_causes(
     engine: Engine, methods: MethodsOf, most: int, check: Callable[[], None] = lambda: None
 ) -> PendingCauses | None:
-    """See `PendingCauses`; None where no pod is pending. `most`: groups of which one workload is diagnosed."""
-    pods = [pod for pod in engine.store.list("Pod") if isinstance(pod, Pod)]
-    groups = _groups(engine, pods, check)
+    """See `PendingCauses`; None where there is no such pod. `most`: groups of which one workload is diagnosed."""
+    groups = _groups(engine, None, check)
     if not groups:
         return None
     found = [diagnosis(engine, group.objects[0], methods, check=check) for group in groups[:most]]

@@ -151,7 +151,7 @@ def _of_volume(case: Case, use: ClaimUse, claim: Object) -> _Place | None:
 
 
 def _key_of(affinity: NodeSelector | None) -> tuple[str, tuple[str, ...]]:
-    """The label that the volume demands of nodes, and its values; of several the one that names a node."""
+    """Return the label that the volume requires of nodes, with its values; of several, the one that names a node."""
     if affinity is None or not affinity.terms:
         return "", ()
     by_key: dict[str, list[str]] = {}
@@ -164,7 +164,7 @@ def _key_of(affinity: NodeSelector | None) -> tuple[str, tuple[str, ...]]:
 
 
 def _of_class(case: Case, use: ClaimUse, claim: Object) -> _Place | None:
-    """Where a volume may be made for the claim, or where free ones of its class are."""
+    """Return the places where a volume may be created for the claim, or free ones of its class are."""
     name = class_of(claim)
     storage_class = case.store.find("StorageClass", "", name) if name else None
     if storage_class is None:
@@ -236,7 +236,7 @@ def _nowhere(case: Case, place: _Place) -> FoundCause:
 
 
 def _nodes_there(case: Case, place: _Place) -> list[RemedyOption]:
-    """A further node where the volume is, like one that the pod selects."""
+    """Return an additional node at the volume's place, like one that the pod selects."""
     if not place.key or word(place.key) == "node" or not case.selected:
         return []
     like = case.nodes[max(case.selected, key=lambda name: (case.holds(case.nodes[name]), name))]
@@ -358,7 +358,7 @@ def _apart(case: Case, places: Sequence[_Place]) -> FoundCause:
 
 
 def _no_capacity(case: Case) -> FoundCause | None:
-    """A driver that tells how much storage it has, and has too little where the pod may go."""
+    """Find a driver whose reported storage capacity is too small where the pod may run."""
     for use in claims_of(case):
         claim = use.claim
         if claim is None or fully_bound(claim):

@@ -1,5 +1,6 @@
-"""Causes in a refusal: the quota, LimitRange, Pod Security level, class, policy or webhook that keeps a pod from being
-created. The API server's message names each.
+"""Causes in a refusal of the API server: quota, LimitRange, Pod Security level, class, policy or webhook.
+
+The API server's message names each.
 """
 
 import re
@@ -189,7 +190,7 @@ def _out_of_bounds(store: ClusterWriter, workload: ExaminedWorkload, rest: str, 
 
 
 def _above_default(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
-    """A request above the limit that a LimitRange gives to containers which state none."""
+    """Find a request above the limit that a LimitRange gives to containers which state none."""
     resource, bound = found.groups()
     named_so = [
         each.name
@@ -306,7 +307,7 @@ def _no_runtime_class(store: ClusterWriter, workload: ExaminedWorkload, rest: st
 
 
 def no_account(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause | None:
-    """A ServiceAccount that does not exist, in a namespace whose accounts are known."""
+    """Find a ServiceAccount that does not exist, in a namespace whose accounts are known."""
     wanted = workload.pod_spec.get("serviceAccountName")
     namespace = workload.obj.namespace
     if not wanted or wanted == "default" or workload.kind == "Pod":

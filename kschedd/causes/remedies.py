@@ -23,7 +23,7 @@ _MOST_FOUND: Final = 3
 def remedies(
     workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials, program: str
 ) -> tuple[list[RemedyAnswer], list[str]]:
-    """Those that work, the first to consider first, and what was tried in vain."""
+    """Return the remedies that work, the first to consider first, and the failed trials."""
     found: list[RemedyAnswer] = []
     failed: list[str] = []
     for options in islice(_together(findings), _MOST_TRIED):
@@ -42,8 +42,10 @@ def remedies(
 
 
 def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ...]]:
-    """One option of each finding, those that change the workload alone first. Of findings that are about some nodes
-    each, one is tried before all."""
+    """Yield one option of each finding, those that change only the workload first.
+
+    Of findings that concern some nodes each, one is tried before all.
+    """
     whole = [finding.options for finding in findings if finding.options and not finding.partial]
     partial = [finding.options for finding in findings if finding.options and finding.partial]
     choices = [[*whole, one] for one in partial] if len(partial) > 1 else []
@@ -54,7 +56,7 @@ def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ..
 
 
 def carried_out(workload: ExaminedWorkload, options: Sequence[RemedyOption]) -> tuple[list[RemedyStep], str]:
-    """The steps of these options together, and the change of the workload's manifest as a diff."""
+    """Return the steps of these options together, and the change of the workload's manifest as a diff."""
     after = workload.edited(*[option.edit for option in options if option.edit is not None])
     # What has to be there first, such as a class or a node, comes before the pods that are made anew.
     steps = [step for option in options for step in option.steps]

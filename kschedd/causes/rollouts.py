@@ -26,7 +26,7 @@ _MOST_TRIED: Final = 3  # old pods
 
 
 def needs_room(case: Case, findings: Sequence[FoundCause]) -> FoundCause | None:
-    """A Deployment whose new pod would fit if an old one were gone, and whose strategy keeps the old ones."""
+    """Find a Deployment whose strategy keeps the old pods that occupy the room of a new one."""
     workload = case.workload
     owner = case.pod.owner
     if workload.kind != "Deployment" or owner is None or not findings:
@@ -73,7 +73,7 @@ def _told(stated: object, number: int) -> str:
 
 
 def outdated(case: Case) -> FoundCause | None:
-    """A StatefulSet's pod of an earlier template that fits nowhere, while one of the present template would."""
+    """Find a StatefulSet's pod of an earlier template that fits nowhere, while one of the present template would."""
     workload, pod = case.workload, case.pod
     status = workload.obj.raw.get("status") or {}
     update = status.get("updateRevision")
@@ -111,7 +111,7 @@ def _amount(container: dict[str, Any]) -> str:
 
 
 def stuck(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
-    """A DaemonSet's rollout that counts a pod on a dead node as the one that may be unavailable."""
+    """Find a DaemonSet's rollout in which a pod on a dead node uses up maxUnavailable."""
     status = workload.obj.raw.get("status") or {}
     if workload.kind != "DaemonSet":
         return None

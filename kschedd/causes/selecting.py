@@ -83,7 +83,7 @@ class Demand:
         return f"{self.key} {_SIGNS.get(self.operator, self.operator)} {', '.join(self.values)}"
 
     def changed(self, key: str, values: Sequence[str]) -> Callable[[Spec], None]:
-        """The edit that has it name this key and these values instead."""
+        """Return the edit that replaces the key and values of a demand."""
 
         def edit(spec: Spec) -> None:
             if self.term is None:
@@ -131,7 +131,7 @@ class Demand:
 
 
 def demands(spec: Mapping[str, Any]) -> list[list[Demand]]:
-    """What the pod demands: alternatives, each a list of what a node has to meet."""
+    """Return the pod's demands: alternatives, each a list of conditions on a node."""
     always = [Demand(key, IN, (value,)) for key, value in (spec.get("nodeSelector") or {}).items()]
     terms: Any = spec
     for field in _AFFINITY:
@@ -165,7 +165,7 @@ def no_node_selected(case: Case) -> FoundCause | None:
 
 
 def _of_runtime_class(case: Case) -> FoundCause | None:
-    """A label that the pod's RuntimeClass requires, which is in the pods and not in their template."""
+    """Return a label required by the pod's RuntimeClass, which is in the pods and not in their template."""
     name = case.pod.pod_spec.raw.get("runtimeClassName")
     runtime = case.store.find("RuntimeClass", "", str(name)) if name else None
     required = {} if runtime is None else (runtime.raw.get("scheduling") or {}).get("nodeSelector") or {}
@@ -205,7 +205,7 @@ def _without_guess(case: Case, unmet: Sequence[Demand]) -> int:
 
 
 def _unmet(case: Case, alternative: Sequence[Demand]) -> list[Demand]:
-    """Those that no node at all meets."""
+    """Return the demands that no node meets."""
     return [each for each in alternative if not _met(case, each)]
 
 
@@ -377,7 +377,7 @@ def _missing_node(case: Case) -> FoundCause:
 
 
 def node_named(likely: str | None) -> list[RemedyOption]:
-    """The options where spec.nodeName names no node: the one that may be meant, or any."""
+    """Return the options for a spec.nodeName that names no node: the node that may be meant, or any."""
 
     def renamed(spec: Spec) -> None:
         spec["nodeName"] = likely

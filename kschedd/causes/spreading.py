@@ -20,7 +20,7 @@ _UNUSABLE: Final = ("TaintToleration", "NodeUnschedulable", "NodeAffinity")  # w
 
 
 def missing_key(case: Case) -> FoundCause | None:
-    """A constraint over a label that no node has which the pod may use."""
+    """Find a constraint over a label that is on no node which the pod may use."""
     for place, constraint in _hard(case.pod):
         key = constraint.topology_key
         if not case.open or any(key in case.nodes[name].labels for name in case.open):
@@ -51,7 +51,7 @@ def missing_key(case: Case) -> FoundCause | None:
 
 
 def not_spread(case: Case, among: Collection[str]) -> FoundCause | None:
-    """A constraint that turns the pod away from nodes which would do otherwise."""
+    """Find a constraint that rejects nodes which would do otherwise."""
     turned_away = [name for name in among if _PLUGIN in case.rejections.get(name, {})]
     if not turned_away:
         return None
@@ -92,7 +92,7 @@ def _field(place: int) -> str:
 
 
 def _counts(case: Case, constraint: SpreadConstraint) -> dict[str, int]:
-    """By domain the pods that count, as the plugin does: domains of nodes that its policies leave."""
+    """Return the pods that the plugin counts in each domain of nodes that its policies include."""
     key = constraint.topology_key
     counts: dict[str, int] = {}
     tainted = case.rejected_by("TaintToleration", "NodeUnschedulable") if constraint.honor_taints else set()
@@ -110,7 +110,7 @@ def _counts(case: Case, constraint: SpreadConstraint) -> dict[str, int]:
 
 
 def _selects_others(case: Case, place: int, constraint: SpreadConstraint) -> FoundCause:
-    """The selector misses the very pods that are to be spread."""
+    """Return whether the constraint's selector misses the very pods that are to be spread."""
     labels = case.pod.labels
     raw = case.workload.pod_spec["topologySpreadConstraints"][place].get("labelSelector") or {}
     wanted: Mapping[str, str] = raw.get("matchLabels") or {}
@@ -201,7 +201,7 @@ def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mappin
 
 
 def _blockers(case: Case, key: str, domain: str) -> dict[str, str]:
-    """By plugin the nodes of a domain that it rejects, other than for the spread."""
+    """Return the nodes of a domain that each plugin rejects for other reasons than the spread."""
     found: dict[str, list[str]] = {}
     for name, node in case.nodes.items():
         if node.labels.get(key) == domain:
@@ -212,7 +212,7 @@ def _blockers(case: Case, key: str, domain: str) -> dict[str, str]:
 
 
 def _taints(case: Case, key: str, lowest: Sequence[str]) -> list[str]:
-    """The taints that keep the pod away from the nodes of these domains."""
+    """Return the taints that keep the pod from the nodes of these domains."""
     names = [name for name, node in case.nodes.items() if node.labels.get(key) in lowest]
     taints = sorted({said(taint) for name in names for taint in untolerated(case, name)})
     return [f"taints there: {', '.join(taints)}"] if taints else []

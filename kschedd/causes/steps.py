@@ -67,7 +67,7 @@ class RemedyStep:
     then_s: float = 0.0
 
     def shell(self, program: str) -> str:
-        """The command for a shell; `program` is kschedd or kubectl."""
+        """Return the command for a shell; `program` is kschedd or kubectl."""
         line = f"{program} {shlex.join(self.words)}"
         return f"{line} <<'EOF'\n{self.given.rstrip()}\nEOF" if self.given else line
 
@@ -109,7 +109,7 @@ def deleted(kind: str, namespace: str, names: Sequence[str], *, orphaning: bool 
 
 
 def replaced(raw: Raw) -> RemedyStep:
-    """The object is deleted and created anew."""
+    """Return the steps that delete the object and create it again."""
     meta = raw["metadata"]
     where = {"namespace": meta["namespace"]} if meta.get("namespace") else {}
     gone = ("objects.delete", {"kind": raw["kind"], "name": meta["name"], **where, "grace_period_s": 0})
@@ -124,8 +124,10 @@ def replaced(raw: Raw) -> RemedyStep:
 
 
 def steps_to(workload: ExaminedWorkload, after: dict[str, Any]) -> list[RemedyStep]:
-    """What makes the workload's manifest so. Pods that wait with the old template are replaced where no controller
-    would do it."""
+    """Return the steps to this manifest of the workload.
+
+    Pending pods of the old template are deleted where no controller would replace them.
+    """
     before = workload.obj.raw
     operations = list(_difference(before, after, ""))
     if not operations:
@@ -156,7 +158,7 @@ def _allowed_of_pod(operation: Raw) -> bool:
 
 
 def as_new(raw: Raw) -> dict[str, Any]:
-    """The manifest as somebody would write it: without what the server and the controllers have added."""
+    """Return the manifest as a user would write it, without fields added by the server and the controllers."""
     made: dict[str, Any] = copy.deepcopy(dict(raw))
     made.pop("status", None)
     meta = made["metadata"] = {key: value for key, value in made["metadata"].items() if key not in _OF_THE_SERVER}
@@ -210,7 +212,7 @@ def _without_binding(meta: dict[str, Any], spec: dict[str, Any]) -> None:
 
 
 def diff(before: Raw, after: Raw) -> str:
-    """The change as a unified diff of the manifest."""
+    """Return the change as a unified diff of the manifest."""
     kind = kind_of(before)
     name = f"{kind.singular}/{before['metadata']['name']}"
     texts = [documents.as_yaml({"spec": raw.get("spec") or {}}).splitlines(keepends=True) for raw in (before, after)]
@@ -218,7 +220,7 @@ def diff(before: Raw, after: Raw) -> str:
 
 
 def _difference(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
-    """The operations of a JSON patch that leads from one to the other."""
+    """Return the operations of a JSON patch from one value to the other."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in before:
             inner = f"{path}/{escaped(key)}"
@@ -242,5 +244,5 @@ def _difference(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
 
 
 def escaped(key: str) -> str:
-    """A key as a step of a JSON pointer."""
+    """Return a key as a step of a JSON pointer."""
     return key.replace("~", "~0").replace("/", "~1")

@@ -148,7 +148,7 @@ def _being_deleted(case: Case, use: ClaimUse) -> FoundCause:
 
 
 def _pods(case: Case) -> list[Pod]:
-    """The pods of the namespace on nodes."""
+    """Return the pods of the namespace that are on nodes."""
     there = (pod for pod in case.store.list("Pod", case.pod.namespace) if isinstance(pod, Pod))
     return [pod for pod in there if pod.node_name and not pod.finished]
 
@@ -226,7 +226,7 @@ def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> Found
 
 
 def _no_default(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
-    """A claim that leaves its class open where no class is the default."""
+    """Find a claim without a class in a cluster without a default class."""
     if default_class(case.store.list("StorageClass")) is not None:
         return None  # the volume controller is about to set it
     classes = provisioning_classes(case.store)
@@ -259,7 +259,7 @@ def _no_default(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
 
 
 def _not_provisioned(case: Case, use: ClaimUse, claim: Object, storage_class: Object) -> FoundCause | None:
-    """A provisioner that does not do its work; None if it is about to, or is not to yet."""
+    """Find a provisioner that does not provision; None if it is about to, or is not required to yet."""
     waits = storage_class.raw.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
     never = delay_of(storage_class, 0) == float("inf")
     fails = storage_class.annotations.get(PROVISION_FAILS) == "true"
@@ -282,7 +282,7 @@ def _not_provisioned(case: Case, use: ClaimUse, claim: Object, storage_class: Ob
 
 
 def _failure(case: Case, claim: Object) -> str:
-    """What the provisioner last reported of the claim; "" if it did not fail."""
+    """Return the last failure that the provisioner reported for the claim; "" without one."""
     events = [
         event
         for event in case.store.list("Event", claim.namespace)

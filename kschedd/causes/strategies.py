@@ -11,7 +11,7 @@ _RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
 
 
 def in_place(workload: ExaminedWorkload) -> list[RemedyOption]:
-    """The options that remove an old pod before a new one is made; of several pods one at a time first."""
+    """Return the options that remove an old pod before creating a new one, first those with one pod at a time."""
     recreate = RemedyOption("remove the old pod first (strategy Recreate)", edit=_recreating)
     one_by_one = RemedyOption("replace pods one by one (maxSurge 0, maxUnavailable 1)", edit=_one_by_one)
     return [recreate, one_by_one] if workload.wanted == 1 else [one_by_one, recreate]
@@ -26,7 +26,7 @@ def _recreating(manifest: dict[str, Any], spec: Spec) -> None:
 
 
 def restarting(workload: ExaminedWorkload, now_s: float) -> Edit:
-    """The edit that has the controller replace all pods, as `rollout restart` does."""
+    """Return the edit that makes the controller replace all pods, as `rollout restart` does."""
 
     def edit(manifest: dict[str, Any], spec: Spec) -> None:
         template = manifest

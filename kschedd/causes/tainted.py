@@ -39,7 +39,7 @@ class _Pool:
 
     @property
     def broken(self) -> bool:
-        """Whether a condition of the nodes is the reason, which nobody would tolerate."""
+        """Return whether the taints stand for a node condition, which no workload should tolerate."""
         return any(taint.key.startswith((_CONDITIONS, _OF_CLOUD)) and taint.key != _CORDONED for taint in self.taints)
 
     @property
@@ -48,7 +48,7 @@ class _Pool:
 
     @property
     def leaving(self) -> bool:
-        """Whether the nodes are taken out of use, which ends by itself and is not to be tolerated."""
+        """Return whether the nodes are out of use for a while, which no workload should tolerate."""
         return any(_LEAVING.search(f"{taint.key}={taint.value}") for taint in self.taints)
 
     @property
@@ -91,7 +91,7 @@ def _pools(case: Case, names: Iterable[str]) -> list[_Pool]:
 
 
 def untolerated(case: Case, name: str) -> Iterator[Taint]:
-    """The taints of a node that keep the pod away; of a cordoned one without its taint, the cordon."""
+    """Return the taints of a node that keep the pod away; the cordon of a cordoned node without its taint."""
     node, tolerations = case.nodes[name], case.pod.pod_spec.tolerations
     keys = set()
     for taint in node.taints:
@@ -125,12 +125,12 @@ def _toleration(taint: Taint) -> dict[str, Any]:
 
 
 def meant_for(case: Case, names: Iterable[str]) -> FoundCause | None:
-    """A toleration that was meant for the taints of these nodes, and misses them."""
+    """Return a toleration that was meant for the taints of these nodes and misses them."""
     return near_toleration(case, _pools(case, names))
 
 
 def near_toleration(case: Case, pools: Sequence[_Pool]) -> FoundCause | None:
-    """A toleration that misses a taint by its spelling, its value or its effect."""
+    """Return a toleration that misses a taint by its spelling, value or effect."""
     own = [each for each in case.pod.pod_spec.tolerations if each.key and not each.key.startswith(_CONDITIONS)]
     used = [each for each in own if any(each.tolerates(taint) for node in case.nodes.values() for taint in node.taints)]
     for pool in pools:
@@ -152,7 +152,7 @@ def near_toleration(case: Case, pools: Sequence[_Pool]) -> FoundCause | None:
 
 
 def _meant(taint: Taint, tolerations: Sequence[Toleration]) -> Toleration | None:
-    """The toleration that may be meant for the taint."""
+    """Return the toleration that may be meant for the taint."""
     for each in tolerations:
         same_key = each.key == taint.key
         near_key = same_key or nearest(each.key, [taint.key]) is not None

@@ -89,7 +89,7 @@ class Trials:
 
     @cached_property
     def baseline(self) -> TrialOutcome:
-        """What comes of doing nothing."""
+        """Return the result of doing nothing."""
         return self._run(())
 
     def run(self, steps: Sequence[RemedyStep]) -> TrialOutcome:
@@ -114,7 +114,7 @@ class Trials:
     def left_after(
         self, steps: Sequence[RemedyStep], examine: Callable[[Engine, Object], list[FoundCause]]
     ) -> list[FoundCause]:
-        """The causes that are left, or show, once the steps were carried out. `examine` finds them."""
+        """Return the causes that remain, or appear, after the steps. `examine` finds them."""
         found: list[FoundCause] = []
 
         def look(engine: Engine) -> None:

@@ -169,7 +169,7 @@ def _at_limit(case: Case, full: Sequence[str]) -> FoundCause:
 
 
 def _drivers(case: Case) -> Counter[str]:
-    """By driver how many volumes the pod has."""
+    """Return the number of the pod's volumes by driver."""
     objects = (case.store.list(kind) for kind in ("PersistentVolumeClaim", "PersistentVolume", "StorageClass"))
     claims, volumes, classes = ({each.key: each for each in listed_} for listed_ in objects)
     found = Storage(claims, volumes, classes).attachables(case.pod, new=True)

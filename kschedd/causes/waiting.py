@@ -24,7 +24,7 @@ _GATES: Final = "SchedulingGates"
 
 
 def unknown_scheduler(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> FoundCause | None:
-    """The pod names a scheduler that no profile here is."""
+    """Find a pod whose schedulerName is no profile of this scheduler."""
     profiles = sorted(engine.machine.schedulers)
     wanted = pod.scheduler_name
     if wanted in profiles:
@@ -49,7 +49,7 @@ def unknown_scheduler(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> F
 
 
 def gated(case: Case) -> FoundCause | None:
-    """A PreEnqueue plugin holds the pod back, mostly for its scheduling gates."""
+    """Find a PreEnqueue plugin that holds the pod back, mostly for its scheduling gates."""
     by = case.explanation.gated_by
     if by is None:
         return None
@@ -103,7 +103,7 @@ def _for_victims(case: Case, node: str, going: list[Pod]) -> FoundCause:
 
 
 def fits_now(case: Case) -> FoundCause | None:
-    """The pod would be placed if it were tried: it waits for its turn, or nothing has woken it."""
+    """Find a pod that would be placed now: it waits for its attempt, or no event has woken it."""
     explanation = case.explanation
     if explanation.message or not (explanation.chosen or explanation.ties):
         return None

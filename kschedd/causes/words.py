@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 
 def some(names: Collection[str], most: int = 3) -> str:
-    """`a, b, c and 4 more`."""
+    """Return `a, b, c and 4 more`."""
     ordered = sorted(names)
     rest = len(ordered) - most
     return ", ".join(ordered[:most]) + (f" and {rest} more" if rest > 0 else "")
@@ -16,12 +16,12 @@ def counted(number: int, word: str) -> str:
 
 
 def every(number: int, word: str = "node") -> str:
-    """`the only node`, `both nodes`, `all 3 nodes`."""
+    """Return `the only node`, `both nodes` or `all 3 nodes`."""
     if number == 1:
         return f"the only {word}"
     return f"both {word}s" if number == 2 else f"all {counted(number, word)}"
 
 
 def joined(words: Sequence[str], last: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Return `a`, `a and b` or `a, b and c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"

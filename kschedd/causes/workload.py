@@ -68,7 +68,7 @@ class ExaminedWorkload:
 
     @property
     def wanted(self) -> int:
-        """How many pods it is to have now."""
+        """Return the number of pods that the workload wants now."""
         spec, status = self.spec, self.obj.raw.get("status") or {}
         match self.kind:
             case "Pod":
@@ -91,19 +91,19 @@ class ExaminedWorkload:
 
     @property
     def missing(self) -> int:
-        """How many pods its controller has not created."""
+        """Return the number of wanted pods that its controller has not created."""
         return max(0, self.wanted - len(self.pods))
 
     @property
     def outdated(self) -> int:
-        """How many pods of a Deployment's present template its rollout has yet to make; 0 while it is paused."""
+        """Return the number of pods that a Deployment's rollout has yet to create; 0 while it is paused."""
         status, spec = self.obj.raw.get("status") or {}, self.spec
         if self.kind != "Deployment" or spec.get("paused") or self.pending:
             return 0
         return max(0, self.wanted - int(status.get("updatedReplicas") or 0))
 
     def edited(self, *edits: Edit) -> dict[str, Any]:
-        """A copy of its manifest after these edits, in their order."""
+        """Return a copy of its manifest after these edits, in their order."""
         manifest: dict[str, Any] = copy.deepcopy(dict(self.obj.raw))
         spec = manifest
         for field in self.path:
@@ -122,7 +122,7 @@ class ExaminedWorkload:
 
 
 def workload_of(store: ClusterReader, obj: Object) -> ExaminedWorkload:
-    """The workload that this object is, or belongs to."""
+    """Return the workload that this object is or belongs to."""
     for _ in range(_DEEPEST):
         owner = _owner(store, obj)
         if owner is None:

@@ -299,7 +299,7 @@ def _fits(engine: Engine, raws: Sequence[dict[str, Any]], limit: int, given_up: 
 
 
 def _pod(engine: Engine, raw: dict[str, Any]) -> Pod:
-    """Return the pod of a manifest, or the pod that its controller would create."""
+    """Return the pod that a manifest is or creates, as the API server would store it."""
     template = dict(pod_of(raw))
     own = dict(as_map(template.get("metadata")))
     own["generateName"] = own.pop("generateName", "") or f"{own.pop('name', 'pod')}-"
@@ -322,7 +322,7 @@ def _told(raws: Sequence[dict[str, Any]], found: FitCount, shapes: Sequence[Shap
 
 
 def _without_pods(engine: Engine, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove the pods of a workload from their nodes and return its manifest. Raises RpcError and NotFound."""
+    """Remove a workload's pods from their nodes and return its manifest. Raises RpcError and NotFound."""
     kind, name = find_kind(engine.store, str(named.get("kind"))), str(named.get("name"))
     obj = engine.store.get(kind.name, str(named.get("namespace") or "default"), name)
     cluster = engine.machine.cluster
@@ -338,7 +338,7 @@ def _without_pods(engine: Engine, named: Mapping[str, Any]) -> dict[str, Any]:
 def _with_alternatives(
     engine: Engine, raws: Sequence[dict[str, Any]], told: FitsAnswer, limit: int, given_up: GivenUp
 ) -> FitsAnswer:
-    """Return the result with counts for pods of other sizes, or unchanged if several pods are counted together."""
+    """Return the answer with counts of pods of other sizes; sets of several pods have no other sizes."""
     pod = _pod(engine, raws[0])
     resource = sized_by(pod) if len(raws) == 1 else ""
     if not resource:

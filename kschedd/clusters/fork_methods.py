@@ -160,7 +160,7 @@ class ForkMethods(Methods):
         )
 
     def _own(self, call: Call) -> NamedFork:
-        """Return the fork that a call changes. Raises RpcError if a read-only user has not created it."""
+        """Return the fork that a call changes. Raises RpcError if a read-only user did not create it."""
         fork, reader = self._forks.find(call["fork"], self._now), _reader(call)
         if reader and fork.owner != reader:
             why = f'{reader} has read-only access, and did not create the fork "{fork.name}": create one'
@@ -205,6 +205,6 @@ class ForkMethods(Methods):
 
 
 def _reader(call: Call) -> str:
-    """Return the name of the user if access is read-only, else ""."""
+    """Return the user's name if the user may only read, else ""."""
     user = call.services.caller.user
     return user.name if user.read_only else ""

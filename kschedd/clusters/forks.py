@@ -68,7 +68,7 @@ class NamedFork:
             self.busy.release()
 
     def check(self, given_up: GivenUp) -> None:
-        """Raise RpcError if the fork was discarded, GivenUpError if the caller has given up."""
+        """Raise RpcError if the fork was discarded, GivenUpError if no client waits for the work any more."""
         given_up.check()
         if self.discarded:
             raise _not_found(self.name, ())
@@ -117,10 +117,9 @@ def fork_of(
     feature_gates: Sequence[str] = (),
     owner: str = "",
 ) -> NamedFork:
-    """Create a fork; call this in a thread.
+    """Create a fork, with the decisions of `version` if one is given; to be called in a thread.
 
-    `version`: the version whose rules it uses; None: the same. `feature_gates`: in the syntax of the flag, for that
-    version. Raises PluginLoadError, ConfigErrors.
+    `feature_gates`: as the flag has them, for that version. Raises PluginLoadError, ConfigErrors.
     """
     cluster = VirtualCluster(resumed=snapshot)
     start = ForkStart(cluster.engine)
@@ -152,7 +151,7 @@ class Forks:
         return iter(self._forks.values())
 
     def find(self, name: str, now: float) -> NamedFork:
-        """Return the fork with that name and record its use. Raises RpcError."""
+        """Return the fork of that name and note its use. Raises RpcError."""
         fork = self._forks.get(name)
         if fork is None:
             raise _not_found(name, self._forks)
@@ -164,7 +163,7 @@ class Forks:
         return Counter(fork.owner for fork in self._forks.values() if fork.owner)
 
     def reserve(self, name: str | None, now: float, owner: str = "") -> str:
-        """Reserve and return the name of a new fork; None generates one. `owner`: a read-only user."""
+        """Reserve and return the name of a fork to be created; None chooses one. `owner`: a read-only user."""
         if name is None:
             while not name or name in self._forks or name in self._making:
                 self._count += 1
@@ -205,15 +204,15 @@ class Forks:
         return self._by_readers().total(), self._most_made_by_readers
 
     def used_by_one_reader(self) -> tuple[int, int]:
-        """Return the current and the highest number of forks of the read-only user with the most."""
+        """Return the same counts for the read-only user who has, and had, most forks."""
         return max(self._by_readers().values(), default=0), self._most_made_by_one_reader
 
     def release(self, name: str) -> None:
-        """Release the reserved name once the fork was created, or could not be."""
+        """Release the name of a fork that was created or could not be."""
         self._making.pop(name, None)
 
     def discard(self, name: str) -> NamedFork:
-        """Remove and return the fork. Raises RpcError."""
+        """Discard a fork. Raises RpcError."""
         fork = self._forks.pop(name, None)
         if fork is None:
             raise _not_found(name, self._forks)

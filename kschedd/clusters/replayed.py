@@ -54,7 +54,7 @@ class PastError(KscheddError, rpc_code="conflict"):
 
 
 def readable(methods: Iterable[Method]) -> list[Method]:
-    """Return the methods for a replay, in which those that change the past raise PastError."""
+    """Return the methods that a replay serves."""
     return [
         method
         if method.name not in _CHANGING and (method.reads or method.name.startswith(_MOVING))

@@ -124,7 +124,7 @@ class TimeAtHand:
         raise _no_streams()
 
     async def until_idle(self) -> None:
-        """Return at once: the cluster is always idle when a call has returned."""
+        """Return at once: the cluster is idle whenever a call has returned."""
 
 
 class StopsAtHand(Bulletin):
@@ -244,15 +244,12 @@ class VirtualDaemon:
         self.written: list[tuple[int, int]] = []  # versions before and after the writes that calls made themselves
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """Return the method's result, after all work that the call causes at this virtual time is done.
-
-        Raises RpcError.
-        """
+        """Return the method's result, after all work that the call causes at this virtual time. Raises RpcError."""
         request_bytes(1, method, wire_params(args, named))  # also rejects parameters that a socket could not transmit
         return _as_sent(self.perform(method, *args, **named))
 
     def perform(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """Return the same result, without encoding it as for a socket."""
+        """Return the method's result as its handler returns it, after the same work."""
         declared = find_method(self.methods, method)
         given = bind(method, declared.params, [named] if named else list(args))
         call = Call(method, given, "scenario", self, _refuse_stream)
@@ -276,7 +273,7 @@ class VirtualDaemon:
         return False
 
     def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
-        """Do nothing: the only client exists as long as the cluster."""
+        """Ignore the callback: the one client exists as long as the cluster."""
 
 
 def _run(answer: Awaitable[Any]) -> Any:
@@ -293,7 +290,7 @@ def _run(answer: Awaitable[Any]) -> Any:
 
 
 def _as_sent(answer: Any) -> Any:
-    """Return the result after encoding and decoding: a copy of plain values, as a socket client receives it."""
+    """Return the result after encoding and decoding, as a socket client receives it: a copy of plain values."""
     encoded = b"".join(encode_large(1, answer)) if isinstance(answer, Large) else encode_response(1, answer)
     (response,) = Connection(FROM_DAEMON).receive(encoded)
     assert isinstance(response, RpcResponse)

@@ -1,4 +1,4 @@
-"""`kschedd journal`: look after the journal of a daemon that does not run."""
+"""`kschedd journal`: maintenance of the journal of a stopped daemon."""
 
 import argparse
 import json

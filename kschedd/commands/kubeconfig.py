@@ -1,4 +1,4 @@
-"""`kschedd kubeconfig`: what Kubernetes' clients need to talk to a running daemon's REST API."""
+"""`kschedd kubeconfig`: a kubeconfig for clients of a running daemon's REST API."""
 
 import argparse
 import base64

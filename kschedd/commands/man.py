@@ -17,10 +17,10 @@ from kschedd.verbs.command_line.grammar import UsageError, suggest
 from kschedd.verbs.command_line.parsing import Flag, path_value
 
 _STATUS: Final = (
-    ("0", "What was asked for was done."),
-    ("1", "It failed; standard error says why."),
-    ("2", "The command makes no sense."),
-    ("130", "It was ended with Ctrl-C."),
+    ("0", "Success; the answer is yes."),
+    ("1", "Failure, with the reason on standard error; the answer is no."),
+    ("2", "Wrong usage, or unusable input."),
+    ("130", "Interrupted by Ctrl-C."),
 )
 
 
@@ -88,9 +88,9 @@ def all_pages(modules: Mapping[str, tuple[str, str]]) -> Iterator[Page]:
     yield Page(
         "",
         "kube-scheduler as one local daemon",
-        "kschedd makes the decisions that kube-scheduler makes, explains each of them, and can be looked into, changed "
-        "and asked while it runs. Verbs talk to a running daemon, at the socket of --socket PATH, else of "
-        "$KSCHEDD_SOCKET, else in the user's runtime directory.",
+        "kschedd makes the decisions of kube-scheduler, explains each of them, and can be queried, stopped and changed "
+        "while it runs. Verbs use a running daemon, at the socket of --socket PATH, else $KSCHEDD_SOCKET, else one in "
+        "the user's runtime directory.",
         (Flag(("--socket",), "PATH", "the daemon's socket"),),
         commands=sorted(commands),
     )

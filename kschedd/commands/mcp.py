@@ -1,4 +1,4 @@
-"""`kschedd mcp`: the cluster for assistants, by the Model Context Protocol on standard input and output.
+"""`kschedd mcp`: tools for language models, by the Model Context Protocol on standard input and output.
 
 It works on a running daemon, over its socket, or on a dump, for which it has a cluster in virtual time of its own.
 """

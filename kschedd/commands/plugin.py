@@ -1,4 +1,4 @@
-"""`kschedd plugin new NAME`: a plugin to begin with, its test and a profile. `kschedd plugin check FILE.py`: the rules.
+"""`kschedd plugin new NAME`: a plugin skeleton with a test and a profile. `kschedd plugin check FILE.py`: its check.
 
 Exit status of `check`: 0 the plugins keep every rule, 1 one is broken, 2 a file cannot be loaded.
 """

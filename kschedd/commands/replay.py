@@ -1,4 +1,4 @@
-"""`kschedd replay`: a recorded run again, exactly.
+"""`kschedd replay`: an exact replay of a recorded run.
 
 Exit status: 0 it came out as it was recorded; 1 it did not; 2 some input could not be used.
 """

@@ -1,4 +1,4 @@
-"""`kschedd simulate`: a whole cluster offline, in virtual time.
+"""`kschedd simulate`: a whole cluster without a daemon, in virtual time.
 
 Exit status: 0 all pods were scheduled; 1 pods are pending (unless --allow-pending), the audit found a missed wake-up,
 or a scenario's output differs; 2 some input was invalid (the valid input was simulated all the same).

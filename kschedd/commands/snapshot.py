@@ -1,4 +1,4 @@
-"""`kschedd snapshot`: the whole state of a cluster in one file, and a new state directory from it."""
+"""`kschedd snapshot`: the whole state of a cluster saved in one file, and restored from it."""
 
 import argparse
 from typing import Any

@@ -1,4 +1,4 @@
-"""`kschedd test`: runs scenarios and says which of their expectations do not hold, where, and why.
+"""`kschedd test`: a runner of scenarios, which reports the expectations that fail.
 
 Exit status: 0 all hold; 1 one does not; 2 a file cannot be read, or says what cannot be understood.
 """

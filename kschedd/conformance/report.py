@@ -46,7 +46,7 @@ class VerifyReport:
 
     @property
     def passed(self) -> bool:
-        """Whether every file could be read and every record passed."""
+        """Return whether every file could be read and every record passed."""
         return not self.faults and not any(family.not_passed for family in self.families.values())
 
     def as_json(self) -> str:

@@ -45,7 +45,8 @@ def object_event(
 class FailedCreations:
     """Events about objects that a controller could not create.
 
-    The same error is reported only once in a row; upstream increments the count of its Event instead.
+    The same refusal is reported once in a row, where upstream increments its count.
+
     Source of the reason: Kubernetes v1.34, controller/controller_utils.go (FailedCreatePodReason).
     """
 
@@ -55,7 +56,7 @@ class FailedCreations:
         self._told: dict[tuple[str, str, str], str] = {}
 
     def events(self, owner: Object, error: ApiError, now: float, *messages: str) -> list[Write]:
-        """Return the writes of one Event per message; none if this error was the last one reported."""
+        """Return the writes of one event for each message that was not reported already."""
         key = (owner.kind, owner.namespace, owner.name)
         gist = str(getattr(error, "why", error))  # without the object's name: a generated name differs at each attempt
         if self._told.get(key) == gist:

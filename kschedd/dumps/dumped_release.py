@@ -45,7 +45,7 @@ class DumpedRelease:
             )
         if self.version is DEFAULT:
             return ""
-        return f"the cluster is decided as by {self.version.name}, which its nodes are (--kube-version overrides)"
+        return f"Kubernetes {self.version.name}, the version of the nodes (--kube-version overrides)"
 
 
 def kubelet_version(node: Mapping[str, Any]) -> str:

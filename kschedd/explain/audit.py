@@ -201,7 +201,7 @@ class Auditor:
 
     @staticmethod
     def _judged_by_filters(scheduler: Scheduler, entry: QueuedPod) -> bool:
-        """Whether only filters rejected the pod, as far as its plugins tell."""
+        """Return whether only filters rejected the pod, as far as its plugins tell."""
         profile = scheduler.profile
         filtering = {filter_.name for filter_ in profile.filters} | {p.name for p in profile.at(PRE_FILTER)}
         permitting = {plugin.name for plugin in profile.at(PERMIT)}
@@ -218,7 +218,7 @@ class Auditor:
         return result.node_name if isinstance(result, ScheduleResult) else ""
 
     def _will_be_woken(self, entry: QueuedPod) -> bool:
-        """Whether a binding under way, once it has succeeded or failed, comes as an event that wakes the pod."""
+        """Return whether the end of a binding in progress will be an event that wakes the pod."""
         decide = self.queue.hints.decide
         return any(
             decide(entry, event, old, new).strategy is not Strategy.SKIP

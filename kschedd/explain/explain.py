@@ -157,7 +157,7 @@ def finish(
 
 
 def _placed(fork: Fork) -> str:
-    """Where the pod is, which counts on a node."""
+    """Return the place of a pod that counts on a node."""
     assert fork.known is not None, "a pod on a node is expected"
     if fork.pod.node_name:
         return f"is on {fork.pod.node_name}"

@@ -70,7 +70,7 @@ class ExtendersAsked:
         return [(one, said) for one, said in found if isinstance(said, FilterResult) and not said.error]
 
     def rejections(self, table: NodeTable) -> Mapping[int, list[Status]]:
-        """By row: of the first extender that did not let the node pass."""
+        """Return the verdict of the first extender that rejected each node, by row."""
         found: dict[int, list[Status]] = {}
         for extender, said in self._filtered():
             for name, status in rejections(said):

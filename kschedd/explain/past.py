@@ -63,7 +63,7 @@ class Past:
 
 
 def _placed(records: Iterable[AttemptRecord]) -> dict[str, tuple[Pod, str]]:
-    """By uid the pods for which a node was found, and which it was, unless their binding failed."""
+    """Return the node found for each pod by UID, except for failed bindings."""
     found: dict[str, tuple[Pod, str]] = {}
     for record in records:
         if record.of_binding:

@@ -106,7 +106,7 @@ class _Explaining:
         return min_count(group) if self._machine.handle.rules.gang_scheduling else 0
 
     def _left_out(self, tried: TriedGroup) -> list[Pod]:
-        """Those that an error kept from being tried."""
+        """Return the pods that an error kept from being tried."""
         seen = {member.entry.uid for member in tried.members}
         waiting = self._groups.waiting_for_node(self._key)
         return [pod for pod in waiting if pod.uid not in seen and self._gate(pod) is None]

@@ -75,7 +75,7 @@ def _alternatives(pod: Pod, cluster: SchedulerCache) -> Iterator[str]:
 
 
 def _open_claims(pod: Pod, cluster: SchedulerCache) -> bool:
-    """Whether devices are to be allocated to claims of the pod."""
+    """Return whether devices have to be allocated to claims of the pod."""
     if not pod.pod_spec.resource_claims:
         return False
     try:

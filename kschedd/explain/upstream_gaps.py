@@ -40,13 +40,13 @@ class MissedEvent:
         return {} if found is None else found.labels
 
     def all_match(self, terms: Iterable[PodAffinityTerm], pod: Pod) -> bool:
-        """Whether all of these terms of the pod's own speak of the other one."""
+        """Return whether all of these terms of the pod select the other one."""
         wanted = list(map(evaluated_by(self.rules), terms))
         labels = self.namespace_labels(pod.namespace)
         return bool(wanted) and all(term.matches(pod.namespace, pod.labels, labels) for term in wanted)
 
     def kept_away_by(self, other: Pod) -> bool:
-        """Whether the other pod's anti-affinity speaks of ours."""
+        """Return whether the other pod's anti-affinity selects this pod."""
         return any(self._kept_away_by_terms(other))
 
     def kept_away_by_all(self, other: Pod) -> bool:
@@ -59,7 +59,7 @@ class MissedEvent:
 
     @property
     def suits_itself(self) -> bool:
-        """Whether the pod may be the first of those it wants to be with."""
+        """Return whether the pod matches its own affinity, and so may be the first of its kind."""
         return self.all_match(self.pod.signature.required_affinity, self.pod)
 
     def pods_on(self, node: Node) -> list[Pod]:

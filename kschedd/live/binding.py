@@ -86,7 +86,7 @@ class RemoteBindingActor:
 
     @property
     def has_room(self) -> bool:
-        """Whether more pods should be attempted."""
+        """Return whether more pods should be attempted."""
         return self._count < _UNDER_WAY
 
     def _begin(self, batch: BindingBatch, tasks: trio.Nursery) -> None:

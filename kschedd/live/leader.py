@@ -45,7 +45,7 @@ class Election:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a Lease to update; otherwise it must be created."""
+        """Return whether there is a Lease to update; otherwise it must be created."""
         return bool(self._lease)
 
     def observe(self, lease: Raw | None, now: float) -> None:

@@ -286,7 +286,7 @@ class _Aggregation:
         return found
 
     def _spread(self, zones: list[str]) -> list[Spread]:
-        """Of workloads with two pods or more that have a node: the least even first."""
+        """Return workloads with at least two placed pods, the least evenly spread first."""
         if len(zones) < 2:
             return []
         places = {name: number for number, name in enumerate(zones)}
@@ -315,7 +315,7 @@ class _Aggregation:
         return [decision.number for _, _, decision in ordered]
 
     def _funnels(self, decisions: dict[int, Decision]) -> list[int]:
-        """Of each kind of reason its first failure, those with most failures first; and a few pods that were placed."""
+        """Return the first failure of each kind of reason, the most frequent first, and a few placed pods."""
         reasons = sorted(self._got.reasons.values(), key=lambda reason: -reason.failures)
         failed = [reason.example.number for reason in reasons if reason.example is not None][: MOST_FUNNELS - 2]
         placed = [
@@ -339,7 +339,7 @@ class _Aggregation:
 
 
 def _cause_group(group: PendingGroup) -> CauseGroup:
-    return CauseGroup(group.code, group.message, group.count, tuple(map(_named, group.workloads)))
+    return CauseGroup(group.code, group.message, group.count + group.missing, tuple(map(_named, group.workloads)))
 
 
 def _named(obj: ObjectNamed) -> str:

@@ -83,7 +83,7 @@ class Levels:
         return self._values[thing] if thing < len(self._values) else 0.0
 
     def sums(self, count: int, until_s: float) -> Floats:
-        """Of the first `count` things: amount times seconds by column, if all stays as it is up to that time."""
+        """Return amount times seconds by column for the first `count` items, with no change up to that time."""
         self._grow(count)
         for thing in range(count):
             self._hold(thing, until_s)
@@ -150,7 +150,7 @@ class Examples(Generic[T]):
         axis.on_merge(self._merge)
 
     def wants(self, time_s: float) -> bool:
-        """Whether one more would be kept."""
+        """Return whether one more would be kept."""
         return len(self._kept.get(self._axis.column(time_s), ())) < self._most
 
     def add(self, time_s: float, example: T) -> None:

@@ -79,7 +79,7 @@ def of_kept(engine: Engine, kept: KeptHistory) -> ReportCollector:
 
 
 def _try_pending(engine: Engine, collector: ReportCollector) -> None:
-    """How the nodes are filtered for pods that are pending, one for each kind of reason: records do not tell."""
+    """Return the filter results for one pending pod of each kind of reason; the records do not have them."""
     tried: set[str] = set()
     for pod in pending_pods(engine):
         reason = collector.reasons.get(collector.reason_of(pod.uid))
@@ -93,7 +93,7 @@ def _try_pending(engine: Engine, collector: ReportCollector) -> None:
 
 
 def _wound_back(engine: Engine, kept: KeptHistory, start_s: float) -> list[tuple[float, Change]]:
-    """Have the table as it was; what is to be done to it since then."""
+    """Reset the table to that time, and return the changes to it since then."""
     table = engine.machine.cluster.table
     placed = {entry.uid: entry.at_s for entry in kept.entries if isinstance(entry, AttemptRecord) and entry.node}
     changes: list[tuple[float, Change]] = []

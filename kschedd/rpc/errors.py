@@ -26,7 +26,7 @@ class NoDaemonError(KscheddError):
     path: str
 
     def __str__(self) -> str:
-        return f"no daemon at {self.path}: start one with `kschedd run`"
+        return f"no daemon at {self.path}: start one with `kschedd run --detach`"
 
 
 @attrs.define(eq=False)

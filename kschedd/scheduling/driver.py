@@ -133,7 +133,7 @@ from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.store.objects.log import ADDED, DELETED, EventType, WatchEvent
 
 MOST_POPPED: Final = 128  # pods popped at once: a hop between actors costs more than a pop
-_PENDING: Final = "pending"  # name of the retried step after a fault in following a pending pod
+_PENDING: Final = "pending"  # name under which a failed update of a pending pod is retried
 
 
 class SchedulingDriver:

@@ -239,7 +239,7 @@ def pending(engine: Engine, wanted: set[str]) -> list[tuple[str, str]]:
 def nodes_needed(
     base: Engine, wanted: set[str], shapes: Sequence[NodeShape], most: int, check: Callable[[], None]
 ) -> NodesNeeded:
-    """How many more nodes it takes; `base` is at rest and has the pods already. `wanted` empty: all pods."""
+    """Return the number of additional nodes; `base` is idle and has the pods. `wanted` empty: all pods."""
     search = _Search(base, wanted, shapes, check)
     none = [0] * len(shapes)
     if not search.unplaced(none):

@@ -86,7 +86,7 @@ def compare(first: Side, second: Side) -> ComparedConfigs:
 
 
 def _preferences(side: Side, differing: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, int]]:
-    """By pod: each plugin's weighted score of the second node less that of the first, where both fit."""
+    """Return each plugin's weighted score of the second node minus that of the first, by pod, if both fit."""
     found: dict[str, dict[str, int]] = {}
 
     def note(engine: Engine, entry: QueuedPod, result: ScheduleResult | FitError) -> None:

@@ -96,7 +96,7 @@ class LoggedAttempt:
         return cls(record.at_s - start_s, *record.outcome)
 
     def line(self) -> dict[str, object]:
-        """By field, in the order of the fields."""
+        """Return the values by field, in the order of the fields."""
         return {name: getattr(self, name) for name in _LOGGED}
 
 
@@ -104,7 +104,7 @@ _LOGGED: Final = tuple(field.name for field in attrs.fields(LoggedAttempt))
 
 
 def _waits_for_no_node(event: WatchEvent) -> bool:
-    """Whether it is about no pod that has no node, or had none before."""
+    """Return whether the event is not about a pod that has, or had, no node."""
     new, old = event.new, event.old
     return not isinstance(new, Pod) or (new.node_name != "" and (not isinstance(old, Pod) or old.node_name != ""))
 
@@ -193,7 +193,7 @@ class Engine:
             reconciled(self.driver, self.queue, self.now_ns)
 
     def observe(self, observer: RunObserver) -> None:
-        """Have it told of everything from now on, after those that are told already."""
+        """Add an observer, which is called after the present ones."""
         self._on_result = both(self._on_result, observer.attempted)
         self._on_happened = both(self._on_happened, observer.happened)
         self._on_idle = both(self._on_idle, observer.idle)
@@ -440,7 +440,7 @@ class Engine:
 
 
 def reconciled(driver: SchedulingDriver, queue: SchedulingQueue, now_ns: int) -> None:
-    """Have each pending pod in one place after the parts of a fork's snapshot are brought together.
+    """Put each pending pod in exactly one place after the parts of a fork's snapshot are joined.
 
     A snapshot has a part for each owner of state: driver, queue, controllers, store. Each part may be a little newer
     than the one before: the driver and every controller go on from the version of the store that each had seen, with

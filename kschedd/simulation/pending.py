@@ -9,7 +9,7 @@ _NEVER: Final = 1 << 62
 
 
 def pending_pods(engine: Engine) -> list[Pod]:
-    """Those that a profile is responsible for, in the order of their creation."""
+    """Return the pods that a profile is responsible for, in the order of their creation."""
     found = [
         pod
         for pod in engine.store.list("Pod")

@@ -43,7 +43,7 @@ class Arrivals(Protocol):
 
     @property
     def objects(self) -> Sequence[Raw]:
-        """What is there from the start."""
+        """Return the objects that exist from the start."""
 
     @property
     def event_count(self) -> int: ...

@@ -30,7 +30,7 @@ class StandingPod:
 
 
 def standing_pods(pods: Iterable[Pod]) -> list[StandingPod]:
-    """Those of them that may be scheduled, to be judged, as often as one likes.
+    """Return the schedulable pods of these, for any number of judgments.
 
     Alike pods one after the other: what is known of the nodes for one of them holds for the next but on two nodes.
     """

@@ -84,7 +84,7 @@ class Trace:
 
     @property
     def objects(self) -> tuple[Raw, ...]:
-        """What is there from the start."""
+        """Return the objects that exist from the start."""
         return self.nodes
 
     @property

@@ -87,7 +87,7 @@ class TraceRecord:
         return None
 
     def seconds_or_empty(self, column: str) -> float | None:
-        """As `seconds`, but an empty column is valid and gives None."""
+        """Return a time like `seconds`; an empty column is valid and gives None."""
         return self.seconds(column) if self.cells[column] else None
 
     def one_of(self, column: str, allowed: Collection[str]) -> str:

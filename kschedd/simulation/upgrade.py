@@ -138,7 +138,7 @@ class _Comparison:
         return found
 
     def _halved(self, keys: Sequence[str], rules: Sequence[str]) -> dict[str, PodOutcomes]:
-        """As `alone`: all of these rules at once, then half of them for the pods that they change, and so on."""
+        """Return what `alone` returns, by trying all rules at once, then halves for the changed pods, and so on."""
         changed = self._changed(rules, keys) if rules and keys else {}
         if not changed:
             return {}
@@ -154,7 +154,7 @@ class _Comparison:
         return whole or [name for name, outcomes in alone.items() if key in outcomes]
 
     def jointly(self, keys: Sequence[str]) -> dict[str, list[str]]:
-        """Of each of these pods, rules that bring its outcome about together, and none of which can be left out."""
+        """Return, for each of these pods, a minimal set of rules that together produce its outcome."""
         found: dict[str, list[str]] = {}
         left = list(keys)
         for _ in range(_MOST_SETS):

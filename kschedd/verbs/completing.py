@@ -143,12 +143,21 @@ def _all(
     words = short_words(words)
     if words[0] == "use" and "use" in others:
         return [CompletionCandidate(name) for name in names.namespaces] if len(words) == 1 else ()
-    if words[0] == "watch":
-        return _all(words[1:], last, names, namespace, {})
+    if words[0] in ("watch", "plan") and (inner := _inner(words)) is not None and not (last[:1] == "-" and not inner):
+        return _all(inner, last, names, namespace, {})
     if words[0] == "in" and len(words) > 1:
         return _all(words[2:], last, names, namespace, {})  # any verb, in a fork
     verb = BY_NAME.get(words[0])
     return () if verb is None else _after(verb, words[1:], last, names, namespace)
+
+
+def _inner(words: Sequence[str]) -> Sequence[str] | None:
+    """Return the words of the command that `plan` or `watch` runs; None while a flag of theirs lacks its value."""
+    parser = parser_of(words[0])
+    place = 1
+    while place < len(words) and words[place].startswith("-"):
+        place += 2 if "=" not in words[place] and parser.takes_value(words[place]) else 1
+    return words[place:] if place <= len(words) else None
 
 
 def _verbs(others: Mapping[str, str], *, short: bool) -> list[CompletionCandidate]:
@@ -276,6 +285,8 @@ def _positional(
         case "rollout":
             return _of_rollout(plain, last, names, namespace)
         case "pod":
+            if "/" in last:
+                return _slashed(last, names, namespace)
             return _fitting(_live(verb, "Pod", last, names, namespace), last, plain)
         case "queue":
             if plain[:1] == ["pod"]:
@@ -379,7 +390,7 @@ def _taints(plain: Sequence[str], names: CompletionNames) -> list[CompletionCand
         return [CompletionCandidate(node) for node in having if node not in plain]
     taints = dict.fromkeys(taint for node in plain for taint in names.taints.get(node, ()))
     keys = dict.fromkeys(taint.partition(":")[0] for taint in taints)
-    found = [CompletionCandidate(f"{word}-", "take it away") for word in (*keys, *taints)]
+    found = [CompletionCandidate(f"{word}-", "remove it") for word in (*keys, *taints)]
     return [*found, *(CompletionCandidate(node) for node in names.of("Node", "") if node not in plain)]
 
 

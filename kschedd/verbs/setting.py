@@ -1,4 +1,4 @@
-"""set: image, resources and environment of a workload's containers; every other word of it is the configuration's.
+"""set: images, resources and environment of a workload's containers; its other words concern the configuration.
 
 `set image|resources|env|serviceaccount` change objects, as kubectl's do. `set weight|plugin|…` change the configuration
 of the scheduler (`kschedd.verbs.scheduler.config`). No word means both.

@@ -167,7 +167,10 @@ class Dashboard:
                 return [f"{key:<{width}}  {phase}" for key, phase in pods] or ["no pods"], [key for key, _ in pods]
             case ("pending", _):
                 groups = (await client.call("causes.pending"))[:_MOST_ROWS]
-                lines = [f"{each['count']:>6}  {_first_of(each)}  {each['code']}: {each['message']}" for each in groups]
+                lines = [
+                    f"{each['count'] + each['missing']:>6}  {_first_of(each)}  {each['code']}: {each['message']}"
+                    for each in groups
+                ]
                 return lines or ["no pod waits for a node"], [_first_of(each) for each in groups]
             case ("pod" | "explain" as what, key):
                 namespace, _, name = key.partition("/")

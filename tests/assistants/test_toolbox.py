@@ -226,7 +226,7 @@ def test_a_lost_connection_is_made_anew() -> None:
 
 def test_a_daemon_that_is_not_there_is_told_to_the_assistant(tmp_path: Path) -> None:
     tools = Toolbox(command.target_of_daemon(str(tmp_path / "none.sock")), writes=False)
-    assert "start one with `kschedd run`" in _refused(tools, "overview")
+    assert "start one with `kschedd run --detach`" in _refused(tools, "overview")
 
 
 def _options(*words: str) -> argparse.Namespace:

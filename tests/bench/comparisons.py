@@ -147,7 +147,7 @@ def main() -> None:
     only = {int(text) for text in options.only.split(",") if text}
     print(f"load {os.getloadavg()[0]:.0f}\n")
     print(
-        "| | cluster | versions | pods | placed elsewhere | placed / pending now | told something else | rule |"
+        "| | cluster | versions | pods | placed elsewhere | placed / pending now | with another message | rule |"
         " CPU | memory |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")

@@ -40,16 +40,26 @@ def test_one_pod_of_each_spec_is_examined(monkeypatch) -> None:
     simulation = simulated(node("n1", cpu="1"), *[pod(f"p{number}", cpu="2") for number in range(9)])
     examined = []
     monkeypatch.setattr(pending, "case_of", lambda *given: examined.append(given) or real(*given))
-    (group,) = pending_groups(simulation, simulation.store.list("Pod"), lambda: None)
+    (group,) = pending_groups(simulation, None, lambda: None)
     assert (group.count, len(examined)) == (9, 1)
 
 
 def test_beyond_a_number_of_specs_pods_are_told_with_those_of_their_message(monkeypatch) -> None:
     monkeypatch.setattr(pending, "_MOST_EXAMINED", 2)
     simulation = simulated(node("n1", cpu="1"), *[pod(f"p{number}", cpu=str(number)) for number in range(2, 9)])
-    groups = pending_groups(simulation, simulation.store.list("Pod"), lambda: None)
+    groups = pending_groups(simulation, None, lambda: None)
     assert sum(group.count for group in groups) == 7
     assert len(groups) == 2
+
+
+def test_pods_that_are_not_created_are_told_as_well() -> None:
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {**pod("x")["spec"], "priorityClassName": "nosuch"}}
+    spec = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    (group,) = pending_groups(simulated(node("n1"), web), None, lambda: None)
+    assert (group.code, group.count, group.missing) == ("PriorityClassMissing", 0, 3)
+    assert [named.name for named in group.workloads] == ["web"]
 
 
 real = pending.case_of

@@ -71,7 +71,7 @@ def test_what_is_not_known_is_said(cluster: ScenarioCluster) -> None:
     said = cluster.do("explain wed", "")
     assert 'pods "wed" not found, and no attempt of it is known; the record of attempts has the latest 1' in said
     assert 'did you mean "web"' in said
-    assert "--attempt is of a pod that was tried" in cluster.do("explain -f - --attempt 1", pod())
+    assert "--attempt requires the name of a pod" in cluster.do("explain -f - --attempt 1", pod())
 
 
 def test_a_state_that_is_no_longer_kept_is_said_and_the_record_given(

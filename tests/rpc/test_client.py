@@ -332,8 +332,8 @@ async def test_no_daemon_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(NoDaemonError) as caught:
         async with Client.connect(path):
             pass
-    assert str(caught.value) == f"no daemon at {path}: start one with `kschedd run`"
-    with pytest.raises(NoDaemonError, match=r"start one with `kschedd run`"):
+    assert str(caught.value) == f"no daemon at {path}: start one with `kschedd run --detach`"
+    with pytest.raises(NoDaemonError, match=r"start one with `kschedd run --detach`"):
         BlockingClient(path)
 
 

@@ -62,7 +62,7 @@ def test_a_watch_goes_on_where_the_daemon_was_away(refused: int) -> None:
     assert shown == [
         "node/n1\n",
         "error: lost the daemon at k.sock: it closed the connection; looking again\n",
-        *["error: no daemon at k.sock: start one with `kschedd run`; looking again\n"] * refused,
+        *["error: no daemon at k.sock: start one with `kschedd run --detach`; looking again\n"] * refused,
         "node/n1\n",
     ]
     assert connections.made == 2 + refused

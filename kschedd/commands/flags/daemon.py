@@ -1,4 +1,4 @@
-"""The flags of `kschedd run`, and what their values may be. `run` makes the daemon's options of them."""
+"""Flags of `kschedd run`, and the types of their values. `run` builds the daemon's options from them."""
 
 import argparse
 from functools import partial

@@ -1,4 +1,4 @@
-"""Flags of commands that let a cluster run: --report and --redact, --trace; and the files that come of them."""
+"""Flags for the output files of a run: --report, --redact and --trace; and the writers of these files."""
 
 import argparse
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The flags of kube-scheduler that say by which rules to schedule, for `kschedd run` and for what schedules offline."""
+"""Flags of kube-scheduler that select a configuration, for `kschedd run` and for offline commands."""
 
 import argparse
 from collections.abc import Mapping

@@ -5,10 +5,10 @@ such a plugin: only one runs at a time, and it slows down the event loop. Each s
 whole, and the thread that has the shard waits for it (`WorkerProcess.call`). The results do not depend on where they
 are computed.
 
-A process is started when one is needed and none is idle, at most `most` of them, and kept. One that does not answer
-within the plugin's limit is killed. If a process was killed or crashed, the attempt ends with an error of the plugin,
-and the next one has a new process. Creating a plugin there has the same time limit as in the daemon, and so has the
-start. Processes that a plugin has forked end with the worker process.
+A process is started when one is needed and none is idle, at most `most` of them, and kept. A process that does not
+respond within the plugin's limit is killed. If a process was killed or crashed, the attempt ends with an error of the
+plugin, and the next one has a new process. Creating a plugin in the process has the same time limit as in the daemon,
+and so has the start of the process. Processes that a plugin has forked end with the worker process.
 
 No library fits: `concurrent.futures` breaks the whole pool if one process dies, and cannot end one that hangs;
 `anyio.to_process` and trio-parallel include the start of a process in the limit of the call.

@@ -77,10 +77,15 @@ def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle) 
     if not groups:
         return f"No pod is pending{where}.\n"
     count = sum(group["count"] for group in groups)
-    rows = tuple((str(group["count"]), str(group["code"]), str(group["message"]), _of(group)) for group in groups)
+    missing = sum(group["missing"] for group in groups)
+    rows = tuple(
+        (str(group["count"] + group["missing"]), str(group["code"]), str(group["message"]), _of(group))
+        for group in groups
+    )
     table = Table(("PODS", "CODE", "CAUSE", "WORKLOADS"), rows)
     pods = "1 pending pod" if count == 1 else f"{count:,} pending pods"
     causes = "1 cause" if len(groups) == 1 else f"{len(groups)} causes"
+    pods += f" and {missing:,} not created" if missing else ""
     return f"{pods}{where}, {causes}; `explain KIND/NAME` has the remedies\n" + render(table, style)
 
 

@@ -12,7 +12,7 @@ _CHANGES: Final = {
     "moved": "placed elsewhere",
     "placed": "placed now",
     "pending": "pending now",
-    "told": "told something else",
+    "told": "with another message",
 }
 _STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}"

@@ -88,11 +88,11 @@ def _fitted(table: Table, room: int) -> tuple[Table, list[int]]:
         )
         for place in range(len(headers))
     ]
-    while (over := _total(widths) - room) > 0:
-        slack, place = max((widths[place] - least[place], place) for place in range(len(widths)))
-        if slack <= 0:
+    for _ in range(_total(widths) - room):  # one column at a time, the widest that can be narrower
+        able = [place for place in range(len(widths)) if widths[place] > least[place]]
+        if not able:
             break
-        widths[place] -= min(over, slack)
+        widths[max(able, key=lambda place: widths[place])] -= 1
     return table, widths
 
 

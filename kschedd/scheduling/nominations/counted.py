@@ -1,7 +1,7 @@
 """Nominated pods as attempts count them: by row, those of equal or higher priority, without the pod itself.
 
-An attempt may meet thousands of nominations of which hardly any has changed since the previous attempt. So the
-nominations log the nodes whose pods change. For each priority of an attempted pod there is one `NominatedByPriority`,
+There may be thousands of nominations, of which hardly any has changed since the previous attempt. The nominations
+therefore log the nodes whose pods change. For each priority of an attempted pod there is one `NominatedByPriority`,
 which follows this log and that of the table's nodes. An attempt reads a view of it (`NominatedByRow`), which differs in
 at most one row: the one to which the pod itself is nominated.
 

@@ -58,5 +58,5 @@ class ReplayedObjects:
 
 
 def _follow(version: int, events: Sequence[WatchEvent]) -> bool:
-    """Whether the events are those right after that version."""
+    """Return whether the events are those right after that version."""
     return all(event.version == number for number, event in enumerate(events, version + 1))

@@ -118,7 +118,7 @@ def compare_with(
     version: KubernetesVersion | None,
     feature_gates: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """As `compared`, with the configuration in `text` (None: the recorded one) by that version (None: the recorded).
+    """Compare with a configuration in `text` and a version; None stands for the recorded one.
 
     `feature_gates`: as the flag has them, for that version.
 

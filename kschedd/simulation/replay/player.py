@@ -212,11 +212,11 @@ class Player:
     # -- going on -------------------------------------------------------------------------------------------------
 
     def on_happened(self, told: Callable[[Happened], None]) -> None:
-        """Have it told of each attempt, binding and preemption from now on."""
+        """Call the observer with each attempt, binding and preemption from now on."""
         self._told.append(told)
 
     def on_events(self, told: Callable[[Sequence[WatchEvent]], object]) -> None:
-        """Have it told of all events that the scheduler sees from now on."""
+        """Call the observer with all events that the scheduler sees from now on."""
         self._told_events.append(told)
 
     def peek(self) -> Note | None:
@@ -262,7 +262,7 @@ class Player:
         return True
 
     def _lets(self, note: Note) -> bool:
-        """Whether the debugger lets this note be done. It stops before an attempt, or at a time."""
+        """Return whether the debugger lets this note be repeated; it stops before an attempt or at a time."""
         debugger = self.driver.debugger
         head = self.driver.head
         if note[0] not in _BEGINNINGS or head is None:

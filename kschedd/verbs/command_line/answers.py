@@ -1,4 +1,4 @@
-"""-o json|yaml of a method's answer, for verbs that otherwise print a table of it."""
+"""Output of a method's answer as JSON or YAML (-o), for verbs that print a table by default."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The objects a command names: `pods`, `pod web db`, `pod/web node/n1`, `pods,nodes`, `all`.
+"""Objects that a command names: `pods`, `pod web db`, `pod/web node/n1`, `pods,nodes`, `all`.
 
 Calls the daemon only to look up kinds that are not built in, and to suggest similar names.
 """

@@ -1,4 +1,4 @@
-"""Workloads in the place of a pod's name: `deployment/web` where a command is about pods."""
+"""Workloads as arguments of verbs about pods, such as `deployment/web`."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""drain and evict: pods leave a node, or leave by name, as far as their disruption budgets allow.
+"""drain and evict: evictions of the pods of a node, or of pods by name, within their disruption budgets.
 
 `drain` cordons the nodes, then evicts from one after the other what `drain_filters` lets go: all pods of a node at
 once, each that its budget holds back again every 5 seconds, until all are gone or the time is over. Ctrl-C leaves the

@@ -1,4 +1,4 @@
-"""Which pods of a node `drain` evicts, which it leaves, and which keep it from beginning: kubectl's filters.
+"""kubectl's drain filters: the pods of a node that `drain` evicts, ignores, or rejects.
 
 The filters run in kubectl's order; a pod's last filter has the say, so an earlier filter's warning is dropped.
 Source: kubectl v1.34, pkg/drain/filters.go.

@@ -1,4 +1,4 @@
-"""node: more of a kind; stops, starts and initializes nodes, makes them short of something; zones, and who leaves."""
+"""node: add, stop, start and initialize nodes, simulate pressure; list zones and pods that will leave."""
 
 import argparse
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Verbs that change objects: delete, patch, scale, label, annotate. Each prints what it changed."""
+"""Verbs that change objects: delete, patch, scale, label, annotate. Each prints its changes."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""create, run and expose: objects that are not there yet, from manifests or from a few words."""
+"""create, run and expose: new objects from manifests or from flags."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -49,30 +49,36 @@ def _create_words(words: VerbParser) -> None:
     )
     words.add_argument("--replicas", type=int, default=1, metavar="N", help="replicas of a deployment")
     words.add_argument("--port", type=int, metavar="N", help="container port of a deployment")
-    words.add_argument("--requests", metavar="LIST", help="of a deployment's or job's pods: cpu=100m,memory=64Mi")
+    words.add_argument(
+        "--requests", metavar="LIST", help="requests of a deployment's or job's pods, such as cpu=100m,memory=64Mi"
+    )
     words.add_argument("--from", dest="origin", metavar="cronjob/NAME", help="template of a job: cronjob/NAME")
-    words.add_argument("--schedule", metavar="TEXT", help='of a cronjob: "*/5 * * * *"')
+    words.add_argument("--schedule", metavar="TEXT", help='schedule of a cronjob, such as "*/5 * * * *"')
     words.add_argument("--restart", choices=("OnFailure", "Never"), help="restart policy of a cronjob's pods")
-    words.add_argument("--value", type=int, metavar="N", help="of a priority class")
+    words.add_argument("--value", type=int, metavar="N", help="priority of a priority class")
     words.add_argument("--global-default", action="store_true", help="make it the default priority class")
-    words.add_argument("--description", default="", metavar="TEXT", help="of a priority class")
+    words.add_argument("--description", default="", metavar="TEXT", help="description of a priority class")
     words.add_argument(
         "--preemption-policy",
         choices=("PreemptLowerPriority", "Never"),
         default="PreemptLowerPriority",
-        help="of a priority class",
+        help="preemption policy of a priority class",
     )
-    words.add_argument("--selector", metavar="LABELS", help="of a poddisruptionbudget: app=web")
-    words.add_argument("--min-available", metavar="N", help="of a poddisruptionbudget: 1 or 50%%")
-    words.add_argument("--max-unavailable", metavar="N", help="of a poddisruptionbudget: 1 or 50%%")
-    words.add_argument("--hard", metavar="LIST", help="of a quota: pods=2,requests.cpu=1")
-    words.add_argument("--scopes", metavar="LIST", help="of a quota")
-    words.add_argument("--from-literal", **several, metavar="KEY=VALUE", help="of a configmap or secret")
-    words.add_argument("--from-file", **several, metavar="[KEY=]FILE", help="of a configmap or secret; or a folder")
-    words.add_argument("--from-env-file", **several, metavar="FILE", help="of a configmap or secret")
-    words.add_argument("--type", metavar="TYPE", help="of a secret")
-    words.add_argument("--tcp", **several, metavar="PORT[:TARGET]", help="of a service")
-    words.add_argument("--node-port", type=int, metavar="N", help="of a service")
+    words.add_argument("--selector", metavar="LABELS", help="selector of a poddisruptionbudget, such as app=web")
+    words.add_argument("--min-available", metavar="N", help="minAvailable of a poddisruptionbudget, such as 1 or 50%%")
+    words.add_argument("--max-unavailable", metavar="N", help="maxUnavailable of a poddisruptionbudget")
+    words.add_argument("--hard", metavar="LIST", help="limits of a quota, such as pods=2,requests.cpu=1")
+    words.add_argument("--scopes", metavar="LIST", help="scopes of a quota")
+    words.add_argument("--from-literal", **several, metavar="KEY=VALUE", help="entry of a configmap or secret")
+    words.add_argument(
+        "--from-file", **several, metavar="[KEY=]FILE", help="file or folder of entries of a configmap or secret"
+    )
+    words.add_argument(
+        "--from-env-file", **several, metavar="FILE", help="file of KEY=VALUE lines for a configmap or secret"
+    )
+    words.add_argument("--type", metavar="TYPE", help="type of a secret")
+    words.add_argument("--tcp", **several, metavar="PORT[:TARGET]", help="port of a service")
+    words.add_argument("--node-port", type=int, metavar="N", help="node port of a service")
     words.add_argument("--external-name", metavar="HOST", help="of a service")
 
 
@@ -164,10 +170,12 @@ def _namespace(session: VerbSession, options: argparse.Namespace) -> str:
 def _run_words(words: VerbParser) -> None:
     words.takes_command = True
     words.add_argument("name", metavar="NAME")
-    words.add_argument("--image", action="append", default=[], metavar="IMAGE", help="of the container")
+    words.add_argument("--image", action="append", default=[], metavar="IMAGE", help="image of the container")
     words.add_argument("--labels", "-l", metavar="LIST", help="labels of the pod, such as app=web,tier=db (run=NAME)")
-    words.add_argument("--annotations", action="append", default=[], metavar="KEY=VALUE", help="may be repeated")
-    words.add_argument("--env", action="append", default=[], metavar="KEY=VALUE", help="may be repeated")
+    words.add_argument(
+        "--annotations", action="append", default=[], metavar="KEY=VALUE", help="annotation; may be repeated"
+    )
+    words.add_argument("--env", action="append", default=[], metavar="KEY=VALUE", help="variable; may be repeated")
     words.add_argument("--port", type=int, metavar="N", help="port of the container")
     words.add_argument("--expose", action="store_true", help="also create a Service for the pod (requires --port)")
     words.add_argument("--restart", choices=("Always", "OnFailure", "Never"), default="Always", help="restart policy")

@@ -1,4 +1,4 @@
-"""edit: objects in the user's editor, and a patch of what was changed there.
+"""edit: an object in the user's editor, and the patch of the changes.
 
 What the daemon refuses is opened again with the reasons above it, until the user leaves it as it is.
 """

@@ -1,4 +1,4 @@
-"""The user's editor on a file, in this terminal."""
+"""The user's editor, run in this terminal."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""The fields of kinds, as `explain KIND.path` tells them: names and types, from the schema. No daemon is asked."""
+"""Documentation of the fields of kinds for `explain KIND.path`, from the schema and without a daemon."""
 
 from collections.abc import Iterator
 from typing import Any, Final

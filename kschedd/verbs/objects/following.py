@@ -1,4 +1,4 @@
-"""Streams of the daemon that go on where it goes and comes back: `get -w`, `events -w`, `logs -f`.
+"""Streams that resume after a restart of the daemon: `get -w`, `events -w`, `logs -f`.
 
 A stream is resumed after the last item that was shown, so that each comes once, in order; where the daemon no longer
 keeps what came after that, or is one with another history, words say what may have been missed.

@@ -1,4 +1,4 @@
-"""Objects made from a few words, as kubectl's `create KIND NAME`, `run` and `expose` make them. No daemon is asked.
+"""Objects built from flags, as kubectl's `create KIND NAME`, `run` and `expose` do, without a daemon.
 
 Each function of `GENERATORS` takes the arguments of the verb and returns a manifest without namespace.
 Raises UsageError.

@@ -1,4 +1,4 @@
-"""replace: objects of manifests in place of those that are there; with --force deleted and created anew."""
+"""replace: objects replaced by those of manifests; with --force they are deleted and created again."""
 
 import argparse
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""wait: until objects meet a condition, have a field, are there or are gone.
+"""wait: until objects meet a condition, have a field value, exist, or are deleted.
 
 The objects are looked at again and again, so that a time limit holds with every kind of connection, and in virtual
 time.

@@ -1,4 +1,4 @@
-"""watch: runs another verb repeatedly. The functions that find and run that verb are passed in."""
+"""watch: another verb, repeated. The caller passes the functions that find and run that verb."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""capacity, nodes-needed: how many more pods fit, and how many nodes it takes for pods to fit. Both change nothing."""
+"""capacity, nodes-needed, compare: counts of pods and nodes that fit, and comparisons. None changes the cluster."""
 
 import argparse
 from collections.abc import Sequence

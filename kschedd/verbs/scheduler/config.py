@@ -1,4 +1,4 @@
-"""Verbs on the configuration: config (show, check, convert, changes, undo, apply), undo; and the part of set."""
+"""Verbs on the configuration: config (show, check, convert, changes, apply), config undo; and the part of set."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence

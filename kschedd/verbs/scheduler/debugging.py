@@ -1,4 +1,4 @@
-"""Verbs of the debugger: stop scheduling, step through it, look into an attempt, and change what it comes to."""
+"""Verbs of the debugger: pause, step through an attempt, inspect it, and change its result."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""expect: holds a cluster to what is said of it. Scenarios and scripts say so; `kschedd test` reports.
+"""expect: an assertion about a cluster, for scenarios and scripts. `kschedd test` reports the results.
 
 `check` is all of it but the printing: the scenario runner calls it, the verb prints what it found. Time passes by the
 session's sleep: for `after` once, for `within` in short steps until it holds.

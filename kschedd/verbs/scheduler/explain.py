@@ -1,4 +1,4 @@
-"""explain: what is wrong with a workload or a pod, and why its pod is on its node or on none; a kind's fields.
+"""explain: the cause of pending pods with remedies, verdicts and scores of a pod, and the fields of a kind.
 
 The cause comes first, with remedies that were tried; then the verdicts and scores of one of the pods, a pending one if
 there is any. With -f the manifest may be a Pod or a workload; for a workload, a pod of its template is explained.

@@ -1,4 +1,4 @@
-"""load and save: a cluster taken as it stands from a dump, and written back as one."""
+"""load and save: dumps of a cluster."""
 
 import argparse
 from collections.abc import Iterator

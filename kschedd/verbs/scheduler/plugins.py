@@ -1,4 +1,4 @@
-"""Verbs on plugins from elsewhere: plugins, reload."""
+"""Verbs on out-of-tree plugins: plugin list, plugin reload."""
 
 import argparse
 from collections.abc import Mapping, Sequence

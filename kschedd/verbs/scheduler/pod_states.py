@@ -1,4 +1,4 @@
-"""States of a pod that may be expected: which there are, whether a pod is in one, and what it says of itself.
+"""States of a pod for assertions: their names, their evaluation, and the pod's own message.
 
 STATE: [not] on node NAME | on zone NAME | on KEY=VALUE (a label of its node) | pending | gated | scheduled | running |
 succeeded | failed | terminating | gone | evicted | nominated to NODE; then [because TEXT], part of what the pod's

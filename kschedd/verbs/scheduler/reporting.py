@@ -1,4 +1,4 @@
-"""report: a page about what the cluster did lately, to be passed on."""
+"""report: an HTML page about the recent activity of the cluster."""
 
 import argparse
 
@@ -35,5 +35,5 @@ def report(session: VerbSession, options: argparse.Namespace) -> int:
     except OSError as fault:
         session.error(f"{options.path}: cannot be written: {fault.strerror}")
         return 1
-    session.write(f"{options.path}: {len(text.encode()):,} bytes; a browser shows it\n")
+    session.write(f"{options.path}: {len(text.encode()):,} bytes; open it in a browser\n")
     return 0
