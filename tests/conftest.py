@@ -1,4 +1,4 @@
-"""What holds for all tests.
+"""Settings and fixtures for all tests.
 
 Hypothesis draws the same examples in every run, so that what passed passes again; KSCHEDD_EXPLORE=1 has it draw others.
 """
@@ -33,7 +33,7 @@ def _log_as_before() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared_part() -> SharedPart:
-    """Gives a folder of recorded data by its name; the test is skipped where it is absent."""
+    """Return a function that finds a folder of recorded data by its name; it skips the test if the folder is absent."""
     shared = shared_folder()
 
     def part(name: str) -> Path:

@@ -27,7 +27,7 @@ sys.exit(trio.run(partial(run_daemon, options, task_status=Status())))
 
 @asynccontextmanager
 async def process(where: Path) -> AsyncIterator["subprocess.Popen[bytes]"]:
-    """A daemon in a process of its own, ready to answer."""
+    """Run a daemon in a process of its own, and yield it once it is ready."""
     with (where / "log").open("ab") as log:
         started = subprocess.Popen(  # noqa: ASYNC220 - starting takes a moment, and nothing else runs
             [sys.executable, "-c", PROGRAM, str(where)],

@@ -79,7 +79,10 @@ class Server:
         return self.where / "k.sock"
 
     def start(self, point: str = "-", count: int = 0) -> Daemon | None:
-        """A daemon that serves, and ends itself when it comes to the point so many times; None if it has done so."""
+        """Start a daemon that ends itself when it reaches the point for the given time.
+
+        Returns the daemon once it serves, or None if it has already ended itself.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{point} {count}\n")
@@ -93,7 +96,7 @@ class Server:
         return None
 
     def reached(self) -> Counter[str]:
-        """How often a daemon has ended itself, by point."""
+        """Return the number of times a daemon has ended itself at each point."""
         noted = self.where / _REACHED
         return Counter(noted.read_text().split() if noted.exists() else ())
 
@@ -231,8 +234,11 @@ def serve_forks(where: Path) -> None:
 
 
 def import_what_a_daemon_imports(serving: Any) -> None:
-    """Not before it serves: found out by one that does. This process must not run one itself, since a fork has only
-    one of its threads."""
+    """Import all modules that a daemon has imported once it serves.
+
+    A forked daemon reports the modules. This process must not run a daemon itself, since a fork has only one of its
+    threads.
+    """
     there, told = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -178,7 +178,7 @@ def _exchange(files: Collection[str], of: Callable[[str], Mapping[CodeType, Code
 
 @contextmanager
 def metered(package: str = "kschedd") -> Iterator[None]:
-    """Have the functions of the package's loaded modules counted within the block."""
+    """Count the calls of functions in the package's loaded modules within the block."""
     modules = [module for name, module in list(sys.modules.items()) if f"{name}.".startswith(f"{package}.")]
     files = {file for module in modules if (file := getattr(module, "__file__", None)) is not None}
     vars(builtins).update(_FUNCTIONS)

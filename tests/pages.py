@@ -30,7 +30,7 @@ def commands_of(page: str) -> Iterator[PageCommand]:
 
 
 def rewritten(page: str, printed: Callable[[PageCommand], str]) -> str:
-    """The page with what its commands print now."""
+    """Return the page with the current output of its commands."""
     return _BLOCK.sub(
         lambda block: _COMMAND.sub(lambda found: found["line"] + printed(_command(found)), block[0]), page
     )

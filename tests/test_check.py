@@ -151,7 +151,7 @@ def test_a_dump_with_nothing_in_it_is_refused(text: str, cluster: Path, capsys: 
 
 
 def _limited(namespace: str, replicas: int) -> list[Raw]:
-    """A Deployment of a namespace whose quota allows one pod."""
+    """Return a Deployment in a namespace whose quota allows one pod."""
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "one", "namespace": namespace}}
     made = _deployment("100m", replicas)
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
@@ -164,7 +164,7 @@ def _limited(namespace: str, replicas: int) -> list[Raw]:
 
 @pytest.fixture
 def broken(cluster: Path) -> Path:
-    """The same cluster, in which a Deployment elsewhere has been at the limit of its quota for long."""
+    """Add a Deployment elsewhere that has long been at the limit of its quota to the same cluster."""
     items = json.loads(cluster.read_text())["items"]
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*items, *_limited("other", 2)]}))
     return cluster

@@ -35,7 +35,7 @@ def labels(size: int) -> dict[str, str]:
 
 
 def selecting(text: Callable[[int], str]) -> Callable[[int], Work]:
-    """A selector of this many terms is parsed, and tested on an object that satisfies it, and on one that does not."""
+    """Measure parsing a selector of this many terms and testing it on an object that matches and one that does not."""
 
     def work(size: int) -> Work:
         def select() -> None:
@@ -117,7 +117,7 @@ def finalizers(size: int) -> dict[str, Any]:
 
 
 def moves(size: int) -> list[dict[str, Any]]:
-    """The same large value is moved to and fro."""
+    """Return a patch that moves the same large value back and forth."""
     there = {"op": "move", "from": "/data", "path": "/x"}
     back = {"op": "move", "from": "/x", "path": "/data"}
     return [{"op": "add", "path": "/data", "value": labels(size)}, *[there, back] * (size // 2)]
@@ -134,7 +134,7 @@ def patched_containers(size: int) -> Work:
 
 
 def copies(size: int) -> list[dict[str, Any]]:
-    """A large value is copied until the limit on copies is reached."""
+    """Return a patch that copies a large value until the limit on copies is reached."""
     value = labels(20_000)
     copied = [{"op": "copy", "from": "/data", "path": f"/d{number}"} for number in range(size)]
     return [{"op": "add", "path": "/data", "value": value}, *copied]
@@ -166,7 +166,7 @@ def of_a_class(size: int) -> Work:
 
 
 def updated(size: int) -> Work:
-    """A pod with as many tolerations is changed, and each of them is still there."""
+    """Measure an update of a pod with this many tolerations that keeps each of them."""
     store = Store(now=Clock())
     raw = store.create(long_pod(size)).raw
     changed = {**raw, "metadata": {**raw["metadata"], "labels": {"a": "b"}}}
@@ -175,7 +175,7 @@ def updated(size: int) -> Work:
 
 
 def running(size: int) -> Work:
-    """A kubelet reports the resources of as many containers."""
+    """Measure a kubelet's report of the resources of this many containers."""
     store = Store(now=Clock())
     store.create(confined(size))
     statuses = [{"name": f"c{n}", "image": "i", "imageID": "", "resources": {}} for n in range(size)]
@@ -183,7 +183,7 @@ def running(size: int) -> Work:
 
 
 def applied(field: str, item: Callable[[int], Any]) -> Callable[[int], Work]:
-    """A list with a key is applied by a manager, and then by another one in another order."""
+    """Measure applying a list with a key by a manager, after another manager applied it in another order."""
 
     def work(size: int) -> Work:
         items = [item(number) for number in range(size)]
@@ -196,7 +196,7 @@ def applied(field: str, item: Callable[[int], Any]) -> Callable[[int], Work]:
 
 
 def stating_managers(operation: str) -> Callable[[int], Work]:
-    """An object is created that says of itself who manages it, and is changed by another manager."""
+    """Measure creating an object that states its own managers, and changing it by another manager."""
 
     def work(size: int) -> Work:
         entry = {"operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1"}
@@ -259,7 +259,7 @@ def test_twice_the_input_costs_at_most_little_more_than_twice(work: Callable[[in
 
 
 def doublings(times: int) -> list[dict[str, Any]]:
-    """A patch whose outcome doubles with each step."""
+    """Return a patch whose result doubles in size with each step."""
     steps: list[dict[str, Any]] = [{"op": "add", "path": "/x0", "value": [[]] * 64}]
     for number in range(times):
         steps += [
@@ -337,7 +337,7 @@ def test_a_long_selector_that_is_stored_has_been_parsed_where_it_was_validated()
 
 
 def test_texts_of_many_digits_are_read_once() -> None:
-    """Where a pattern goes back over the digits for each of them, none of these ends."""
+    """A pattern that backtracked over the digits for each digit would not finish."""
     digits = "0" * 300_000
     assert quantity_error(f"{digits}x").startswith("quantities must match")
     assert quantity_error(f"{digits}.{digits}x").startswith("quantities must match")

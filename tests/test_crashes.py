@@ -59,7 +59,7 @@ async def write(client: Client, event_listener: EventListener, names: Iterable[s
 
 
 async def ask(client: Client, event_listener: EventListener, chance: random.Random) -> None:
-    """Reads what others are writing, and asks what a write of it would come to."""
+    """Read objects that others are writing, and request a dry run of writing them again."""
     while True:
         name = f"c{chance.randrange(_OBJECTS)}"
         try:
@@ -115,7 +115,7 @@ async def check(path: Path, event_listener: EventListener, since: int, patience_
 
 @attrs.define(eq=False)
 class Run:
-    """What clients know over all daemons, of which the versions after `since` are held against the next one."""
+    """Knowledge of the clients over all daemons; versions after `since` are compared with the next daemon."""
 
     daemons: Server
     patience_s: float = _PATIENCE_S
@@ -192,7 +192,7 @@ class Run:
 
 
 def drawn(number: int, chance: random.Random) -> tuple[str, int]:
-    """The point at which a daemon ends itself, and the how manieth time."""
+    """Return the point at which a daemon ends itself, and the number of times it must reach it."""
     point = POINTS[number % len(POINTS)]
     if point in STARTING.values():
         return point, 1

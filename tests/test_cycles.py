@@ -1,4 +1,4 @@
-"""What comes with each request is freed as it goes: it forms no cycles, which only a garbage collection frees."""
+"""Tests that requests form no reference cycles, which only a garbage collection would free."""
 
 import gc
 import weakref

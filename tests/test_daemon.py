@@ -33,7 +33,7 @@ from tests.daemons import process
 
 @asynccontextmanager
 async def running(options: DaemonOptions) -> AsyncIterator[Path]:
-    """A daemon in this process; it must end in order."""
+    """Run a daemon in this process, and check that it exits cleanly."""
     statuses: list[int] = []
 
     async def run(task_status: trio.TaskStatus[Path]) -> None:

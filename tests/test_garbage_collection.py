@@ -75,7 +75,7 @@ def test_who_has_no_collection_has_none_afterwards() -> None:
 
 @pytest.fixture
 def in_small_portions() -> Iterator[None]:
-    """The collector as the daemon has it, but that it begins after 20 objects."""
+    """Configure the garbage collector as the daemon does, but let a collection begin after 20 objects."""
     before = gc.get_threshold()
     gc.freeze()  # what other tests left would count as old
     gc.collect()
@@ -106,7 +106,7 @@ def test_they_are_freed_too_where_copies_are_made_again_and_again(monkeypatch: p
 
 @pytest.fixture
 def daemons(monkeypatch: pytest.MonkeyPatch) -> Iterator[FullCollections]:
-    """The collections of a daemon, in portions of 200 objects, by a time that stands still."""
+    """Run the collections of a daemon in portions of 200 objects, with a clock that stands still."""
     monkeypatch.setattr(garbage_collection, "_YOUNG", 200)
     with FullCollections(cpu_s=lambda: 10.0) as collections:
         yield collections

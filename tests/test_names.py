@@ -35,7 +35,7 @@ PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def _identifiers(tree: ast.AST) -> Iterator[str]:
-    """The names that a module introduces or uses, its attributes and keywords among them."""
+    """Yield the names that a module introduces or uses, including attributes and keywords."""
     for node in ast.walk(tree):
         for field in ("id", "attr", "arg", "asname"):
             name = getattr(node, field, None)

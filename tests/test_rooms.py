@@ -17,7 +17,7 @@ def section(page: str, heading: str) -> str:
 
 
 def layers() -> list[set[str]]:
-    """As `lint-imports` checks them, the lowest first."""
+    """Return the layers that `lint-imports` checks, the lowest first."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = {contract["id"]: contract for contract in settings["tool"]["importlinter"]["contracts"]}
     return [set(re.findall(r"\w+", layer)) for layer in reversed(contracts["rooms"]["layers"])]

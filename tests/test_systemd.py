@@ -1,4 +1,4 @@
-"""What systemd is told, and what is read again at SIGHUP: a daemon in this process, a socket in systemd's place."""
+"""Tests of notifications to systemd and of reloads at SIGHUP, with a daemon in this process and a fake socket."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ class Systemd:
     socket: Any
 
     async def heard(self) -> list[str]:
-        """The next message, its lines."""
+        """Return the lines of the next message."""
         with trio.fail_after(90):
             return (await self.socket.recv(4096)).decode().split("\n")
 

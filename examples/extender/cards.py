@@ -31,7 +31,7 @@ Raw = dict[str, Any]
 
 
 def wanted(pod: Raw) -> int:
-    """How many cards the pod requests."""
+    """Return the number of cards that the pod requests."""
     amounts = [container.get("resources", {}).get("requests", {}) for container in pod["spec"]["containers"]]
     return sum(int(amount.get(RESOURCE, 0)) for amount in amounts)
 

@@ -47,14 +47,14 @@ Amounts = Mapping[str, int]
 
 @attrs.frozen
 class Quota:
-    """Of a namespace. `used`: by its pods that have a node."""
+    """Quota of a namespace; `used` is the usage of its pods that have a node."""
 
     least: Amounts
     most: Amounts
     used: Amounts
 
     def borrows(self, *more: Amounts) -> bool:
-        """Whether it would use more of anything than its `min`."""
+        """Return whether the namespace would use more of any resource than its `min`."""
         return _exceeds(_sum((self.used, *more)), self.least)
 
 
@@ -67,7 +67,7 @@ def _sum(parts: Iterable[Amounts]) -> dict[str, int]:
 
 
 def _exceeds(used: Amounts, bound: Amounts) -> bool:
-    """Whether anything that the bound names is used above it."""
+    """Return whether the usage of any resource in the bound exceeds it."""
     return any(used.get(name, 0) > most for name, most in bound.items())
 
 
@@ -93,7 +93,7 @@ def _readable(quotas: Mapping[str, Quota | None]) -> dict[str, Quota]:
 
 @attrs.define(eq=False)
 class Usage:
-    """What the placed pods of each namespace request, kept up to date by the rows that changed."""
+    """Requests of the scheduled pods of each namespace, kept up to date from the rows that changed."""
 
     total: dict[str, dict[str, int]] = attrs.field(factory=dict)
     _by_row: dict[int, dict[str, dict[str, int]]] = attrs.field(factory=dict)
@@ -168,7 +168,7 @@ class CapacityScheduling:
         return PostFilterResult(Status(Code.SUCCESS), nominated_node=node, victims=tuple(victims), writes=writes)
 
     def _victims(self, pod: Pod, row: int, cluster: SchedulerCache, quotas: dict[str, Quota]) -> list[Pod]:
-        """Who has to go for the pod to have room on that row; [] if that is not enough."""
+        """Return the pods to evict so that the pod fits on that row; [] if evicting them is not enough."""
         table = cluster.table
         short = {
             name: wanted
@@ -191,7 +191,10 @@ class CapacityScheduling:
         return chosen if all(amount <= 0 for amount in short.values()) else []
 
     def _quotas(self, cluster: SchedulerCache) -> dict[str, Quota | None]:
-        """By namespace; of several in one, the first by name. None: it cannot be read, and only its own pods wait."""
+        """Return the quota of each namespace: the first by name if there are several.
+
+        None means that the quota is invalid, so that only the namespace's own pods wait.
+        """
         said: dict[str, object] = {}
         for key, found in sorted(cluster.of_kind(KIND).items()):
             said.setdefault(key.partition("/")[0], found.raw.get("spec"))
@@ -207,5 +210,5 @@ class CapacityScheduling:
 
 
 def _age(pod: Pod) -> int:
-    """A number that is larger for pods that came later."""
+    """Return a number that is larger for newer pods."""
     return pod.resource_version

@@ -46,7 +46,7 @@ _UNKNOWN = -1
 
 
 def thousandths(text: str) -> int:
-    """A price as a whole number, `_UNKNOWN` if it is none: what is compared and scored are integers."""
+    """Return a price as an integer, so that it can be compared and scored, or `_UNKNOWN` if it is invalid."""
     try:
         price = round(float(text) * 1000)
     except (ValueError, OverflowError):
@@ -65,7 +65,7 @@ class CheapNodes:
         return cls()
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
-        """A code for each row, 0 for those that pass; None passes all."""
+        """Return a code for each row, 0 for rows that pass; None passes all rows."""
         wanted = pod.labels.get(MOST)
         if wanted is None:
             return None
@@ -74,17 +74,17 @@ class CheapNodes:
         return np.where(prices == _UNKNOWN, NO_PRICE, codes).astype(np.int64)
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
-        """A code in words; asked for only when somebody reads them."""
+        """Return the status for a code; it is called only when the message is needed."""
         if code == NO_PRICE:
             return unresolvable("node(s) had no price")
         return unresolvable(f"node(s) cost more than {pod.labels[MOST]}")
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        """The price. It is kept as long as the node stays as it is, so it must not depend on the other rows."""
+        """Return the price; it is cached until the node changes, so it must not depend on the other rows."""
         return self._of(table, rows)
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
-        """A node that says no price counts as the dearest of those that the pod may run on."""
+        """Normalize the prices; a node without a price counts as the most expensive feasible node."""
         return default_normalize(np.where(scores == _UNKNOWN, scores.max(initial=0), scores), reverse=True)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

@@ -128,7 +128,10 @@ class Coscheduling:
         return None
 
     def post_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: object) -> PostFilterResult:
-        """The pod fits nowhere: unless the group is complete without it, or nearly, the others give back."""
+        """Release the nodes of the other waiting pods, since this pod is unschedulable.
+
+        The group keeps its nodes if it is complete without this pod, or nearly complete.
+        """
         group, spec = group_of(pod), self._spec(pod)
         if group is not None and spec is not None:
             missing = spec.least - self._placed(group)
@@ -180,7 +183,7 @@ class Coscheduling:
         return GroupSpec(least, float(timeout_s) if usable and timeout_s is not None else self._timeout_s, created)
 
     def _placed(self, group: Key) -> int:
-        """How many pods of the group have a node, those that wait at Permit among them."""
+        """Return the number of the group's pods that have a node, including those that wait at Permit."""
         namespace, name = group
         selector = parse_label_selector({"matchLabels": {GROUP: name}})
         counter = self._handle.cluster.counts.matching(spread_matcher(namespace, selector))
@@ -193,7 +196,7 @@ class Coscheduling:
 
 
 def _nanoseconds(created: str) -> int:
-    """Of a creationTimestamp, comparable with an entry's; 0 where it is none."""
+    """Convert a creationTimestamp to a number that is comparable with an entry's; return 0 if it is invalid."""
     try:
         return int(datetime.fromisoformat(created).timestamp()) * 1_000_000_000
     except ValueError:

@@ -55,7 +55,7 @@ def _said(pod: Pod, key: str) -> str | None:
 
 
 def size_of(pod: Pod) -> int | None:
-    """How many the pod's group is; None if it does not say so in a whole number from 1 up."""
+    """Return the size of the pod's group; None if it is not stated as a positive integer."""
     text = _said(pod, SIZE) or ""
     return int(text) if text.isdecimal() and int(text) > 0 else None
 
@@ -70,7 +70,7 @@ def _seconds(text: Any) -> float | None:
 
 @attrs.define(eq=False)
 class Known:
-    """What the plugin remembers of a group."""
+    """State that the plugin keeps for a group."""
 
     seen: set[str] = attrs.field(factory=set)  # uids of its pods
     tried: object = None  # the cluster as it was when the last try began
@@ -112,7 +112,7 @@ class Gang:
         return None
 
     def post_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: object) -> PostFilterResult:
-        """The pod fits nowhere, and nobody could be preempted for it: the others need not wait for it."""
+        """Stop the group from waiting: this pod is unschedulable, and no pod could be preempted for it."""
         group = group_of(pod)
         if group is not None:
             self._give_up(group, pod, "fits on no node")
@@ -136,7 +136,7 @@ class Gang:
         return None, 0.0
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """The pod lost its node, so the group is not complete: the others that wait give back theirs."""
+        """Release the nodes of the group's waiting pods: this pod lost its node, so the group is incomplete."""
         group = group_of(pod)
         if group is not None:
             self._give_up(group, pod, "lost its node or waited too long")
@@ -167,7 +167,7 @@ class Gang:
         return sum(counter.by_row.values())
 
     def _fingerprint(self) -> object:
-        """What a try depends on besides the group: the nodes, what is taken of each, other objects."""
+        """Return a hash of the other inputs of an attempt: the nodes, their requested resources, and other objects."""
         cluster = self._handle.cluster
         table = cluster.table
         taken = table.requested.tobytes(), table.pod_count.tobytes()

@@ -74,7 +74,7 @@ _GPU_OF_LARGEST: Final = MOST_CARDS * CARD
 
 @attrs.frozen
 class Demand:
-    """What a pod asks for: `cards` cards, `milli` of each."""
+    """GPU request of a pod: `cards` cards, `milli` of each."""
 
     cpu: int
     cards: int
@@ -93,7 +93,7 @@ class Demand:
 
 @attrs.frozen(eq=False)
 class Free:
-    """What some rows have left. `cards` is rows x MOST_CARDS, 0 for cards that a node does not have."""
+    """Free resources of some rows; `cards` is rows x MOST_CARDS, 0 for cards that a node does not have."""
 
     cpu: Ints
     cards: Ints
@@ -113,7 +113,7 @@ def fits(free: Free, demand: Demand) -> Any:
 
 
 def tightest(left: Sequence[int], demand: Demand) -> list[int]:
-    """The fitting cards of one node, those with least left first; of equal ones the lower number."""
+    """Return the fitting cards of one node, those with the least left first, then by number."""
     return sorted((card for card in range(len(left)) if left[card] >= demand.milli), key=lambda card: left[card])
 
 
@@ -145,10 +145,10 @@ def gpu_packing(free: Free, demand: Demand) -> Ints:
 
 
 class Fragmentation:
-    """How much of what is free no typical pod could use: in expectation, over the typical pods.
+    """Expected amount of free GPU capacity that a typical pod cannot use, over the typical pods.
 
-    A typical pod that asks for no GPU can use none of it. Where one fits, cards with less than it needs are lost to it;
-    where it does not, everything is.
+    A typical pod that requests no GPU can use none of it. If a typical pod fits on the node, it cannot use the cards
+    that have less than it requests. If it does not fit, it cannot use any card.
     """
 
     def __init__(self, typical: Mapping[Demand, float]) -> None:
@@ -351,7 +351,7 @@ class GpuShare:
 
 
 def _kind(demand: Demand) -> int:
-    """What GpuClustering keeps apart: shares of a card (0), one card, two, ..."""
+    """Return the kind of pod that GpuClustering separates: a share of a card (0), one card, two cards, and so on."""
     return 0 if demand.milli < CARD else demand.cards
 
 

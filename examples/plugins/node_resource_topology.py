@@ -109,12 +109,12 @@ class NodeResourceTopologyMatch:
 
 
 def _maps(found: object) -> list[Mapping[str, Any]]:
-    """The maps in a list: no schema keeps anything else out of the objects that this plugin reads."""
+    """Return the maps in a list; the objects that this plugin reads have no schema that excludes other items."""
     return [each for each in found if isinstance(each, Mapping)] if isinstance(found, Sequence) else []
 
 
 def _zone(zone: Mapping[str, Any]) -> Mapping[str, int]:
-    """What a zone has; of what cannot be read nothing."""
+    """Return the allocatable resources of a zone, with 0 for a quantity that is invalid."""
     found: dict[str, int] = {}
     for resource in _maps(zone.get("resources")):
         name = str(resource.get("name"))
@@ -126,7 +126,7 @@ def _zone(zone: Mapping[str, Any]) -> Mapping[str, int]:
 
 
 def guaranteed(pod: Pod) -> bool:
-    """Whether every container has limits for CPU and memory, and requests no less."""
+    """Return whether every container has CPU and memory limits and equal requests."""
     for each in _containers(pod):
         resources = each.get("resources") or {}
         limits, requests = amounts(resources.get("limits")), amounts(resources.get("requests"))
@@ -136,7 +136,10 @@ def guaranteed(pod: Pod) -> bool:
 
 
 def demands(pod: Pod, topology: Topology) -> list[tuple[str, dict[str, int]]]:
-    """What is aligned together, with a name for messages; of resources that the zones do not have, nothing."""
+    """Return the requests that are aligned together, each with a name for messages.
+
+    Resources that no zone has are left out.
+    """
     known = {name for zone in topology.zones for name in zone}
     if topology.by_container:
         parts = [

@@ -42,7 +42,7 @@ class NodeResourcesAllocatable:
         return np.asarray((self._sign * total / sum(self._weights.values())).astype(np.int64))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
-        """The least becomes 0, the most 100; where all are alike, 0."""
+        """Map the lowest score to 0 and the highest to 100; if all are equal, map them to 0."""
         if not len(scores) or scores.max() == scores.min():
             return np.zeros_like(scores)
         above = (scores - scores.min()).astype(object)  # of any size

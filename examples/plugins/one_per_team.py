@@ -72,14 +72,14 @@ class OnePerTeam:
         return default_normalize(scores, reverse=True)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """What may help a pod that this plugin rejected: it is tried again only when one of these happens."""
+        """Return the events that may make a rejected pod schedulable; it is retried only after one of them."""
         return [
             on(EventResource.NODE, ActionType.ADD),
             on(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_LABEL, self._after_pod),
         ]
 
     def _after_pod(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
-        """A pod of the team went, or left the team; or the rejected pod itself joined another one."""
+        """Queue the pod if a pod of its team was deleted or left the team, or if its own labels changed."""
         if new is not None and new.uid == pod.uid:
             return QUEUE
         return QUEUE if old is not None and team_of(old) == team_of(pod) else QUEUE_SKIP

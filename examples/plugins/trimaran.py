@@ -28,7 +28,7 @@ UNREQUESTED_MILLI: Final = 1000.0  # of a pod that requests no CPU
 
 @attrs.frozen
 class Load:
-    """Of one resource of a node, in percent."""
+    """Load of one resource of a node, in percent."""
 
     average: float
     deviation: float
@@ -38,7 +38,7 @@ Loads = Mapping[str, Mapping[str, Load]]  # node -> resource
 
 
 def read_loads(args: RawArgs) -> Loads:
-    """The metrics file of a plugin's arguments. Raises ValueError."""
+    """Read the metrics file named in a plugin's arguments; raise ValueError if it is invalid."""
     path = args.values.get("metricsFile")
     if not isinstance(path, str):
         raise ValueError(f"metricsFile: {path!r}: must be the path of a JSON file")
@@ -67,7 +67,7 @@ def number(args: RawArgs, name: str, default: float, least: float, most: float) 
 
 
 def expected_milli(pod: Pod) -> float:
-    """The CPU that a pod is expected to use: what it requests if it may not use more, else more than that."""
+    """Return the CPU that a pod is expected to use: its request if it has a limit, otherwise more than its request."""
     asked = pod.requests.get("cpu", 0)
     if not asked:
         return UNREQUESTED_MILLI

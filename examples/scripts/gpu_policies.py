@@ -1,4 +1,4 @@
-"""How much of a cluster's GPUs six placement policies give out, on a recorded workload: one table.
+"""Comparison of six placement policies by the share of GPUs they allocate, on a recorded workload.
 
     python examples/scripts/gpu_policies.py --nodes node_list_all.csv --pods pod_list_default.csv
 
@@ -26,9 +26,9 @@ PLUGIN = Path(__file__).parents[1] / "plugins" / "gpu_share.py"
 
 
 def typical_pods(pods: Path) -> list[dict[str, float]]:
-    """What the trace's pods ask for and how often, as the plugin's arguments want it.
+    """Return the requests of the trace's pods and their counts, in the form of the plugin's arguments.
 
-    All of it: without the rare pods that ask for eight cards, nothing keeps whole nodes free for them.
+    All requests are included: without the rare pods that request eight cards, no whole nodes are kept free for them.
     """
     with pods.open(newline="", encoding="utf-8") as file:
         asked = Counter(
@@ -42,7 +42,7 @@ def typical_pods(pods: Path) -> list[dict[str, float]]:
 
 
 def profile(policy: str, typical: list[dict[str, float]]) -> dict[str, Any]:
-    """A configuration in which the policy alone decides which of the fitting nodes a pod gets."""
+    """Return a configuration in which the policy alone chooses among the feasible nodes."""
     nothing = {"disabled": [{"name": "*"}]}
     ours = [{"name": "GpuShare", "weight": 1000}]
     args = {"policy": policy, **({"typicalPods": typical} if policy == "FGD" else {})}
@@ -64,7 +64,7 @@ def profile(policy: str, typical: list[dict[str, float]]) -> dict[str, Any]:
 
 
 def allocated(options: argparse.Namespace, config: Path, seed: int) -> tuple[float, float]:
-    """The share of GPUs given out at the end of one run, and how many seconds it took."""
+    """Return the share of allocated GPUs at the end of one run, and the duration of the run in seconds."""
     fill = f"{GPU_MILLI}={options.percent:g}%"
     command = [sys.executable, "-m", "kschedd", "simulate", "--nodes", options.nodes, "--pods", options.pods]
     command += [

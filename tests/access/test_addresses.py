@@ -1,4 +1,4 @@
-"""What is an address to listen on, and what is not."""
+"""Tests of valid and invalid addresses to listen on."""
 
 import pytest
 

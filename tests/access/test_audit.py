@@ -1,4 +1,4 @@
-"""What the audit log says of a write, and what its file does when it is full, moved away or cannot be written."""
+"""Tests of the audit log's entries for a write, and of a log file that is full, moved away or not writable."""
 
 import errno
 import json

@@ -42,7 +42,7 @@ def test_loopback_needs_nothing() -> None:
 
 
 def certificate(folder: Path, name: str) -> bytes:
-    """Writes a certificate of that name and its key into the folder; what is in it."""
+    """Write a certificate of that name and its key into the folder, and return the certificate's content."""
     issued = trustme.CA().issue_cert(name)
     issued.cert_chain_pems[0].write_to_path(str(folder / "cert"))
     issued.private_key_pem.write_to_path(str(folder / "key"))

@@ -51,7 +51,7 @@ def deployment(name: str = "web", replicas: int = 3, cpu: str = "100m") -> Raw:
 
 
 def with_plugins(*classes: type[Any], version: KubernetesVersion = DEFAULT, **settings: Any) -> tuple[Config, Registry]:
-    """The default profile with these plugins besides, and the registry that has them."""
+    """Return the default profile with these plugins added, and the registry that contains them."""
     registry = Registry({cls.name: cls for cls in classes})
     catalogue = {**IN_TREE, **{cls.name: plugin_info(cls) for cls in classes}}
     enabled = {"multiPoint": {"enabled": [{"name": cls.name} for cls in classes]}}

@@ -103,7 +103,7 @@ _DEEPEST: Final = 6
 
 
 def odd(schema: Schema, draw: random.Random, depth: int = 0) -> Any:
-    """A value of this type."""
+    """Return a random value of this type."""
     if isinstance(schema, Fields):
         if depth >= _DEEPEST:
             return {}
@@ -132,7 +132,7 @@ def odd(schema: Schema, draw: random.Random, depth: int = 0) -> Any:
 
 
 def disturb(value: Raw, fields: Fields, draw: random.Random) -> Raw:
-    """A copy with one place changed, however deep."""
+    """Return a copy with one place changed, at any depth."""
     name = draw.choice(sorted(fields))
     schema, present = fields[name], value.get(name)
     if isinstance(schema, Fields) and isinstance(present, dict) and draw.random() < 0.8:
@@ -346,7 +346,7 @@ _OFTEN: Final = (
 
 
 class OddObjects:
-    """What somebody does to a store who means no harm and looks at nothing. Each `step` makes or changes an object."""
+    """A well-meaning but careless client of a store; each `step` creates or changes an object."""
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)
@@ -422,7 +422,7 @@ class OddObjects:
         return made
 
     def _owner(self, raw: Raw, store: Store) -> Raw:
-        """A reference to anything: to itself, to one that refers here, to one that is not there."""
+        """Return an owner reference to any object: to itself, to one of its dependents, or to a missing one."""
         draw = self._draw
         chosen = (
             raw["kind"] if draw.random() < 0.3 else draw.choice(("Deployment", "ReplicaSet", "Pod", "Node", "Widget"))

@@ -1,4 +1,4 @@
-"""What is counted of the scheduler's writes."""
+"""Tests of the metrics of the scheduler's writes."""
 
 from kschedd.actors.scheduler.api_call_metrics import ApiCallMetrics, Outcomes
 from kschedd.metrics.instruments import Distribution

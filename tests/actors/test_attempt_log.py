@@ -1,4 +1,4 @@
-"""What is logged of attempts."""
+"""Tests of the log entries about attempts."""
 
 from structlog.testing import capture_logs
 

@@ -69,7 +69,7 @@ class Writing:
         os.kill(self.log.pid, signal.SIGKILL)
 
     async def kill_before_it_answers(self) -> None:
-        """The file is as of a process that was killed when it had written "unanswered"."""
+        """Leave the file as a process that was killed after it wrote "unanswered" does."""
         self.kill()
         with pytest.raises(JournalError):
             await self.write("lost")

@@ -97,7 +97,7 @@ async def _begin(cluster: LiveCluster, verb: str) -> None:
 
 
 async def _contained(cluster: LiveCluster, verb: str, words: str) -> None:
-    """The pod has come to what it must, others go on, and nothing stays."""
+    """Check that the pod has the expected outcome, that other pods are scheduled, and that nothing of it is left."""
     if verb == "score":
         await placed(cluster, "web")
     else:
@@ -189,7 +189,7 @@ def _nodes_of_web(driver: SchedulingDriver) -> list[str]:
 
 
 async def _bound_meanwhile(node_name: str, limit: str) -> None:
-    """An extender that binds a pod to that node, whatever it was told, and answers only then."""
+    """Run an extender that binds a pod to that node, whichever node it receives, and only then answers."""
     asked, bound = threading.Event(), threading.Event()
 
     def bind(args: Raw) -> Raw:

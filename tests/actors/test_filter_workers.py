@@ -1,4 +1,4 @@
-"""As many filter workers work at once as parallelism says at the moment, however many have been started."""
+"""Tests that the current parallelism limits the working filter workers, however many have been started."""
 
 import threading
 from collections.abc import Sequence

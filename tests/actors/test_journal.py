@@ -30,7 +30,7 @@ from tests.actors.clusters import node, placed, pod
 
 
 def kept(file: Path, copy: Path) -> Store:
-    """What a daemon would find that starts now, whatever the one that runs still has in hand."""
+    """Return the store that a daemon would load if it started now, without the running one's pending writes."""
     for part in file.parent.glob(f"{file.name}*"):
         shutil.copy(part, copy / part.name)
     journal = Journal(copy / file.name)
@@ -126,7 +126,7 @@ class Kept:
     nursery: trio.Nursery
 
     def begin(self, work: Callable[[], Awaitable[Any]]) -> list[Any]:
-        """Have it done beside; what came of it, once it has."""
+        """Start the work in the background and return a list that receives its outcome."""
         outcome: list[Any] = []
 
         async def run() -> None:
@@ -148,7 +148,7 @@ async def at_once(work: Callable[[], Any]) -> Any:
 async def actors_over(
     log: FakeLog, owned: Store, run: Execute = in_thread, **options: Any
 ) -> AsyncIterator[tuple[StoreClient, trio.Nursery]]:
-    """A store's actor, and that of its journal with these options; the client is closed at the end."""
+    """Run the actors of a store and, with these options, of its journal; close the client at the end."""
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
     to_kept, kept_in = trio.open_memory_channel[Outcome](0)
     to_store, store_in = trio.open_memory_channel[Message](4)

@@ -27,7 +27,7 @@ PATIENCE_S = 30.0  # for what is going to happen
 
 
 class Gate:
-    """Where plugin calls wait until they are let through; `pods` are those that have come to it."""
+    """Gate at which plugin calls wait until they are let through; `pods` are those that have arrived."""
 
     def __init__(self) -> None:
         self.pods: list[str] = []
@@ -55,7 +55,7 @@ def gate() -> Any:
 
 
 def profiles(cls: type[Any], **points: Any) -> tuple[Config, Registry]:
-    """The default profile, and one, "slow", with this plugin besides."""
+    """Return the default profile and a profile "slow" to which this plugin is added."""
     plugins = {"multiPoint": {"enabled": [{"name": cls.name}]}, **points}
     raw = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -84,7 +84,7 @@ class SlowBind:
 
 
 def _called(driver: SchedulingDriver) -> list[str]:
-    """The pods whose binding waits for a plugin."""
+    """Return the pods whose binding waits for a plugin."""
     return sorted(cycle.assumed.pod.name for cycle in driver.bindings.cycles.values() if cycle.call is not None)
 
 
@@ -220,7 +220,7 @@ class SlowTwice:
 
 
 async def _at_both_gates(cluster: LiveCluster, gate: Gate, name: str) -> None:
-    """The pod of this name is being bound, and "slow" is being attempted."""
+    """Wait until the pod of this name is being bound and the pod "slow" is being attempted."""
     await cluster.store.create(node())
     await cluster.store.create(slow(name))
     await SlowTwice.binding.arrival()

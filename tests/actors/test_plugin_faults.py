@@ -95,7 +95,7 @@ def deep(*args: Any) -> Any:
 
 
 def cancelled(*args: Any) -> Any:
-    """Raises Trio's own, of a run that is over."""
+    """Raise a trio.Cancelled from a run that is over."""
     caught: list[BaseException] = []
 
     async def main() -> None:
@@ -471,7 +471,7 @@ def _config(cls: type[Any], *, everywhere: bool) -> Any:
 
 
 async def _come_to(cluster: LiveCluster, place: SubQueue, name: str) -> str:
-    """What became of the pod: its node, what its condition says, or what gates it."""
+    """Return the outcome of the pod: its node, the message of its condition, or the plugin that gates it."""
     if place.comes_to == GATED:
         await comes_to(cluster.queue, lambda owner: bool((e := owner.queue.entry(f"default/{name}")) and e.gated), True)
         entry = await cluster.queue.query(lambda owner: owner.queue.entry(f"default/{name}"))
@@ -555,7 +555,7 @@ async def test_a_fault_is_the_plugins_and_the_daemon_lives(case: Case) -> None:
 
 
 def prints(plugin: Any) -> None:
-    """A megabyte, on both streams, and to the log."""
+    """Write a megabyte to both streams and to the log."""
     for stream in (sys.stdout, sys.stderr):
         stream.write("noise " * 80_000 + "\n")
     for number in range(200):

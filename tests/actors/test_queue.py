@@ -209,7 +209,7 @@ async def test_a_preemptor_is_not_woken_by_what_happened_before_its_victims_are_
 
 
 async def backing_off(queue: Bench, *pods: Pod) -> None:
-    """These pods are rejected, and woken by what happened meanwhile."""
+    """Make these pods back off: reject them, and wake them by an event that arrived during the attempt."""
     await queue.tell(come(*pods), wants=32)
     entries = queue.handed_out()
     running = attrs.evolve(made("gone", 0), node_name="n1")

@@ -1,4 +1,4 @@
-"""By which fields lists may be selected, kind by kind."""
+"""Tests of the fields by which lists of each kind may be selected."""
 
 import pytest
 

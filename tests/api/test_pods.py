@@ -33,7 +33,7 @@ def required(*terms: Raw) -> Raw:
 
 
 def pinned(*names: str, operator: str = "In", key: str = "metadata.name") -> Raw:
-    """A term that selects nodes by a field, as the DaemonSet controller does it by name."""
+    """Return a term that selects nodes by a field, as the DaemonSet controller does by name."""
     return {"matchFields": [{"key": key, "operator": operator, "values": list(names)}]}
 
 

@@ -12,7 +12,7 @@ from kschedd.api.quantity import MAX_INT64, QuantityError, as_stored, canonical,
 
 
 def low_bits(number: int) -> int:
-    """What an int64 keeps of it."""
+    """Return the part of the number that an int64 keeps."""
     return (number + 2**63) % 2**64 - 2**63
 
 
@@ -146,7 +146,7 @@ SUFFIXES = {
 
 
 def up(number: Fraction, per_unit: int) -> int:
-    """Rounded away from zero to 1/per_unit, in that unit."""
+    """Round the number away from zero to a multiple of 1/per_unit, and return it in that unit."""
     whole = math.ceil(abs(number) * per_unit)
     return whole if number >= 0 else -whole
 

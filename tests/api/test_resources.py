@@ -1,4 +1,4 @@
-"""What a pod asks of its node: sums are exact, rounded up once, and fit a column, be it by wrapping around."""
+"""Tests of a pod's requests: sums are exact, are rounded up once, and fit a column, if need be by wrapping around."""
 
 from typing import Any
 

@@ -73,7 +73,7 @@ class Upstream:
         }
 
     def whole(self, schema: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """The name of the definition that a schema refers to ("" if none), and what it says."""
+        """Return the name of the definition that a schema refers to ("" if none), and the definition itself."""
         name = schema.get("$ref", "").removeprefix(_LOCAL)
         return name, self.definitions[name] if name else schema
 

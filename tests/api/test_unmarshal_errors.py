@@ -1,4 +1,4 @@
-"""What Go's decoder says of values of a wrong type; the recorded cases are in tests/apiserver/test_recorded.py."""
+"""Go's errors for values of a wrong type; the recorded cases are in tests/apiserver/test_recorded.py."""
 
 from typing import Any
 

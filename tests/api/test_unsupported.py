@@ -1,4 +1,4 @@
-"""What is said of features that have no effect: Jobs that can never complete, conversion by a webhook."""
+"""Warnings about features without effect: Jobs that can never complete, conversion by a webhook."""
 
 from typing import Any
 

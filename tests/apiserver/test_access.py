@@ -1,4 +1,4 @@
-"""Who may come in, and which settings are refused because anybody could."""
+"""Tests of the access rules, and of settings that are rejected because they would admit everyone."""
 
 import argparse
 from pathlib import Path
@@ -22,7 +22,7 @@ def request(**headers: str) -> HttpRequest:
 
 
 def letting_in(tokens: StaticTokens, client_ca: Path | None = None) -> Access:
-    """The rule beyond loopback."""
+    """Return the access rule for addresses other than loopback."""
     return Access(Credentials(ListenSettings(Address("0.0.0.0", 6443), client_ca=client_ca), tokens, None))
 
 

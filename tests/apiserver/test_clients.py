@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def serving() -> AsyncIterator[str]:
-    """A cluster with a scheduler and kubelets, a node, and the address of its face."""
+    """Run a cluster with a scheduler, kubelets and a node, and yield the address of its API face."""
     controllers = without_parts(embedded_controllers(), {"controllers"})
     settings = ListenSettings(Address("127.0.0.1", 0))
     async with (
@@ -82,7 +82,7 @@ async def test_the_official_client() -> None:
 
 @pytest.mark.filterwarnings("ignore:Kubernetes version")  # newer than those that kr8s knows
 async def test_kr8s(tmp_path: Path) -> None:
-    """By its own discovery, from a kubeconfig."""
+    """Use kr8s with its own discovery, from a kubeconfig."""
 
     def work(url: str) -> list[str]:
         import kr8s
@@ -115,7 +115,7 @@ current-context: c
 
 
 def kubectls() -> list[str]:
-    """Those that KSCHEDD_KUBECTL names, with colons between them (see kubectls.py); else the one on PATH."""
+    """Return the programs in KSCHEDD_KUBECTL, separated by colons (see kubectls.py), or else the one on PATH."""
     named = [each for each in os.environ.get("KSCHEDD_KUBECTL", "").split(os.pathsep) if each]
     found = shutil.which("kubectl")
     return named or ([found] if found else [])

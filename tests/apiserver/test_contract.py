@@ -98,7 +98,10 @@ async def the_real_one(folder: Path) -> AsyncIterator[Target]:
 
 
 def differences(check: ModuleType, target: Target, records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What a server answers otherwise, once it says that it is ready. Everything in one thread, with one connection."""
+    """Return the differences in a server's answers, once it reports that it is ready.
+
+    Everything runs in one thread, with one connection.
+    """
     server = check.Server(target.url, target.token, target.token is not None)
     different = []
     try:

@@ -1,4 +1,4 @@
-"""What clients sent to kube-apiserver 1.34.9, sent to the face: how many records are answered as the real one answered.
+"""Requests recorded by clients of kube-apiserver 1.34.9, replayed to the face, and the number of equal answers.
 
 REACHED only ever rises: a change that answers fewer records as recorded fails here. ACCEPTED and ACCEPTED_RECORDS in
 conversations.py say what may differ; what is left besides differs in words of faults.

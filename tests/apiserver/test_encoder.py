@@ -1,4 +1,4 @@
-"""What the encoder remembers is bounded, the objects counted that it keeps."""
+"""Tests that the encoder's cache is bounded, by the number of objects that it keeps."""
 
 from kschedd.apiserver.codec.encoding import Encoder
 

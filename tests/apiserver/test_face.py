@@ -381,7 +381,7 @@ async def test_a_version_that_is_not_kept_any_more_is_one_error_event(api: Asker
 
 
 def _forget(store: Any) -> None:
-    """Have the log keep nothing of what was."""
+    """Remove all events from the log."""
     log = store.log
     log._first += len(log._events)
     log._events.clear()
@@ -686,7 +686,7 @@ async def test_usage_is_served_from_annotations(api: Asker) -> None:
 
 
 async def test_metrics_are_prometheus_text() -> None:
-    """What one attempt that found no node comes to."""
+    """Check the metrics after one attempt that found no node."""
     async with asking(scheduler=True) as api:
         await api.create("/api/v1/nodes", node("n1"))
         watch = await api.watch(f"{PODS}?watch=true")

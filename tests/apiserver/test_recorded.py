@@ -1,4 +1,4 @@
-"""How far the face agrees with a recorded kube-apiserver, family by family: the figures may rise, never fall.
+"""Agreement of the face with a recorded kube-apiserver by family: the figures may rise, never fall.
 
 `python -m tests.apiserver.recorded FAMILY --part text` prints what differs.
 """

@@ -179,7 +179,7 @@ async def test_a_line_is_the_same_whether_it_is_sent_in_parts_or_not(size: int) 
 
 
 async def test_a_slow_reader_gets_every_byte_in_its_order() -> None:
-    """What the socket does not take at once waits, is sent by the member's own task, and nothing comes in between."""
+    """The member's own task sends the bytes that the socket does not accept at once, with no others in between."""
     lines = [b"%06d " % number * 1000 for number in range(200)]
 
     async def stream(send: Send) -> None:

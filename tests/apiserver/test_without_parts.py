@@ -1,4 +1,4 @@
-"""What the face answers where somebody else plays the kubelets or the controllers."""
+"""Tests of the face when another program plays the kubelets or the controllers."""
 
 from collections.abc import Collection
 

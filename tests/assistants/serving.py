@@ -24,7 +24,7 @@ def toolbox_of(cluster: ScenarioCluster, *, writes: bool = False) -> Toolbox:
 
 
 def text_of(result: Any) -> str:
-    """What the model reads of a tool's result."""
+    """Return the text of a tool's result that the model reads."""
     (content,) = result.content
     text: str = content.text
     return text

@@ -30,7 +30,10 @@ UNSOLVED = {
 
 
 async def _solved(client: Any) -> dict[str, Any]:
-    """What the scripted client did: it looks who is pending, asks why, and does what is suggested first."""
+    """Run the scripted client and return its findings.
+
+    It lists the pending pods, requests an explanation, and follows the first suggestion.
+    """
 
     async def call(tool: str, **arguments: Any) -> Any:
         result = await client.call_tool(tool, arguments)

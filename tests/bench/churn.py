@@ -98,7 +98,7 @@ def pod(number: int, namespace: str = "default") -> Raw:
 
 
 def of_claim(number: int) -> list[Raw]:
-    """A claim and the volume that fits it."""
+    """Return a claim and a volume that fits it."""
     capacity = {"storage": f"{1 + number % 5}Gi"}
     claim = {
         "apiVersion": "v1",
@@ -121,7 +121,7 @@ def of_claim(number: int) -> list[Raw]:
 
 
 def workload(number: int) -> list[Raw]:
-    """A namespace with a ReplicaSet's, a StatefulSet's or a Job's pods, a Service and a budget for them."""
+    """Return a namespace, a Deployment, StatefulSet or Job in it, a Service and a PodDisruptionBudget."""
     namespace, labels = f"ns-{number}", {"app": f"w{number}"}
     template = {"metadata": {"labels": labels}, "spec": pod(_KINDS_OF_PODS - 1)["spec"]}
     spec: Raw = {"selector": {"matchLabels": labels}, "template": template, "replicas": 3}
@@ -330,7 +330,10 @@ class Churn:
         await self._ask("objects.delete", kind=kind, name=name, namespace=namespace)
 
     async def _ask(self, method: str, /, **params: Any) -> Any:
-        """The answer, or None for an error, which is counted. Raises AssertionError for a bug of the daemon's."""
+        """Return the result of the call; count an error and return None.
+
+        Raises AssertionError if the error is a bug in the daemon.
+        """
         try:
             with trio.fail_after(120):
                 result = await self.client.call(method, **params)

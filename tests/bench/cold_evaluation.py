@@ -1,4 +1,4 @@
-"""What the first decisions for pods of a kind cost by the size of the cluster, and what threads could save of that.
+"""Cost of the first decisions for pods of a kind by cluster size, and the share that threads could save.
 
 `python -m tests.bench.cold_evaluation [--nodes N ...] [--times N] [--percentage N]` prints for each size the median and
 the least CPU time of the first three decisions for pods of a kind that was not there before. The first looks only at as

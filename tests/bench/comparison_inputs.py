@@ -48,7 +48,7 @@ class AbsentInput(Exception):
 
 
 def realworld(*parts: str) -> Path:
-    """A file of real input. Raises AbsentInput."""
+    """Return the path of a file of real input; raise AbsentInput if it does not exist."""
     shared = shared_folder()
     path = None if shared is None else shared.joinpath("realworld", *parts)
     if path is None or not path.is_file():
@@ -69,7 +69,7 @@ def gpu_trace() -> Trace:
 
 
 def settled(path: Path, *manifests: Path) -> Path:
-    """The cluster that these make, with controllers and kubelets, once nothing is left to do."""
+    """Write the cluster that these manifests produce, with controllers and kubelets, once no work is pending."""
     simulation = _simulation(embedded_controllers())
     applied = simulation.load(read_paths(list(manifests)))
     assert not applied.errors, applied.errors
@@ -78,7 +78,7 @@ def settled(path: Path, *manifests: Path) -> Path:
 
 
 def gpus(path: Path, day: int = TRACE_DAY) -> Path:
-    """The GPU trace as it stands on that day."""
+    """Write the state of the GPU trace on the given day."""
     simulation = _simulation()
     simulation.play(gpu_trace(), until_s=day * DAY_S)
     return _written(path, simulation)
@@ -157,7 +157,7 @@ def _template(prefix: str, number: int, random: Random) -> Raw:
 
 
 def _special(number: int, selector: Raw) -> Raw:
-    """What the other templates ask for, five kinds in turns."""
+    """Return the special requirements of the remaining templates: five kinds in turn."""
     hosts = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
     spread = {"maxSkew": 1, "topologyKey": ZONE, "labelSelector": selector}
     kinds: tuple[Raw, ...] = (

@@ -97,7 +97,7 @@ COMPARISONS: Final = (
 
 
 def compared(number: int, comparison: Comparison, folder: Path) -> str:
-    """A row of the table. The answer is in FOLDER then."""
+    """Return a row of the table, and write the answer to a file in `folder`."""
     flags = comparison.flags(folder)
     answer = folder / f"comparison-{number:02}.json"
     command = [sys.executable, "-m", "kschedd", "compare", "--kube-version", comparison.versions, *flags]

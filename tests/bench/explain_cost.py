@@ -1,4 +1,4 @@
-"""What an explanation costs at 5,000 nodes and 50,000 pods: the part on the owner's loop, and the part in a thread.
+"""Cost of an explanation at 5,000 nodes and 50,000 pods: the part on the owner's loop, and the part in a thread.
 
 `python -m tests.bench.explain_cost [--nodes N] [--pods N] [--times N]` prints for pods of several kinds the first and
 the median time of both parts, and of the second its CPU time. Not a test: times depend on the machine.

@@ -1,4 +1,4 @@
-"""What one call of an extender costs: filter, with node names and with whole nodes, over HTTP on this machine.
+"""Cost of one extender call: filter, with node names and with whole nodes, over HTTP on this machine.
 
 `python -m tests.bench.extender_calls [--calls N]` starts an extender in a process of its own that passes every
 node, and has the daemon's client ask it about 100 and 5,000 nodes. It prints the median and the slowest call, and how
@@ -30,7 +30,7 @@ Raw = dict[str, Any]
 
 
 def node(number: int) -> Raw:
-    """A node of the size of a real one: labels, addresses, images."""
+    """Return a node as large as a real one, with labels, addresses and images."""
     name = f"node-{number:05}"
     labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % 3}"}
     amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}

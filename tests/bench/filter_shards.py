@@ -1,10 +1,13 @@
-"""A cold evaluation by shards of rows in threads, against one thread: are filter workers worth it by default?
+"""Benchmark of a cold evaluation that is split into shards of rows across threads.
 
-`python -m tests.bench.filter_shards [--nodes N ...] [--times N]` evaluates what no pod asked for before, with the
-filters and scores of the default profile: on the rows that one decision looks at, on those that are looked at ahead,
-and on all. With two, the caller takes one half and hands the other to a thread that waits for it, which is the least
-that can be spent; numpy lets go of the interpreter's lock in each operation on a column. Wall time: the machine must be
-quiet. Both must come to the same. Not a test: times depend on the machine.
+It answers whether filter workers are worth enabling by default.
+
+`python -m tests.bench.filter_shards [--nodes N ...] [--times N]` evaluates pods of a kind that was not evaluated
+before, with the filters and scores of the default profile. It evaluates the rows of one decision, the rows that are
+prefetched, and all rows. With two threads, the caller takes one half and hands the other half to a waiting thread,
+which is the cheapest possible division. numpy releases the interpreter's lock in each operation on a column. The
+figures are wall time, so the machine must be idle. Both variants must produce the same result. Not a test: times depend
+on the machine.
 """
 
 import argparse
@@ -33,7 +36,7 @@ Evaluated = tuple[Places, Ints]
 
 
 class Evaluation:
-    """What is done for one pod and some rows: the verdicts, and the scores of all rows, as if all had passed."""
+    """Evaluation of one pod on some rows: the verdicts, and the scores of all rows, as if all had passed."""
 
     def __init__(self, plugins: NodeLocalPlugins, table: NodeTable, number: int) -> None:
         raw = pod(f"p{number}", cpu=f"{100 + number}m", memory=f"{64 + number}Mi")

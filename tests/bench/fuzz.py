@@ -154,7 +154,7 @@ class Daemon:
         return int(status.partition("VmRSS:")[2].split()[0]) // 1024
 
     def check(self) -> None:
-        """Raises AssertionError if it has ended, or has noted a bug."""
+        """Raise AssertionError if the daemon has ended or has logged a bug."""
         assert self.process.poll() is None, f"it has ended: {self.log()[-3000:]}"
         said = self.log()
         for bug in ("handler_bug", "critical", "Traceback"):
@@ -191,8 +191,10 @@ def over_socket(count: int, seed: int, flags: Sequence[str]) -> None:
 
 
 def _converse(daemon: Daemon, chosen: list[bytes], whole: bool, counts: Counter[str], seed: int) -> None:
-    """Send the frames and a ping, and read until that is answered or the connection has ended; if the last one is not
-    whole, the ping may be part of it, and nothing comes."""
+    """Send the frames and a ping, and read until the ping is answered or the connection ends.
+
+    If the last frame is incomplete, the ping may become part of it, and no answer arrives.
+    """
     ping = 1 << 31
     unpacker = msgpack.Unpacker(raw=False, strict_map_key=False, unicode_errors="surrogatepass")
     with socket.socket(socket.AF_UNIX) as connection:

@@ -1,4 +1,4 @@
-"""What grows in a daemon: `python -m tests.bench.growth EARLIER.json LATER.json` compares two censuses of a soak.
+"""Growth of a daemon: `python -m tests.bench.growth EARLIER.json LATER.json` compares two censuses of a soak.
 
 `python -m tests.bench.growth --daemon DIR run ...` is a daemon (`python -m kschedd run ...`) that at SIGUSR1 counts
 what there is in it into DIR/1.json, DIR/2.json, ...: objects by type, the largest containers by what refers to them,

@@ -1,7 +1,7 @@
-"""What the REST API costs: `python -m tests.bench.http_face [REQUESTS] [WATCHERS] [PODS]`.
+"""Cost of the REST API: `python -m tests.bench.http_face [REQUESTS] [WATCHERS] [PODS]`.
 
 A daemon in a process of its own, and beside it: requests a second over one connection with the daemon's CPU a request,
-beside the same requests over the socket; changes told to many watchers; a list of many pods, whole and as a page; and
+beside the same requests over the socket; changes sent to many watchers; a list of many pods, whole and as a page; and
 pods scheduled a second while lists go on. Prints one line each.
 """
 

@@ -1,10 +1,11 @@
-"""What a compaction costs those who write meanwhile: python tests/bench/journal_compaction.py [--events 200000]
+"""Benchmark of the write latency during a compaction of the journal.
 
-A cluster with a journal takes so many writes to 20,000 objects, which is when compaction begins. Then one client
-writes, one at a time, for so many seconds: the longest it waited, and how large the files are before and after. Garbage
-is collected as in a daemon. At the end a control: what a bare write of 4 KiB with fdatasync takes in the same folder,
-with nothing else going on, and while another thread writes a megabyte now and then, as a checkpoint does. Not collected
-by pytest. No thresholds: it prints what it measured.
+`python tests/bench/journal_compaction.py [--events 200000]` writes the given number of events to 20,000 objects of a
+cluster with a journal, until compaction begins. Then one client writes for a fixed number of seconds, one write at a
+time. The benchmark prints the longest wait, and the sizes of the files before and after. Garbage is collected as in a
+daemon. Two control measurements follow in the same folder: a bare write of 4 KiB with fdatasync on an idle disk, and
+the same while another thread occasionally writes a megabyte, as a checkpoint does. pytest does not collect this file.
+There are no thresholds.
 """
 
 import argparse
@@ -63,7 +64,7 @@ def flushes(folder: Path, seconds: float) -> list[float]:
 
 
 def write_megabytes(folder: Path, over: threading.Event) -> None:
-    """A megabyte in scattered pages, flushed, and a rest, again and again: as checkpoints beside a compaction."""
+    """Write and flush a megabyte in scattered pages, pause, and repeat, as checkpoints during a compaction do."""
     file = os.open(folder / "beside", os.O_RDWR | os.O_CREAT)
     number = 0
     while not over.wait(0.03):

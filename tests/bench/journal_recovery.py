@@ -1,4 +1,4 @@
-"""How long a start takes after a million writes: `python -m tests.bench.journal_recovery write|read DIR`.
+"""Duration of a start after a million writes: `python -m tests.bench.journal_recovery write|read DIR`.
 
 `write` makes a journal as a daemon does that has bound 100,000 pods and updated them until there were 1,000,000 writes,
 compacted whenever the daemon would; `read` opens and loads it, as a start does.

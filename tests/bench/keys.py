@@ -1,4 +1,4 @@
-"""How long a key of the REPL takes to be on the screen, while the daemon is idle and while it schedules at full speed.
+"""Time from a key press in the REPL to its echo, while the daemon is idle and while it schedules at full speed.
 
     .venv/bin/python -m tests.bench.keys [--nodes 5000] [--seconds 10]      # typed for that long; in all about a minute
 
@@ -75,7 +75,7 @@ class Key:
 
 
 def _scheduled(pid: int) -> tuple[float, float]:
-    """How many milliseconds the threads of a process have run, and have waited for a core."""
+    """Return the milliseconds that the threads of a process have run and have waited for a core."""
     rows = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
     return sum(int(row[0]) for row in rows) / 1e6, sum(int(row[1]) for row in rows) / 1e6
 

@@ -40,7 +40,7 @@ START_S: Final = 1.75e9
 
 
 def small_cluster(pods: int) -> list[Raw]:
-    """What `save` writes of a cluster with so many pods on `SMALL` nodes."""
+    """Return the objects that `save` writes for a cluster with this many pods on `SMALL` nodes."""
     simulation = Simulation(
         default_config(), seed=1, registry=Registry(), controllers=embedded_controllers(), start_s=START_S
     )
@@ -158,7 +158,7 @@ def large(nodes: int, pods: int, kubectl: bool) -> Iterator[Raw]:
 
 
 def indented(path: Path, objects: Iterator[Raw]) -> None:
-    """As kubectl prints a list."""
+    """Write the objects as a list in kubectl's format."""
     with path.open("w") as file:
         file.write('{\n    "apiVersion": "v1",\n    "items": [\n')
         for number, raw in enumerate(objects):
@@ -199,7 +199,7 @@ def _exhausted(steps: Any) -> Any:
 
 
 def same_as(path: Path, store: Store) -> bool:
-    """Whether what `save` would write of the store is what the file has, but for versions."""
+    """Return whether `save` would write the content of the file for this store, except for versions."""
     opened = gzip.open(path) if path.suffix == ".gz" else path.open("rb")
     with opened as file:
         given = json.load(file)["items"]

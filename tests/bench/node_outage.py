@@ -1,4 +1,4 @@
-"""What heartbeats cost, and what the loss of many nodes costs: `python -m tests.bench.node_outage --help`.
+"""Cost of heartbeats, and of the loss of many nodes: `python -m tests.bench.node_outage --help`.
 
 heartbeats   a live cluster schedules pods while every node has a kubelet that renews its Lease; the share of the time
              that the controllers for heartbeats and for the nodes' lives take, and how long reading all Leases takes

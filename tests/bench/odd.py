@@ -64,7 +64,7 @@ def places(raw: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def mutated(raw: Raw, chance: random.Random, times: int) -> Raw:
-    """A copy with so many things changed: replaced, removed, doubled, put elsewhere, added."""
+    """Return a copy with this many mutations: replaced, removed, duplicated, moved or added values."""
     made = copy.deepcopy(raw)
     for _ in range(times):
         there = list(places(made))
@@ -91,7 +91,7 @@ def mutated(raw: Raw, chance: random.Random, times: int) -> Raw:
 
 
 def text(written: str, chance: random.Random) -> str:
-    """The text with some of it cut, doubled, or replaced."""
+    """Return the text with some pieces cut, duplicated or replaced."""
     for _ in range(chance.randrange(1, 5)):
         start = chance.randrange(len(written) + 1)
         end = min(len(written), start + chance.choice((0, 1, 1, 3, 20, 200)))
@@ -139,7 +139,7 @@ def _param(chance: random.Random, wanted: Raw, manifests: list[Raw]) -> Any:
 
 
 def frame(chance: random.Random, methods: list[Raw], manifests: list[Raw], msgid: int) -> bytes:
-    """A request or a notification for some method."""
+    """Return a request or a notification for a random method."""
     method = chance.choice(methods)
     asked = params(chance, method["params"], manifests)
     if chance.random() < 0.9:
@@ -153,7 +153,7 @@ def _packed(message: Any) -> bytes:
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
-    """Some bits turned over, bytes cut out or put in."""
+    """Return the data with some bits flipped, and some bytes removed or inserted."""
     changed = bytearray(data)
     for _ in range(chance.randrange(1, 4)):
         where = chance.randrange(len(changed) + 1)

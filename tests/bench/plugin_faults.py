@@ -251,7 +251,7 @@ class Load:
 
 
 class Questions:
-    """What a client waits for an answer, ten times a second."""
+    """Response times of a client that sends ten requests a second."""
 
     def __init__(self, path: str) -> None:
         self._path, self._over = path, threading.Event()

@@ -1,4 +1,4 @@
-"""Where a pod's time goes: the time of each step between a pod's creation and its running, without actors.
+"""Time of each step between a pod's creation and its running, without actors.
 
     python -m tests.bench.pod_path SchedulingBasic SchedulingTaints --pods 10000
 
@@ -79,7 +79,7 @@ class Path:
             self.took[name].append((time.perf_counter_ns() - began) / pods / 1000)
 
     def run(self, raws: Sequence[Any]) -> None:
-        """These pods from their creation until they run."""
+        """Take these pods from creation until they run."""
         self.pods = many = len(raws)
         with self.step("create", many):
             self.store.create_many(raws)

@@ -1,4 +1,4 @@
-"""What a preemption costs by the preemptor's constraints: 5,000 full nodes, of which 500 are tried.
+"""Cost of a preemption by the preemptor's constraints: 5,000 full nodes, of which 500 are tried.
 
 `python -m tests.bench.preemption_cost [--nodes N] [--pods N] [--nominated N] [--times N] [--only KIND]` prints for
 preemptors of several kinds the least, the median and the longest CPU time of an attempt that finds its victims. The
@@ -100,7 +100,7 @@ def volume(name: str) -> Iterator[dict[str, Any]]:
 
 
 def preemptor_of(raw: dict[str, Any], uid: str) -> Pod:
-    """A pod whose volumes, if it has any, no other one has."""
+    """Return a pod that shares its volumes, if it has any, with no other pod."""
     spec = dict(raw["spec"])
     if "volumes" in spec:
         spec["volumes"] = [{**spec["volumes"][0], "name": uid}]

@@ -1,10 +1,12 @@
-"""What events cost while many pods wait: python tests/bench/queue_cost.py [--pods 100000] [--templates 1000] [-o json]
+"""Benchmark of the cost of events while many pods wait.
 
-The queue holds so many unschedulable pods, rejected by the plugins of the default profile in various combinations, as
-the attempts of a full cluster leave them. Then come events, and for each kind of event the time is taken: those that
-help nobody first, then those that wake a few, or most (a changed taint wakes everybody whom a plugin rejected that
-waits for new nodes but registers no taints: upstream's rule). Not collected by pytest. No thresholds: it prints what it
-measured.
+Usage: `python tests/bench/queue_cost.py [--pods 100000] [--templates 1000] [-o json]`
+
+The queue holds unschedulable pods that various combinations of the default profile's plugins rejected, as scheduling
+attempts in a full cluster leave them. Then events arrive, and the benchmark measures the time for each kind of event.
+It starts with events that help no pod, and continues with events that wake a few pods or most of them. A changed taint
+wakes each pod that was rejected by a plugin which waits for new nodes but registers no taints: this is upstream's rule.
+pytest does not collect this file. There are no thresholds.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What recording a run costs: `python -m tests.bench.recording_cost [--pods 10000] [--nodes 1000] [--runs 2]`.
+"""Cost of recording a run: `python -m tests.bench.recording_cost [--pods 10000] [--nodes 1000] [--runs 2]`.
 
 A daemon is given pods as fast as it takes them, 200 in a request, with `--record` and without, in turns. Told are the
 pods scheduled a second of the wall and of the daemon's CPU, and the size of the recording; the last one is replayed.

@@ -1,4 +1,4 @@
-"""What a report costs: a day of 5,000 nodes in three zones, with and without one; and how large its page is.
+"""Cost of a report, and its page size: a day of 5,000 nodes in three zones, with and without a report.
 
 python -m tests.bench.report_cost [--nodes 5000] [--pods 30000] [--hours 24]
 """

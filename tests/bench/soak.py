@@ -56,7 +56,7 @@ class Sample:
 
 @attrs.define(eq=False)
 class Soak:
-    """What is seen from outside of a daemon's process."""
+    """Measurements of a daemon's process from outside."""
 
     pid: int
     state: Path
@@ -94,7 +94,7 @@ class Soak:
             os.kill(self.pid, signal.SIGUSR1)
 
     def verdict(self) -> bool:
-        """Whether memory stays once what is kept is full."""
+        """Return whether memory stops growing once all bounded structures are full."""
         end = self.samples[-1]
         full = {name for name, used in end.used.items() if used >= _FULL}
         first = next(each for each in self.samples if all(each.used[name] >= _FULL for name in full))

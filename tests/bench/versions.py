@@ -1,4 +1,4 @@
-"""What a decision costs by two versions of Kubernetes, on every workload: `python -m tests.bench.versions [A B]`.
+"""Cost of a decision in two Kubernetes versions, on every workload: `python -m tests.bench.versions [A B]`.
 
 Each pod is decided about by one version, then by the other, in two clusters that are alike, and the CPU time of this
 thread is measured: so what else the machine does, and how fast it is just then, meets both alike. It prints a table in
@@ -23,7 +23,7 @@ _FASTEST: Final = 0.99  # of the decisions are summed: the others were interrupt
 
 
 def measured(name: str, versions: list[str], nodes: int, most: int) -> list[list[float]]:
-    """The seconds of each decision by each version."""
+    """Return the seconds of each decision for each version."""
     sizes = default_sizes(name, nodes, 0, 0.0)
     made = workload(name, nodes, init_pods=sizes.init_pods, pods=sizes.pods, pending=sizes.pending or None)
     made = made.measured_in("algo")

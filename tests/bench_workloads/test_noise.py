@@ -1,4 +1,4 @@
-"""What is more than noise: an exact test of ranks, corrected for the number of rows, and an interval of the ratio."""
+"""Tests of significance: an exact rank test, corrected for the number of rows, and an interval of the ratio."""
 
 import itertools
 

@@ -319,7 +319,7 @@ def test_heterogeneous_objects_say_what_was_drawn() -> None:
 
 
 def rule(draw: heterogeneous.PodDraw) -> dict[str, object]:
-    """The optional spec fields of the description's table, written out a second time."""
+    """Return the optional spec fields from the description's table, written a second time."""
     app, after = {"app": f"app-{draw.k}"}, {"app": f"app-{(draw.k + 1) % 10}"}
     zone = ["zone-a", "zone-b", "zone-c"][draw.zi]
     disk = ["ssd", "hdd", "nvme"][draw.di]

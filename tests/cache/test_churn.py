@@ -44,7 +44,7 @@ def pod(name: str, **spec: Any) -> Pod:
 
 
 def kept(roots: Iterable[Any]) -> int:
-    """How many entries all containers and arrays have that can be reached from here."""
+    """Return the number of entries in all containers and arrays that are reachable from these roots."""
     seen: set[int] = set()
     todo, entries = list(roots), 0
     while todo:

@@ -25,7 +25,7 @@ def pod(name: str, on: str = "", phase: str = "Pending", **meta: Any) -> Pod:
 
 
 def on(cluster: SchedulerCache, name: str) -> list[str]:
-    """The pods that count on a node."""
+    """Return the names of the pods that count on a node."""
     return [each.name for each in cluster.table.pods[cluster.table.row_of[name]]]
 
 

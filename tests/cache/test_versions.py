@@ -1,4 +1,4 @@
-"""What changed, and since when: logs that forget and say so, dates that only grow."""
+"""Tests of the record of changes: logs that forget and report it, dates that only grow."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What-if over the socket's methods: forks of a cluster that works leave it alone, and foretell what it does."""
+"""Tests of forks over the socket: they leave the live cluster unchanged, and predict its behavior."""
 
 import gc
 import json
@@ -86,7 +86,7 @@ async def running(cluster: LiveCluster, count: int) -> None:
 
 
 def lasting(raw: Any) -> Any:
-    """Of an object, what does not change by itself as time passes."""
+    """Return the object without the fields that change by themselves as time passes."""
     return {**raw, "status": {key: value for key, value in raw.get("status", {}).items() if key != "conditions"}}
 
 

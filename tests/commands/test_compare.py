@@ -65,7 +65,7 @@ def test_versions_that_decide_alike(dump: str, capsys: pytest.CaptureFixture[str
 
 @pytest.fixture
 def tainted(tmp_path: Path) -> str:
-    """A pending pod that wants a device, and a rule that taints those of the first node."""
+    """Write a cluster with a pending pod that requests a device, and a rule that taints the first node's devices."""
     resources = "resource.k8s.io/v1"
     items = [node("a", 4), node("b", 4), _device("a"), _device("b")]
     items.append({"apiVersion": resources, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}})
@@ -200,7 +200,7 @@ def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_what_a_scenario_says_of_its_version_and_gates(
     dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Those compared decide, not the one that it names; of its gates each has those that it knows."""
+    """The compared versions override the scenario's version, and each uses those of its feature gates that it knows."""
     scenario = tmp_path / "gang.txt"
     gates = "feature-gates GenericWorkload=true,GangScheduling=true"
     wanted = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}}

@@ -54,7 +54,7 @@ def test_the_screens_are_what_the_commands_print(folder: Path, capsys: pytest.Ca
 
 
 def _lines() -> list[str]:
-    """Those that replay, and end by themselves."""
+    """Return the page's commands that replay a recording and exit by themselves."""
     lines = [found["words"].strip() for found in _LINE.finditer(PAGE.read_text(encoding="utf-8"))]
     ending = [line for line in lines if "--serve" not in line and ("--attach" not in line or "-c" in line)]
     return [line for line in ending if line.startswith("replay ")]

@@ -35,7 +35,7 @@ def _check_file(path: Path) -> None:
 
 
 def _check_weights(want: dict[str, dict[str, dict[str, int]]], weights: dict[str, int], case: str) -> None:
-    """What upstream multiplied by is a weight of ours: a weighted score is a multiple of it, 100 at most."""
+    """Check that each weighted score is a multiple of our weight, and at most 100 times the weight, as upstream."""
     for name, weight in weights.items():
         for score in want["scores"][name].values():
             assert score % weight == 0, (case, name)

@@ -158,7 +158,7 @@ def test_a_plugin_names_the_rules_it_goes_by_and_chooses_by_them_once(path: Path
 
 
 def _of_rules(read: ast.Attribute) -> bool:
-    """Whether this reads one of `handle.rules`, or of `rules`."""
+    """Return whether the expression reads an attribute of `handle.rules` or of `rules`."""
     of = read.value
     return read.attr in RULES and (of.attr if isinstance(of, ast.Attribute) else getattr(of, "id", "")) == "rules"
 

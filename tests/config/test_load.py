@@ -101,7 +101,7 @@ def test_every_field_is_read() -> None:
 
 
 def test_what_an_extender_counts_the_resource_filter_ignores_instead_of_its_own() -> None:
-    """buildExtenders assigns IgnoredResources, it does not append: the extenders' take precedence."""
+    """Upstream's buildExtenders assigns IgnoredResources and does not append: the extenders' take precedence."""
     config = loaded(
         """
         profiles:

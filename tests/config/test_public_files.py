@@ -47,7 +47,7 @@ class Coscheduling:
 
 
 class CapacityScheduling:
-    """As Coscheduling."""
+    """Stand-in for the CapacityScheduling plugin, for the same purpose as Coscheduling."""
 
     name: ClassVar = "CapacityScheduling"
     pre_filter = Coscheduling.pre_filter
@@ -57,7 +57,7 @@ class CapacityScheduling:
 
 
 class TargetLoadPacking:
-    """As Coscheduling."""
+    """Stand-in for the TargetLoadPacking plugin, for the same purpose as Coscheduling."""
 
     name: ClassVar = "TargetLoadPacking"
 

@@ -82,7 +82,7 @@ class TraceStore:
         return self.environment.objects.get((kind, f"{namespace}/{name}" if namespace else name))
 
     def apply(self, op: Raw) -> None:
-        """An operation of the trace."""
+        """Apply an operation of the trace."""
         self.environment.apply(op)
         self._log()
 
@@ -200,7 +200,10 @@ class WatchedDriver(SchedulingDriver):
         return outcome
 
     def _observe_during(self) -> None:
-        """Events of what happened during the attempt find its pod in flight. (The actor would come to them later.)"""
+        """Observe the events that arrived during the attempt while its pod is in flight.
+
+        The actor would process them later.
+        """
         if self.during:
             self.store.environment.now_ms += len(self.during) + 1
             self._observe_new(self.store.log.after(self._observed), 0.0)
@@ -308,7 +311,7 @@ async def actors_lockstep(
 async def actors_differences(
     record: GoldenRecord, mock_clock: MockClock, version: KubernetesVersion = V1_34_1
 ) -> list[str]:
-    """Where the first step that differs does; nothing if the whole trace is as recorded."""
+    """Return the differences in the first step that differs; none if the whole trace is as recorded."""
     async with actors_lockstep(record, mock_clock, version) as run:
         for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
             found = list(differences(want, await run.step(op, want["attempts"]), f"steps[{number}]"))

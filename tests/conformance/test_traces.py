@@ -17,7 +17,7 @@ def record(raw: Raw) -> GoldenRecord:
 
 
 def steps(*ops: Raw, **fields: Any) -> list[Raw]:
-    """What the scheduler does in each of these operations."""
+    """Return the scheduler's actions for each of these operations."""
     run = Lockstep(record(trace(list(ops), [], **fields)))
     return [run.step(op, ()) for op in ops]
 

@@ -32,7 +32,7 @@ def test_every_trace_comes_out_of_the_daemons_actors_as_kube_scheduler_has_it(go
 
 
 def made(*ops: Raw, **fields: Any) -> GoldenRecord:
-    """A trace whose steps are as they come out of the scheduling loop."""
+    """Return a trace whose expected steps come from the scheduling loop."""
 
     def record(want: list[Raw]) -> GoldenRecord:
         raw = trace(list(ops), want, **fields)

@@ -1,4 +1,4 @@
-"""What an APIService of another server lacks, as kube-apiserver 1.34.9 reports it."""
+"""Tests of the missing parts of another server's APIService, as kube-apiserver 1.34.9 reports them."""
 
 from typing import Any
 

@@ -92,7 +92,7 @@ CASES: dict[str, tuple[list[Raw], Placements]] = {
 
 
 def _numbered(placements: Placements) -> Placements:
-    """The pods of the Deployment by number in place of their random names."""
+    """Return the placements with numbers in place of the random names of the Deployment's pods."""
     web = sorted(name for name in placements if name.startswith("web-"))
     names = {name: f"web-{number}" for number, name in enumerate(web)}
     return {names.get(name, name): node_name for name, node_name in placements.items()}

@@ -52,7 +52,7 @@ class SchedulerCache:
         return [event.raw["message"] for event in self.store.list("Event")]
 
     def use(self, claim: str, *pods: Object) -> None:
-        """What the scheduler writes when it allocates a claim for pods."""
+        """Write the changes that the scheduler makes when it allocates a claim for pods."""
         self.store.merge_patch("ResourceClaim", "default", claim, {"metadata": {"finalizers": [FINALIZER]}})
         result = {"request": "r", "driver": "d", "pool": "n1", "device": "g0"}
         entries = [{"resource": "pods", "name": pod.name, "uid": pod.uid} for pod in pods]

@@ -56,7 +56,7 @@ class Run:
         return dict(self.store.get("PodDisruptionBudget", "default", name).status)
 
     def counts(self, name: str = "b") -> tuple[int, int, int, int]:
-        """Allowed, healthy now, to be healthy, expected."""
+        """Return the numbers of allowed disruptions, and of currently healthy, desired healthy and expected pods."""
         status = self.status(name)
         fields = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
         return tuple(status.get(field, 0) for field in fields)

@@ -70,7 +70,7 @@ class Cluster:
         return str((found or {}).get("status"))
 
     def taints(self, name: str) -> dict[str, float]:
-        """The NoExecute taints of the node, with the seconds since the start at which they were added."""
+        """Return the NoExecute taints of the node, with the seconds since the start at which they were added."""
         taints = self.store.get("Node", "", name).spec.get("taints") or ()
         return {each["key"]: seconds(each["timeAdded"]) - START for each in taints if each["effect"] == "NoExecute"}
 
@@ -210,8 +210,11 @@ def test_the_grace_period_begins_anew_after_a_restart() -> None:
 
 
 def test_a_sign_of_the_future_is_noticed_now() -> None:
-    """The machine's clock was set back while nothing ran. tryUpdateNodeHealth keeps the time at which it noticed a
-    renewal, by the controller's own clock, and not the Lease's renewTime."""
+    """The machine's clock was set back while the daemon was stopped.
+
+    Upstream's tryUpdateNodeHealth keeps the time at which it noticed a renewal, by the controller's own clock, and not
+    the Lease's renewTime.
+    """
     cluster = Cluster()
     cluster.add("a", "b")
     cluster.clock.now = START - 5 * 3600

@@ -26,7 +26,7 @@ class Cluster:
         return [each.name for each in self.store.list("Pod")]
 
     def gone(self) -> dict[str, Any]:
-        """The last status of each pod that was deleted."""
+        """Return the last status of each deleted pod."""
         return {event.new.name: event.new.status for event in self.last.take() if event.type == DELETED}
 
     def after(self, seconds: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""What quotas count, as objects come and go."""
+"""Tests of the usage that quotas count, as objects come and go."""
 
 from typing import Any
 

@@ -42,7 +42,7 @@ class Steps:
 
 
 def many_pods(kind: str) -> Store:
-    """A workload whose controller has made its pods, which have nodes and are ready."""
+    """Return a store with a workload whose controller has created its pods; all are scheduled and ready."""
     store = Store(now=Clock())
     store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "busy"}})
     made = workload(kind, "web", replicas=MANY)

@@ -1,4 +1,4 @@
-"""How disrupted a zone is, and how fast its nodes get taints. The facts are upstream's node_lifecycle_controller.go."""
+"""Zone disruption and the rate at which nodes get taints. The facts are upstream's node_lifecycle_controller.go."""
 
 import pytest
 

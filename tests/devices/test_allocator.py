@@ -456,7 +456,7 @@ class PlainAllocation:
         return True
 
     def run(self, c: int = 0, r: int = 0, s: int | None = None, number: int = 0) -> bool:
-        """Whether the rest can be done from the `number`-th device of the s-th alternative (None: any) on."""
+        """Return whether the rest can be allocated from device `number` of alternative `s` (None: any) on."""
         if c == len(self.made.claims):
             return True
         requests = self.made.claims[c].requests

@@ -1,4 +1,4 @@
-"""What 1.36 allocates otherwise than 1.34: counters, shares, taints, constraints, pools."""
+"""Differences of the 1.36 allocator from 1.34: counters, shares, taints, constraints, pools."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def allocator(*claims: dict[str, Any], slices: list[Object], used: list[Any] | N
 
 
 def given(made: Allocator, on: str = "n1") -> list[str] | None:
-    """The devices on a node, in the order in which they are given."""
+    """Return the devices allocated on a node, in order of allocation, or None if the allocation fails."""
     solution = made.allocate(node(on, zone="a"))
     return None if solution is None else [one.device.id.name for claim in solution.given for one in claim]
 

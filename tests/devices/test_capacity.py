@@ -1,4 +1,4 @@
-"""How much of a device's capacity a request takes, and which requests a policy refuses."""
+"""Tests of the device capacity that a request takes, and of the requests that a policy rejects."""
 
 from fractions import Fraction
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is refused of claims and classes when they come in."""
+"""Tests of claims and classes that are rejected on creation."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is followed claim by claim is at any time what would be worked out of all claims."""
+"""Tests that the state followed claim by claim always equals the state computed from all claims."""
 
 from typing import Any
 

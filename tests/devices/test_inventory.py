@@ -1,4 +1,4 @@
-"""What a node sees of the published slices."""
+"""Tests of the published slices that are visible to a node."""
 
 from typing import Any
 

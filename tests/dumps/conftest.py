@@ -1,4 +1,4 @@
-"""What tests of dumps have in common."""
+"""Fixtures shared by the tests of dumps."""
 
 from pathlib import Path
 

@@ -11,7 +11,7 @@ def uid(number: int) -> str:
 
 
 def kept(kind: str, name: str, number: int, *, api: str = "v1", namespace: str = "", **fields: Any) -> Raw:
-    """An object with the uid and the version of that number."""
+    """Return an object with the uid and the version of that number."""
     meta: Raw = {"name": name, "uid": uid(number), "resourceVersion": str(number), "creationTimestamp": AT}
     if namespace:
         meta["namespace"] = namespace

@@ -17,7 +17,7 @@ OPTIONS = LoadOptions(complete=False)
 
 
 def _as_kept(raws: list[Raw]) -> list[Raw]:
-    """The objects as they are after they were taken once: with all defaults."""
+    """Return the objects with all defaults, as they are after they were loaded once."""
     prepared = _one_by_one(raws)
     assert prepared.errors == []
     return [json.loads(json.dumps({**obj.raw, "metadata": {**obj.metadata}})) for obj in prepared.objects]
@@ -38,7 +38,7 @@ def _without_version(raw: Any) -> Raw:
 
 
 def _running(number: int, **more: Any) -> Raw:
-    """A pod of one workload, as it runs."""
+    """Return a running pod of one workload."""
     made = pod(f"web-{number}", 100 + number, f"n{number}", owner=("ReplicaSet", "web", 9), **more)
     at = f"2026-11-20T10:00:{number:02}Z"
     condition = {"type": "Ready", "status": "True", "lastTransitionTime": at, "lastProbeTime": None}

@@ -1,4 +1,4 @@
-"""How a dump is taken: what stands stays, what is missing is made up and said, what is wrong is left out and said."""
+"""Tests of loading a dump: missing parts are created and reported, invalid parts are left out and reported."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def _prepared(*raws: Raw, **options: Any) -> Prepared:
 
 
 def _loaded(*raws: Raw, frozen: bool = False, **options: Any) -> Simulation:
-    """A cluster that took the dump, at rest."""
+    """Return a cluster that has loaded the dump and has no work pending."""
     prepared = _prepared(*raws, **options)
     simulation = Simulation(
         default_config(),
@@ -388,7 +388,7 @@ def test_of_many_errors_the_first_are_told_and_the_others_counted(tmp_path: Path
 
 
 def _pending(message: str, reason: str = "Unschedulable", **more: Any) -> Raw:
-    """A pod that wants more than a node has, and what its cluster's scheduler said of it."""
+    """Return a pod that requests more than a node has, with the condition that its cluster's scheduler wrote."""
     condition = {"type": "PodScheduled", "status": "False", "lastTransitionTime": "2026-11-20T09:00:00Z"}
     status = {"phase": "Pending", "conditions": [{**condition, "reason": reason, "message": message}]}
     return {**pod("big", 7, cpu="8", **more), "status": status}

@@ -43,7 +43,7 @@ def _with_values(text: str) -> str:
 
 
 def _lists(file: Path) -> Iterator[Raw]:
-    """The lists with objects in them that the server answered."""
+    """Yield the non-empty lists that the server returned."""
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         for line in lines:
             for request in json.loads(_with_values(line)).get("requests", ()):
@@ -78,7 +78,10 @@ def _key(raw: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _kept(raw: Mapping[str, Any]) -> Any:
-    """What stays: all but managedFields and the version; the kind is the list's, and a null is as nothing."""
+    """Return the part of an object that must stay: all but managedFields and the version.
+
+    The kind is the list's, and a null counts as an absent value.
+    """
     meta = {key: value for key, value in raw["metadata"].items() if key not in ("managedFields", "resourceVersion")}
     return _without_nulls({key: value for key, value in {**raw, "metadata": meta}.items() if key not in _OF_LISTS})
 

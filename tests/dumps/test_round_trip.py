@@ -37,7 +37,7 @@ def _simulation(start_s: float, log: list[LoggedAttempt] | None = None, *, froze
 
 @pytest.fixture(scope="module")
 def cluster() -> Simulation:
-    """The example workloads on two zones, at rest; some of it does not fit."""
+    """Run the example workloads on two zones until no work is pending; some pods do not fit."""
     found = _simulation(1.7e9)
     found.load(read_paths([EXAMPLES / "clusters" / "two-zones.yaml", EXAMPLES / "workloads"]))
     assert found.applied.errors == []

@@ -122,7 +122,7 @@ def test_a_trace_of_simkube_is_read_as_it_ends(tmp_path: Path) -> None:
 
 
 def _trace(*events: Any) -> bytes:
-    """A trace of events whose pod lifecycles have lists as keys, as SimKube writes them."""
+    """Return a trace of events whose pod lifecycles have lists as keys, as SimKube writes them."""
     packer = msgpack.Packer()
     head = {"version": 2, "config": {}, "events": list(events), "index": {}}
     parts = [packer.pack_map_header(len(head) + 1), *map(packer.pack, (part for pair in head.items() for part in pair))]

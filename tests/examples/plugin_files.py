@@ -24,5 +24,5 @@ def module(file: str) -> ModuleType:
 
 
 def definitions() -> list[dict[str, Any]]:
-    """The CustomResourceDefinitions that the plugins read objects of."""
+    """Return the CustomResourceDefinitions of the objects that the plugins read."""
     return list(yaml.safe_load_all((FOLDER / "crds.yaml").read_text(encoding="utf-8")))

@@ -19,7 +19,7 @@ PATIENCE_S = 180
 
 
 def _first_line(process: "subprocess.Popen[str]") -> str:
-    """What the process says first; it is killed if it says nothing."""
+    """Return the first line that the process prints; kill the process if it prints nothing."""
     assert process.stdout is not None
     killer = threading.Timer(PATIENCE_S, process.kill)
     killer.start()
@@ -86,7 +86,7 @@ def pod(name: str, cards: int, cpu: str = "100m", **spec: Any) -> Raw:
 
 
 def settled(client: BlockingClient, name: str) -> str:
-    """The pod's node, or why it has none, whichever it comes to first."""
+    """Return the pod's node, or the reason that it is unschedulable, whichever is reported first."""
     with client.subscribe("objects.watch", "Pod") as events:
         for event in events:
             found = event.get("object") or {}

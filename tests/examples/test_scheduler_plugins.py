@@ -121,7 +121,7 @@ def test_a_waiting_time_that_is_none_is_refused(seconds: Any) -> None:
 
 
 def nodes_of(cluster: Cluster) -> dict[str, str | None]:
-    """The node of each pod, by the pod's name alone: the tests' pods have different names in all namespaces."""
+    """Return the node of each pod, by the pod's name alone: the tests' pods have different names in all namespaces."""
     return {pod.name: pod.node for pod in cluster.pods}
 
 
@@ -246,7 +246,7 @@ def topology(name: str, *cpus: str, scope: str = "pod", policy: str = "single-nu
 
 
 def pinned(name: str, *cpus: str, node_name: str = "") -> dict[str, Any]:
-    """A guaranteed pod with a container for each amount of CPU."""
+    """Return a guaranteed pod with a container for each amount of CPU."""
     made = pod(name, node_name=node_name)
     made["spec"]["containers"] = [
         {"name": f"c{number}", "image": "i", "resources": {"limits": {"cpu": cpu, "memory": "1Gi"}}}

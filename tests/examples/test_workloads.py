@@ -25,7 +25,7 @@ def _after(cluster: str, *files: str, seconds: float = 600) -> Simulation:
 
 
 def _pods(simulation: Simulation) -> dict[str, int]:
-    """How many pods run, by the name of what made them; any other pod is told by its phase."""
+    """Return the number of running pods by the name of their creator; other pods are counted by phase."""
     counts: dict[str, int] = {}
     for pod in simulation.store.list("Pod"):
         assert isinstance(pod, Pod)

@@ -262,7 +262,7 @@ def test_each_step_is_timed_by_the_clock_that_is_given() -> None:
 
 
 def _run(seed: int, *, explaining: bool) -> list[dict[str, object]]:
-    """A mixed run in which everything is explained after every step, or nothing."""
+    """Return the decisions of a mixed run in which recent pods are explained after every step, or none are."""
     chance = random.Random(seed)
     decisions: list[LoggedAttempt] = []
     engine = Engine(seed=seed, on_decision=decisions.append)

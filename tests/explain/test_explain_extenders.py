@@ -1,4 +1,4 @@
-"""What explanations say of extenders: whom they rejected and why, what they scored, and which of them failed."""
+"""Tests of explanations of extenders: rejected nodes and reasons, scores, and failed extenders."""
 
 import threading
 from typing import Any

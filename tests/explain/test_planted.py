@@ -22,7 +22,7 @@ def planted_cluster(reason: Planted, folder: Path) -> ScenarioCluster:
 
 
 def rejecting(found: dict[str, Any]) -> list[set[str]]:
-    """The plugins that reject the pod, on each node."""
+    """Return the plugins that reject the pod on each node."""
     before = {found[at]["plugin"] for at in ("gated_by", "pre_filter") if found[at]}
     nodes = [{v["plugin"], *(also["plugin"] for also in v["also"])} - {None} for v in found["verdicts"]]
     return [before | node for node in nodes] or [before]

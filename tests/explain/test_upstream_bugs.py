@@ -1,4 +1,4 @@
-"""Where 1.36.3 decides about devices by a mistake of its own, a note says so."""
+"""Tests of the notes about device decisions that come from a bug in 1.36.3."""
 
 from typing import Any
 

@@ -64,7 +64,7 @@ def serving(
         allow_reuse_port = port > 0  # several processes may serve the same answers
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A client that refuses the certificate, or goes, is no fault of the test."""
+            """Ignore a client that rejects the certificate or disconnects: this is no fault of the test."""
 
     server = Server(("127.0.0.1", port), Handler)
     if tls is not None:
@@ -82,9 +82,10 @@ def serving(
 
 @contextmanager
 def answering(raw: bytes, *, keeps_open: bool = False, reads: bool = True) -> Iterator[str]:
-    """A server that reads a request and sends these bytes; the URL. It closes then, unless it `keeps_open`.
+    """Run a server that reads a request and sends these bytes; yield its URL.
 
-    One that does not `reads` sends them at once, and reads what comes first.
+    It then closes the connection, unless `keeps_open` is set. Without `reads` it sends the bytes at once, and then
+    reads once.
     """
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -121,7 +122,7 @@ def answering(raw: bytes, *, keeps_open: bool = False, reads: bool = True) -> It
 
 @contextmanager
 def dripping(raw: bytes, head: bytes = b"", every_s: float = 0.01) -> Iterator[str]:
-    """A server that reads a request and sends `head`, and then these bytes one by one; the URL."""
+    """Run a server that reads a request and sends `head`, and then these bytes one by one; yield its URL."""
     ended = threading.Event()
     serving: list[threading.Thread] = []
 
@@ -177,7 +178,7 @@ def _read_request(connection: socket.socket) -> None:
 
 @contextmanager
 def nobody_there() -> Iterator[str]:
-    """The URL of a port that refuses connections: it is bound, and nobody listens."""
+    """Yield the URL of a port that refuses connections: it is bound, but no process listens."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"

@@ -297,7 +297,7 @@ BINDS = {"bindVerb": "bind"}
 
 
 def binding(extender: Raw, answer: Answer | str | None) -> tuple[Extended, Effects]:
-    """A pod whose binding has gone as far as it goes without the API server, and what is to be done then."""
+    """Bind a pod as far as possible without the API server, and return the remaining effects."""
     run = Extended(extender).see(node("n1"))
     if answer is not None:
         run.answers["a/bind"] = answer
@@ -475,7 +475,7 @@ def test_a_simulation_asks_real_extenders_but_to_bind_and_binds_for_one_that_wou
 
 
 def _stepped(run: Extended, raw: Raw, at: Callable[[SchedulingDriver, StopPoint], None]) -> tuple[Any, list[str]]:
-    """The attempt with a stop at each plugin, and where it was stopped; `at` may change something there."""
+    """Return the outcome of an attempt with a stop at each plugin, and the stops; `at` may change something there."""
     run.see(raw)
     found = parse(raw)
     assert isinstance(found, Pod)
@@ -545,7 +545,7 @@ def all_whole(args: Raw) -> Raw:
 
 
 def loaded(*extenders: Raw, **settings: Any) -> Extended:
-    """A large node that is nearly full, and a smaller one without pods."""
+    """Return a run with a large node that is nearly full, and a smaller node without pods."""
     run = Extended(*extenders, **settings).see(node("busy", cpu="20"), node("idle", cpu="10"))
     return run.see(pod("filler", cpu="18", on="busy"))
 

@@ -1,5 +1,7 @@
-"""Calls of extenders over real HTTP and HTTPS, as the daemon makes them and as everybody else does: what is answered,
-and in which words it fails."""
+"""Calls of extenders over real HTTP and HTTPS, as the daemon and other callers make them.
+
+The tests check the answers and the error messages.
+"""
 
 import base64
 import gc

@@ -22,7 +22,7 @@ _SHOWN = 10  # violations of a seed
 
 
 def outcome(seed: int) -> str:
-    """What was wrong with this seed; "" if nothing was."""
+    """Return the violations that this seed causes, or "" if there are none."""
     try:
         wrong = simulate(seed).violations
         return "\n".join([*wrong[:_SHOWN], *([f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else [])])

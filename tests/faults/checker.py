@@ -1,14 +1,14 @@
-"""Holds a history against the rules. They know nothing of how the daemon works:
+"""Checker of a history against rules that are independent of the daemon's implementation.
 
-- a version means one change, whoever saw it; versions follow each other without a gap;
-- a watch has every change of its kinds, once, in order;
-- what was answered or seen is in the order of all changes, and is there at the end;
-- a refused write never happened; a write happened once, and not before somebody asked for it;
-- a read or list has a state that was so at some moment between question and answer (linearizable): nothing that
-  anybody knew before it was asked is missing;
-- a list is the state at its version, all of it; a replace on a version replaced just that one;
-- after a salvage there is the state before the first write that words tell to be lost, less what they name; of the
-  writes that were answered they tell of each, up to the last, or say that they do not know it.
+- a version identifies one change for every observer; versions follow each other without a gap;
+- a watch delivers every change of its kinds, once, in order;
+- acknowledged and observed writes are part of the order of all changes, and exist at the end;
+- a rejected write never happened; a write happened once, and not before it was requested;
+- a read or list returns a state that existed at some moment between request and response (linearizable): it includes
+  everything that any client had observed before the request;
+- a list is the complete state at its version; a replace on a version replaced exactly that version;
+- after a salvage the state is the one before the first write that is reported lost, without the objects that the
+  report names; the report lists each acknowledged write up to the last one, or states that it is unknown.
 """
 
 import math
@@ -36,7 +36,7 @@ _VAGUE = re.compile(
 
 
 def violations(history: History) -> list[str]:
-    """What must not be, in words; empty if all is well."""
+    """Return a description of each violated rule; empty if all rules hold."""
     found = [*history.faults]
     before: _Order | None = None
     earlier: list[Operation] = []
@@ -74,8 +74,10 @@ def _seen_to(era: Era, streams: list[Stream]) -> tuple[float, float]:
 
 
 def _came_back(history: History, refused: Operation) -> bool:
-    """Whether a write that the journal could not keep may be there all the same: the daemon was started again before
-    the disk was well, so that what was written of it could not be taken back."""
+    """Return whether a write that the journal failed to persist may exist all the same.
+
+    This happens if the daemon restarted before the disk recovered: the partly written data could not be rolled back.
+    """
     assert refused.ended is not None
     started = next((at for at in history.starts if at > refused.ended), None)
     if refused.refused != "journal" or started is None:
@@ -153,7 +155,7 @@ class _Order:
                 yield f"there is nothing between version {last} and version {version}"
 
     def at(self, key: Key, version: int) -> Seen | None:
-        """The object as it was at a version."""
+        """Return the object at a version, or None if it did not exist."""
         versions = self._of_key.get(key, [])
         place = bisect_right(versions, version)
         if not place:
@@ -258,7 +260,7 @@ class _Order:
             yield f"it replaced {before}: {operation}"
 
     def followed_by(self, era: Era, operations: list[Operation]) -> Iterator[str]:
-        """Whether the next era may begin as it does."""
+        """Yield the violations in the start of the next era."""
         last = int(self.seen_to[0])
         if era.kind == REWOUND and era.base <= last and (wrong := _difference(self.state(era.base), era.start)):
             yield f"after the loss of power there is no state of before, at version {era.base}: {wrong}"
@@ -277,7 +279,7 @@ class _Order:
                 yield f"{each} went back to {now}"
 
     def _salvaged(self, era: Era, known: int, operations: list[Operation]) -> Iterator[str]:
-        """Whether words tell what is lost of the state at the version that was known last."""
+        """Yield the violations in a salvage's report of the state that it lost."""
         words = "; ".join(era.lost)
         if not words:
             yield "it goes on from a damaged journal, and no words tell"
@@ -317,5 +319,5 @@ class _Order:
 
 
 def _unknown(operation: Operation) -> bool:
-    """Whether nobody knows what came of it."""
+    """Return whether the outcome of the operation is unknown to its client."""
     return operation.ended is None or operation.refused in UNKNOWN

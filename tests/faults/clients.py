@@ -29,7 +29,7 @@ AnyClient = Client | HttpClient
 
 @attrs.define(eq=False)
 class World:
-    """What all clients share."""
+    """State shared by all clients."""
 
     network: Network
     history: History

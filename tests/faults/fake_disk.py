@@ -1,12 +1,13 @@
-"""A disk in memory that can fail: an implementation of kschedd.store.journal.disk.Disk with what real disks do to
-programs.
+"""A disk in memory that can fail.
 
-What is written is read back at once, and is safe from a loss of power once it was flushed. Until then each sector of
-each write may be there or not after the power was lost (torn pages), in whatever order; of new, linked, replaced and
-removed names a beginning of what was done is there. A killed process loses nothing of what it has written.
+It implements kschedd.store.journal.disk.Disk and behaves as real disks do.
 
-Faults are set as attributes; `chance` decides where there is a choice, so that everything follows from its seed.
-`kill_after` counts operations: the last of them is done in part, and from then on every call fails, until `restart`.
+Written data can be read at once, and survives a power loss once it was flushed. Until then each sector of each write
+may or may not be there after a power loss (torn pages), in any order. For created, linked, replaced and removed names,
+a prefix of the operations survives. A killed process loses nothing that it has written.
+
+Faults are set as attributes. `chance` makes every random choice, so that its seed determines all behavior. `kill_after`
+counts operations: the last one is done in part, and from then on every call fails until `restart`.
 """
 
 import errno
@@ -165,7 +166,7 @@ class FakeDisk:
         return self.names[path]
 
     def write(self, file: File, data: bytes, offset: int) -> int:
-        """The number of bytes that were taken."""
+        """Write a prefix of the data, or all of it, and return the number of bytes written."""
         taken = len(data)
         if self.short_writes and self.chance.random() < self.short_writes:
             taken = self.chance.randrange(len(data))
@@ -198,12 +199,12 @@ class FakeDisk:
     # --- what tests do to it -------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """The process ends here: what it calls from now on changes nothing."""
+        """End the process: its later calls change nothing."""
         self.dead, self.kill_after = True, None
         self.on_kill()
 
     def restart(self, *, power_lost: bool) -> None:
-        """The disk for the next process, healthy; the files are as the last one left them."""
+        """Make the disk healthy for the next process; the files stay as the last process left them."""
         self.dead, self.kill_after, self.error, self.capacity, self.short_writes = False, None, 0, None, 0.0
         self.generation += 1
         self._open.clear()

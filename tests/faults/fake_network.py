@@ -123,7 +123,7 @@ class Network:
         return FakeListener(incoming, lambda: self._stop_listening(dialled))
 
     async def dial(self) -> FakeStream:
-        """A connection to the daemon, as soon as there is one."""
+        """Return a connection to the daemon, once the daemon listens."""
         while self._dialled is None:
             await self._listening.wait()
         there, back = _Pipe(self._chance), _Pipe(self._chance)
@@ -133,7 +133,7 @@ class Network:
         return ours
 
     def cut(self) -> None:
-        """The daemon's process is gone: so are its connections, with what was on its way."""
+        """Drop the listener, all connections and the data in transit, as when the daemon's process ends."""
         if self._dialled is not None:
             self._stop_listening(self._dialled)
         for stream in self._streams:

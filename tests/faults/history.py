@@ -1,4 +1,4 @@
-"""What clients did and saw: the input of the checker, and nothing that the daemon knows by itself.
+"""Actions and observations of clients: the checker's only input, without the daemon's own state.
 
 Everything has a place in one order, `at`: of two things of which one ended before the other began, the first has the
 smaller number. An era is a time of which every change was seen; how the next one begins is said below.
@@ -73,8 +73,11 @@ SALVAGED: Final = "salvaged"  # words have told what was lost
 
 @attrs.define(eq=False)
 class Era:
-    """`start` is the state at `base`, when the era began. Of a salvaged one `lost` is what words told; `end_is_told`:
-    they have to tell of all that was answered, since no loss of power has set back what they know."""
+    """Period of the history that begins with the state `start` at version `base`.
+
+    For a salvaged era, `lost` holds the reported losses. `end_is_told` is true if the report must cover every
+    acknowledged write, because no power loss has set back the record of them.
+    """
 
     kind: str = FIRST
     base: int = 0

@@ -30,7 +30,7 @@ def path_of(kind: str, name: str = "") -> str:
 
 
 def refused(status: Mapping[str, Any]) -> RpcError:
-    """A Status as kschedd.rpc has it."""
+    """Return a Status as the error that kschedd.rpc raises."""
     reason, message = status.get("reason", ""), status.get("message", "")
     if status["code"] == 410:
         code = "gone"
@@ -74,7 +74,7 @@ class HttpClient:
     _waiting: list[ResponseEvent] = attrs.field(factory=list)  # of what was received, not yet taken
 
     async def call(self, method: str, **params: Any) -> Any:
-        """The calls of kschedd.rpc that the simulation makes. Raises RpcError, ConnectionLostError."""
+        """Perform one of the kschedd.rpc calls that the simulation makes; raise RpcError or ConnectionLostError."""
         manifest = params.get("manifest") or (params.get("manifests") or [{}])[0]
         kind = params.get("kind") or manifest["kind"]
         path = path_of(kind, params.get("name") or manifest.get("metadata", {}).get("name", ""))
@@ -107,7 +107,10 @@ class HttpClient:
     async def subscribe(
         self, method: str, *, kind: str, since: int | None, buffer: int
     ) -> AsyncIterator[HttpSubscription]:
-        """A watch after `since`, or after a list. Raises RpcError: `gone` where that is no longer kept."""
+        """Yield a watch that starts after `since`, or after a list if `since` is None.
+
+        Raises RpcError with the code `gone` if that version is no longer kept.
+        """
         assert method == "objects.watch"
         if since is None:
             since = (await self.call("objects.list", kind=kind))["resource_version"]
@@ -152,7 +155,7 @@ class HttpClient:
             self._waiting += await self.receive()
 
     async def receive(self) -> Sequence[ResponseEvent]:
-        """What the next bytes complete, after what is waiting. Raises ConnectionLostError."""
+        """Return the waiting events, or else those that the next bytes complete; raise ConnectionLostError."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             return waiting

@@ -58,7 +58,7 @@ async def _use(client: AnyClient, world: World) -> None:
 
 
 async def _copy(client: AnyClient, world: World) -> None:
-    """A copy of all is a list of each kind, at the same version."""
+    """Get a copy of the cluster, and record it as a list of each kind at the same version."""
     history = world.history
     lists = [history.begin("operator", "list", key=(kind, "", "")) for kind in KINDS]
     copy = await client.call("snapshot.get")

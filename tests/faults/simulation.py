@@ -61,7 +61,7 @@ _PATIENCE_S = 900.0  # virtual; for what must come in the end
 
 @attrs.frozen
 class Plan:
-    """What befalls the daemon, apart from the moments: drawn from the seed."""
+    """Faults that befall the daemon, drawn from the seed, without their times."""
 
     lives: int
     with_controllers: bool
@@ -120,8 +120,10 @@ def _nothing() -> Iterator[None]:
 
 @contextmanager
 def _log_read_by(history: History) -> Iterator[None]:
-    """No log but what it says of damage; and nothing of a second error that SQLite meets where it tidies up after a
-    first, and goes on after."""
+    """Suppress the log, but record reports of journal damage in the history.
+
+    Also ignore a second error that SQLite meets while it cleans up after a first one, since it continues after that.
+    """
     before, hook = structlog.get_config(), sys.unraisablehook
 
     def read(_logger: object, _method: str, event: Any) -> Any:
@@ -392,7 +394,7 @@ class Simulation:
     # --- the end -------------------------------------------------------------------------------------------------
 
     async def _come_to_rest(self, cluster: LiveCluster) -> None:
-        """The disk is well: there must be writes, and a place for each pod; then everybody has seen everything."""
+        """Wait until writes succeed on the healthy disk, all pods are scheduled, and clients have seen all changes."""
         with trio.move_on_after(_PATIENCE_S) as writing:
             await self._until(self._makes_nodes)
         if writing.cancelled_caught:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _as_sqlite(kind: type[apsw.Error], extended: int) -> Iterator[None]:
-    """A fault of the disk in SQLite's words."""
+    """Convert an OSError of the disk to the matching error of SQLite."""
     try:
         yield
     except OSError as error:
@@ -33,7 +33,10 @@ class OpenFile:
         self._lock = 0
 
     def _is_over(self) -> bool:
-        """Whether a process that was killed is being tidied up: nothing more happens."""
+        """Return whether a killed process is closing its files, so that nothing more happens.
+
+        Raises OSError for any other call of a killed process.
+        """
         if self._disk.dead and self._disk.closing:
             return True
         if self._disk.dead or self._disk.generation != self._generation:

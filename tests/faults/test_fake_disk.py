@@ -31,7 +31,7 @@ steps = st.one_of(
 
 
 def done(disk: Disk, folder: Path, script: list[tuple[Any, ...]]) -> list[object]:
-    """What each step came to: its result, or the errno of its error."""
+    """Run the script and return the outcome of each step: its result, or the errno of its error."""
     came: list[object] = []
     descriptors: list[int] = []
     inodes: dict[tuple[int, int], int] = {}
@@ -119,7 +119,7 @@ def _kill(disk: FakeDisk, journal: Journal, *, power_lost: bool) -> None:
 
 
 def written(disk: FakeDisk, data: bytes, *, flushed: bool) -> bytes:
-    """What is read of data that was written before the power was lost."""
+    """Write data, lose power, and return the data that can be read afterwards."""
     path = Path("/file")
     descriptor = disk.open(path)
     disk.fdatasync(descriptor)

@@ -1,4 +1,4 @@
-"""What calls of plugins cost, and their limits, as the guard keeps them."""
+"""Costs and limits of plugin calls, as the guard records them."""
 
 import threading
 from typing import Any

@@ -136,7 +136,7 @@ def words(answer: Any) -> Any:
 
 
 def here(made: GuardedPlugin, method: str, name: str, cluster: SchedulerCache) -> list[Any]:
-    """What the plugin says of each node, in this process."""
+    """Return the plugin's result for each node, computed in this process."""
     state, wanted, answers = CycleState(), subject(name), []
     getattr(made, "pre_filter")(state, wanted, cluster)  # noqa: B009 - a guarded plugin's methods are set one by one
     for row in cluster.table.order.tolist():

@@ -86,7 +86,7 @@ _METHODS: Final = ("GET", "GET", "GET", "POST", "POST", "PUT", "PATCH", "DELETE"
 
 @attrs.frozen
 class Conversation:
-    """What a client sends, piece by piece, and whether it then hangs up without reading, or waits for the end."""
+    """Pieces that a client sends; it then hangs up without reading, or waits for the end."""
 
     pieces: Sequence[bytes]
     messages: int
@@ -157,7 +157,7 @@ def _message(chance: random.Random) -> bytes:
 
 
 def _changed(chance: random.Random, data: bytes) -> bytes:
-    """A few bytes other, more or fewer."""
+    """Return the data with a few bytes changed, inserted or removed."""
     found = bytearray(data)
     for _ in range(chance.randint(1, 4)):
         at = chance.randrange(len(found) + 1)

@@ -43,7 +43,7 @@ def read_all(data: bytes, cuts: list[int], **limits: int) -> tuple[list[HttpRequ
 
 
 def _taken(reader: RequestReader) -> tuple[list[HttpRequest], HttpFault | None]:
-    """What a reader has whole, and the fault after that."""
+    """Return the complete requests of a reader, and the fault after them."""
     found: list[HttpRequest] = []
     try:
         while (request := reader.next_request()) is not None:

@@ -80,7 +80,7 @@ async def answer_until_closed(client: ClientStream) -> bytes:
 
 
 async def answer(client: ClientStream, until: bytes) -> bytes:
-    """What comes, up to these bytes."""
+    """Return the received data, up to these bytes."""
     found = b""
     while until not in found:
         data = await client.receive_some()
@@ -431,7 +431,7 @@ async def test_who_sends_without_end_while_a_body_is_sent_is_cut_off() -> None:
 
 
 class Ends(trio.abc.Instrument):
-    """How many tasks have ended in one iteration of the event loop, at most."""
+    """Largest number of tasks that ended in one iteration of the event loop."""
 
     def __init__(self) -> None:
         self.most = self._now = 0

@@ -17,7 +17,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def declared(found: object) -> ast.stmt:
-    """The definition of a class or function in its source."""
+    """Return the definition of a class or function in its source."""
     return ast.parse(textwrap.dedent(inspect.getsource(found))).body[0]
 
 
@@ -27,7 +27,7 @@ def signature(function: Function) -> str:
 
 
 def members(kind: type) -> Iterator[str]:
-    """The public fields, properties and methods of a class and of its bases of ours, as they are declared."""
+    """Yield the declarations of the public fields, properties and methods of a class and of its bases in kschedd."""
     for base in kind.__mro__:
         if not base.__module__.startswith("kschedd"):
             continue

@@ -49,7 +49,7 @@ def real_cluster(port: int = 0) -> AbstractAsyncContextManager[Real]:
 
 @attrs.frozen(eq=False)
 class Scheduler:
-    """What schedules it."""
+    """Scheduler of the real cluster."""
 
     cluster: LiveCluster
     mirror: MirrorActor

@@ -39,13 +39,13 @@ class Asked:
         await self.answer({"kind": "Status", "message": why, "code": status}, status)
 
     async def tell(self, *events: object) -> None:
-        """The beginning of a watch, whose body ends with the connection."""
+        """Send the beginning of a watch; its body ends with the connection."""
         text = "".join(json.dumps(event) + "\n" for event in events)
         await self.stream.send_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + text.encode())
 
 
 async def nothing_happens(asked: Asked) -> None:
-    """An empty cluster in which nothing happens."""
+    """Serve an empty cluster in which nothing happens."""
     if asked.watches:
         await asked.tell()
         await trio.sleep_forever()
@@ -54,7 +54,7 @@ async def nothing_happens(asked: Asked) -> None:
 
 @asynccontextmanager
 async def scripted(script: Callable[[Asked], Awaitable[None]]) -> AsyncIterator[str]:
-    """The server's URL, while it is there."""
+    """Run the server and yield its URL."""
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(partial(trio.serve_tcp, partial(_serve, script), 0, host="127.0.0.1"))
         yield f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"

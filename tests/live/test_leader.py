@@ -1,4 +1,4 @@
-"""Who leads: the machine by itself, and schedulers of one cluster with each other."""
+"""Tests of leader election: the state machine alone, and several schedulers of one cluster."""
 
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def test_a_lease_that_is_not_there_is_created() -> None:
 
 
 def test_a_lease_of_another_is_taken_when_no_renewal_was_seen_for_its_duration() -> None:
-    """By the clock of who looks: the times that the Lease states do not count."""
+    """The observer's own clock decides; the times in the Lease are ignored."""
     one = election()
     one.observe(lease("other"), 100)
     assert not one.may_take(100)

@@ -213,7 +213,7 @@ async def test_a_server_that_comes_back_as_another_is_taken_as_it_is_then(tmp_pa
 
 
 async def lost(mirror: MirrorActor) -> bool:
-    """Whether it has found of every resource that the server is not there."""
+    """Return whether the mirror has found the server unreachable for every resource."""
     return mirror.describe().unreachable is not None and not any(mirror.followed.values())
 
 

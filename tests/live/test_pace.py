@@ -1,4 +1,4 @@
-"""How fast and in which order a server is asked."""
+"""Tests of the rate and the order of requests to a server."""
 
 import math
 

@@ -31,7 +31,7 @@ def priority_class(value: int) -> Raw:
 
 
 async def reported(real: Real, reason: str, name: str) -> Raw:
-    """The Event there with this reason, about this pod."""
+    """Wait for an Event with this reason about this pod in the real cluster, and return it."""
     found: list[Raw] = []
 
     async def is_there() -> bool:

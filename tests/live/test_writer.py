@@ -26,7 +26,7 @@ VOLUME = ("PersistentVolume", "", "disk")
 
 @attrs.frozen(eq=False)
 class Held:
-    """What is held here, as it was when it was copied."""
+    """Objects held here, as they were when they were copied."""
 
     objects: dict[tuple[str, str, str], Object]
 
@@ -36,7 +36,7 @@ class Held:
 
 @asynccontextmanager
 async def writing(folder: Path) -> AsyncIterator[tuple[Real, Held, RemoteWriter]]:
-    """A real cluster with a volume and a claim, and these as a mirror holds them."""
+    """Run a real cluster with a volume and a claim; yield it with a mirror of both and a writer."""
     async with real_cluster() as real:
         for made in (storage_class("kubernetes.io/no-provisioner"), volume(), resource_claim("one")):
             await real.cluster.store.create(made)

@@ -1,5 +1,7 @@
-"""/metrics against kube-scheduler's own list of metrics: names, types, labels, buckets and stability, after a run in
-which each of them is counted."""
+"""Tests of /metrics against kube-scheduler's own list of metrics.
+
+They compare names, types, labels, buckets and stability after a run that counts each metric.
+"""
 
 from itertools import accumulate, repeat
 from operator import mul

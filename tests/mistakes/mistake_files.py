@@ -128,7 +128,7 @@ def mistakes() -> list[Mistake]:
 
 
 def _step(written: str) -> Step:
-    """A command, after `fails` if it is expected to fail; the lines that follow it are its input."""
+    """Parse a command, which follows `fails` if it is expected to fail; the lines after it are its input."""
     command, _, given = written.strip().partition("\n")
     return Step(command.removeprefix(FAILS), given, command.startswith(FAILS))
 

@@ -48,7 +48,7 @@ GPU_CLASS = class_raw("gpu", f'device.driver == "{DRIVER}"')
 
 
 def pod(*claims: str, name: str = "p", uid: str = "", statuses: Any = None, template: str = "") -> Pod:
-    """A pod that names these claims, or (`template`) wants them made."""
+    """Return a pod that names these claims, or that has them created from `template`."""
     entries = [
         {"name": c, "resourceClaimTemplateName": template} if template else {"name": c, "resourceClaimName": c}
         for c in claims
@@ -88,7 +88,7 @@ class ScenarioCluster:
         return [self.plugin.filter(state, of, NodeInfo(table, table.row_of[name])) for name in ("n1", "n2")]
 
     def placed(self, of: Pod, on: str = "n1") -> CycleState:
-        """The pod reserved on the node."""
+        """Reserve the pod on the node and return the state of the attempt."""
         state, said = self.start(of)
         assert said is None
         self.verdicts(state, of)
@@ -361,7 +361,7 @@ def test_a_reservation_that_ended_before_anybody_looked_is_not_written_again() -
 
 @pytest.fixture
 def searched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The nodes that were searched for devices, as they are searched."""
+    """Record the nodes that are searched for devices."""
     nodes: list[str] = []
     allocate = Allocator.allocate
 

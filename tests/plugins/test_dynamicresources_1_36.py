@@ -55,7 +55,7 @@ class DeviceCluster:
         self.plugin = DynamicResources.from_args(DynamicResourcesArgs(), self.handle)
 
     def attempt(self, of: Pod) -> tuple[CycleState, list[Status | None]]:
-        """The state of an attempt, and what is said of the nodes."""
+        """Return the state of an attempt, and the status of each node."""
         state = CycleState()
         said = self.plugin.pre_filter(state, of, self.cluster)
         if said is not None:
@@ -201,7 +201,7 @@ def test_init_containers_use_the_devices_of_those_after_them() -> None:
 
 
 def attached(*conditions: tuple[str, str], at: str = "1970-01-12T13:46:00Z") -> Object:
-    """A claim allocated 40 s ago whose device has these conditions."""
+    """Return a claim that was allocated 40 s ago and whose device has these conditions."""
     status: dict[str, Any] = allocated("g0", on_node="n1")
     [result] = status["allocation"]["devices"]["results"]
     result |= {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}

@@ -29,7 +29,7 @@ Pair = tuple[str, str]
 
 @attrs.define
 class PlainFilter:
-    """What upstream's PreFilter keeps: pods counted by (topology key, value)."""
+    """Counts that upstream's PreFilter keeps: pods by (topology key, value)."""
 
     world: ScenarioCluster
     incoming: Pod
@@ -38,7 +38,10 @@ class PlainFilter:
     minded: Counter[Pair] = attrs.field(factory=Counter)
 
     def own_term_speaks(self, term: PodAffinityTerm, other: Pod) -> bool:
-        """An own term's selector selects among the namespaces that exist, and is asked again of no labels."""
+        """Return whether an own term selects the other pod.
+
+        The term's selector selects among the existing namespaces, and is also evaluated for empty labels.
+        """
         merged = set(term.namespaces)
         selector = term.namespace_selector
         if selector is not None and not selector.empty:

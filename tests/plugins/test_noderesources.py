@@ -58,7 +58,7 @@ huge_requests = st.lists(
 
 
 def int64(number: int) -> int:
-    """What Go's int64 keeps of it."""
+    """Return the part of the number that Go's int64 keeps."""
     return (number + 2**63) % 2**64 - 2**63
 
 
@@ -87,7 +87,7 @@ def fit(**args: Any) -> NodeResourcesFit:
 
 
 def plain_fit(incoming: Pod, where: Node, there: list[Pod]) -> tuple[Code, set[str]] | None:
-    """What upstream's fitsRequest says of one node."""
+    """Return the result of upstream's fitsRequest for one node."""
     lacking, hopeless = set(), False
     if len(there) + 1 > where.allocatable.get("pods", 0):
         lacking.add("Too many pods")

@@ -73,7 +73,7 @@ def scored(name: str, args: Any, cluster: SchedulerCache, pod: Pod) -> tuple[lis
 
 
 def verdicts(name: str, args: Any, cluster: SchedulerCache, pod: Pod) -> list[Status | None]:
-    """The filter's verdicts on all nodes, by name."""
+    """Return the filter's status for each node, ordered by node name."""
     plugin = in_tree_class(name).from_args(args, Handle(cluster))
     table, state = cluster.table, CycleState()
     rows = np.array([table.row_of[one] for one in sorted(table.row_of)], dtype=np.int64)
@@ -104,7 +104,7 @@ RISING = (ShapePoint(0, 0), ShapePoint(100, 10))
 
 
 def documented_cluster() -> SchedulerCache:
-    """The example of "Resource Bin Packing for Extended Resources" in Kubernetes' documentation from v1.16 on."""
+    """Return the example of "Resource Bin Packing for Extended Resources" in Kubernetes' documentation since v1.16."""
 
     def used(name: str, on: str, foo: str, memory: str, cpu: str) -> dict[str, Any]:
         return raw_pod(name, on, {"intel.com/foo": foo, "memory": memory, "cpu": cpu})

@@ -1,4 +1,4 @@
-"""What plugins that count pods say of themselves: `verdict_key` and `repeats_while_unchanged` keep their rules."""
+"""Tests that `verdict_key` and `repeats_while_unchanged` keep their rules in plugins that count pods."""
 
 from typing import Any
 

@@ -34,7 +34,7 @@ SOFT: Final = "ScheduleAnyway"
 
 
 def allows(constraint: SpreadConstraint, incoming: Pod, where: Node) -> bool:
-    """Whether the node counts for this constraint."""
+    """Return whether the node counts for this constraint."""
     if constraint.honor_affinity:
         if any(where.labels.get(key) != value for key, value in incoming.pod_spec.node_selector.items()):
             return False
@@ -295,7 +295,7 @@ def verdicts(cluster: SchedulerCache, incoming: Pod) -> dict[str, str]:
 
 
 def documented(*extra: Node) -> SchedulerCache:
-    """The documentation's cluster: zones A and B of two nodes each; two pods in zone A, one on node3 in zone B."""
+    """Return the documentation's cluster: zones A and B of two nodes each, two pods in zone A, one pod on node3."""
     cluster = SchedulerCache()
     zones = {"node1": "A", "node2": "A", "node3": "B", "node4": "B"}
     cluster.load(node(name, {HOST: name, ZONE: zone}) for name, zone in zones.items())

@@ -1,4 +1,4 @@
-"""How far a rollout is, in kubectl's words. Source of the cases: kubectl v1.34, rollout_status_test.go; facts."""
+"""Progress of a rollout in kubectl's words. Source of the cases: kubectl v1.34, rollout_status_test.go; facts."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How much of a text a terminal has room for."""
+"""Tests of cutting a text to the size of a terminal."""
 
 import pytest
 

@@ -35,7 +35,7 @@ class Watcher:
         assert self.queue.pop(0) is not None
 
     def change(self, old: Object | None, new: Object | None) -> tuple[int, list[str]]:
-        """How many events came of it, and which parked pods moved."""
+        """Apply the change and return the number of resulting events and the parked pods that moved."""
         before = self.queue.events_kept
         self.handlers.assumed, self.handlers.rejected = self.assumed, self.waiting
         self.handlers.changed(old, new, 10)

@@ -1,4 +1,4 @@
-"""What wake-ups of pods were worth."""
+"""Tests of the statistics of useful and useless pod wake-ups."""
 
 from kschedd.framework.events import SCHEDULE_ATTEMPT_FAILURE, UNSCHEDULABLE_TIMEOUT
 from kschedd.queue.entry import Move, SubQueue

@@ -1,4 +1,4 @@
-"""What the queue does with a pod, rule by rule; every name is a rule of upstream's."""
+"""Tests of the queue, rule by rule; every test name is a rule of upstream's."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +36,7 @@ def queue(
     more: dict[str, tuple[ClusterEventWithHint, ...]] | None = None,
     **options: Any,
 ) -> SchedulingQueue:
-    """A queue whose plugin `Fit` (or `plugin`) registers `events`, by default every new node."""
+    """Return a queue whose plugin `Fit` (or `plugin`) registers `events`, by default every new node."""
     registered = {plugin: events or hints_of([on(R.NODE, A.ADD)]), **(more or {})}
     return SchedulingQueue(
         QueueSettings(pop_from_backoff_q=pop_from_backoff),

@@ -35,7 +35,7 @@ EVENTS = [
 
 
 def red(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """Looks at the pod's labels; for the event's own pod it says the opposite."""
+    """Return Queue for pods with the color red; return the opposite for the event's own pod."""
     own = isinstance(new, Pod) and new.uid == pod.uid
     return QUEUE if (pod.labels.get("colour") == "red") is not own else QUEUE_SKIP
 
@@ -49,7 +49,7 @@ def by_pod(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 
 def those(signature: PodSignature, old: Any, new: Any) -> Collection[str] | None:
-    """The pods that `by_pod` may say Queue for; of one colour it is not said."""
+    """Return the pods for which `by_pod` may return Queue, or None (unknown) for one color."""
     return None if signature.labels.get("colour") == "blue" else ("d/p3", "d/p9", "d/p0")
 
 

@@ -127,7 +127,7 @@ def changed(value: Any, chance: random.Random) -> Any:
 
 
 def tampered(notes: list[Any], seed: int, path: Path, header: RecordingHeader) -> None:
-    """A recording with some notes changed, left out, doubled or in another order."""
+    """Write a recording with some notes changed, removed, duplicated or reordered."""
     chance = random.Random(seed)
     done = list(notes)
     for _ in range(chance.randrange(1, 4)):

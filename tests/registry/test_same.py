@@ -1,4 +1,4 @@
-"""What is equal to Go is equal here."""
+"""Tests that values which Go treats as equal are equal here."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is set, dropped and counted as an object is created and updated."""
+"""Tests of the fields that are set, dropped and counted when an object is created and updated."""
 
 from typing import Any
 

@@ -120,7 +120,10 @@ def test_a_stateful_set_with_a_name_of_former_times_can_be_changed() -> None:
     [("PersistentVolume", 2), ("LimitRange", 1), ("PersistentVolumeClaim", 3), ("ConfigMap", 2), ("ResourceQuota", 1)],
 )
 def test_a_finalizer_that_is_not_standard_is_told_by_the_kinds_own_rules_only(kind: str, times: int) -> None:
-    """As kube-apiserver 1.34.9 answers a PUT: where nobody looks at the changes of metadata, once less often."""
+    """Check the count of faults that kube-apiserver 1.34.9 reports for a PUT.
+
+    Kinds whose metadata changes are not validated report the fault once less.
+    """
     why, other = FieldError("metadata.finalizers[0]", "a", STANDARD), FieldError("metadata.labels", "b", "no")
     assert updated_faults(kind, [why], [], []).count(why) == times
     assert updated_faults(kind, [why, other], [], [])[0] is other

@@ -1,4 +1,4 @@
-"""What annotations of Nodes and pods say that once were no fields, and fields of Nodes that are no more."""
+"""Annotations of Nodes and pods that preceded fields, and removed fields of Nodes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What may become of a pod by a plain update, a status update, or through ephemeralcontainers: upstream's rules."""
+"""Permitted pod changes by update, status update and ephemeralcontainers: upstream's rules."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a resize may change of a pod: each row is a rule of upstream's ValidatePodResize."""
+"""Permitted pod changes by a resize: each row is a rule of upstream's ValidatePodResize."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""What a recorded kube-apiserver held against new objects, against what we hold against them, message by message.
+"""Faults that a recorded kube-apiserver found in new objects, compared with ours message by message.
 
-Of the kinds that have validation of their own here (devices, storage, workloads): whoever reads a refusal of ours reads
-the server's words.
+The kinds are those with their own validation here (devices, storage, workloads): our error messages must be the
+server's.
 """
 
 import re

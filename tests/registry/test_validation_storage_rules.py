@@ -40,7 +40,7 @@ def in_zone(key: str) -> Raw:
 
 
 def fields(act: Any) -> list[str]:
-    """The fields that are at fault, each once."""
+    """Return the path of each invalid field once."""
     with pytest.raises(Invalid) as refusal:
         act()
     return list(dict.fromkeys(fault.path for fault in refusal.value.faults))

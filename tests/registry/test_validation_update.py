@@ -1,4 +1,4 @@
-"""What is fixed at birth stays fixed, and what may change may change."""
+"""Tests of immutable and mutable fields."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def job(parallelism: int = 1, image: str = "a", **spec: Any) -> Raw:
 
 
 def directed(raw: Raw) -> Raw:
-    """The Job with directives for scheduling in its template."""
+    """Return the Job with scheduling directives in its template."""
     pod = raw["spec"]["template"]["spec"]
     raw["spec"]["template"]["spec"] = {**pod, "nodeSelector": {"a": "b"}, "affinity": {"nodeAffinity": {}}}
     return raw

@@ -24,8 +24,11 @@ from kschedd.service.daemon.process import DaemonState
 
 @attrs.frozen
 class LiveDaemon:
-    """`until_idle` waits until nobody in the cluster has anything left to do at its present time; `until_running` until
-    scheduling runs up to what is said."""
+    """A running daemon and functions that wait for it.
+
+    `until_idle` waits until the cluster has no work pending at its present time. `until_running` waits until scheduling
+    runs up to the given point.
+    """
 
     socket: str
     until_idle: Callable[[], None]
@@ -35,7 +38,7 @@ class LiveDaemon:
 
 @contextmanager
 def live_daemon(where: Path, *, speed: float = REAL, start_s: float | None = None) -> Iterator[LiveDaemon]:
-    """It has the controllers of a cluster, seed 1 and no journal."""
+    """Run a daemon with the controllers of a cluster, seed 1 and no journal."""
     path = where / "k.sock"
     started: queue.Queue[LiveDaemon] = queue.Queue()
     failures: list[BaseException] = []

@@ -66,7 +66,7 @@ class Emulator(pyte.Screen):
 
 @attrs.define(eq=False)
 class Console:
-    """What a user sees and types. A thread reads what the program writes at once, as a terminal does."""
+    """A user's screen and keyboard. A thread reads the program's output at once, as a terminal does."""
 
     keys: int
     child: "subprocess.Popen[bytes]"
@@ -104,8 +104,10 @@ class Console:
 
     @property
     def text(self) -> str:
-        """Text on the screen, wrapped rows joined, without the terminal's own answers, which it echoes if they arrive
-        before the program reads keys."""
+        """Return the text on the screen, with wrapped rows joined.
+
+        The terminal's own answers are left out. They are echoed if they arrive before the program reads keys.
+        """
         return _ANSWER.sub("", self.screen.text()).rstrip()
 
     def wait(self, shown: Callable[[], bool], what: str) -> None:
@@ -126,8 +128,10 @@ class Console:
         self.wait(lambda: re.search(pattern, self.text, re.MULTILINE) is not None, pattern)
 
     def type_until(self, typed: str, pattern: str) -> None:
-        """Type this at an empty prompt, again and again until the pattern matches: names come by a watch, and a menu is
-        made of those that are known when a key is pressed."""
+        """Type this at an empty prompt, again and again until the pattern matches.
+
+        Names arrive by a watch, and a menu shows the names that are known when a key is pressed.
+        """
 
         def is_shown() -> bool:
             return self.over or re.search(pattern, self.text, re.MULTILINE) is not None

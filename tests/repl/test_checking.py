@@ -1,4 +1,4 @@
-"""What is marked while a line is typed."""
+"""Tests of the marks on a line while it is typed."""
 
 import pytest
 

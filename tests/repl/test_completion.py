@@ -1,4 +1,4 @@
-"""What may come next on a half-typed line."""
+"""Tests of the completions of a half-typed line."""
 
 import pytest
 

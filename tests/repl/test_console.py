@@ -40,7 +40,7 @@ spec: {containers: [{name: a, image: i, resources: {requests: {cpu: "64"}}}]}
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveDaemon]:
-    """A daemon with two nodes, a pod that runs and one that fits nowhere."""
+    """Run a daemon with two nodes, a running pod and an unschedulable one."""
     with live_daemon(tmp_path_factory.mktemp("daemon")) as live, BlockingClient(live.socket, timeout=180) as client:
         nodes, pods = CLUSTER
         client.call("objects.apply", manifests=nodes)

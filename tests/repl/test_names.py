@@ -1,4 +1,4 @@
-"""What there is to complete follows the objects there are."""
+"""Tests that the names for completion follow the existing objects."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -120,7 +120,10 @@ def test_pending_pods_are_known_however_many_pods_there_are(book: NameBook) -> N
 async def _kept(
     path: Path, book: NameBook
 ) -> AsyncIterator[tuple[Client, Callable[[Callable[[], bool]], Awaitable[None]]]]:
-    """A daemon whose names a keeper keeps in the book: a client, and what waits until the book says something."""
+    """Run a daemon whose names a NameKeeper keeps in the book.
+
+    Yields a client, and a function that waits until a condition on the book holds.
+    """
     async with cluster_actors(seed=7) as cluster, unix_listener(path) as listener:
         server = Server(method_table(daemon_methods(cluster, DaemonState("1", str(path), cluster.clock.now()))))
         async with trio.open_nursery() as nursery:

@@ -20,12 +20,12 @@ _KEY = re.compile(r"<(Tab|Enter|Ctrl-[A-Z]|[a-z])>")
 
 
 def _shown(line: str) -> str:
-    """The pattern of a line of the screen: as it stands, but for the margin and what the dots stand for."""
+    """Return a pattern of a line of the screen that allows any margin, and any text in place of dots."""
     return r"^ *" + ".*".join(re.escape(part.rstrip()) for part in line.strip().split("...")) + r" *$"
 
 
 def _menu(lines: Sequence[str]) -> str:
-    """The pattern of what stands below a line that is not entered, up to a key or the next line, and nothing more."""
+    """Return a pattern of exactly the lines below a line that is not entered, up to a key or the next line."""
     shown = takewhile(lambda line: line and not line.startswith(_PROMPT) and _KEY.sub("", line), lines)
     return "\n".join(map(_shown, shown)) + r"(?!\n {3,}\S)"
 

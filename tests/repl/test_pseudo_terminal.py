@@ -23,7 +23,7 @@ _UNFINISHED = re.compile(r"\x1b(\[[0-9;?]*|[()]|\][^\x07]*)?\Z")  # the rest com
 
 @attrs.define(eq=False)
 class Screen:
-    """What a user sees and types. `text` is all that was shown since the last `expect`, without escapes."""
+    """A user's screen and keyboard. `text` is the output since the last `expect`, without escapes."""
 
     keys: int
     state: Path
@@ -35,8 +35,10 @@ class Screen:
         os.write(self.keys, keys.encode())
 
     def expect(self, words: str, *, again: str = "") -> str:
-        """Wait until these words are shown; all that was shown up to them. `again` is typed on an empty line as long as
-        they are not: what Tab knows comes by a watch."""
+        """Wait until these words are shown, and return all text shown up to them.
+
+        Until then `again` is typed repeatedly on an empty line: completion with Tab needs names that arrive by a watch.
+        """
         end = time.monotonic() + PATIENCE_S
         while words not in self.text:
             left_s = max(end - time.monotonic(), 0)

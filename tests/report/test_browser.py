@@ -24,7 +24,7 @@ Browse = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def browse(tmp_path_factory: pytest.TempPathFactory) -> Browse:
-    """Opens a page in a headless browser with these flags."""
+    """Return a function that opens a page in a headless browser with these flags."""
     found = next((path for name in _NAMES if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip(f"there is no browser here to show the page in: none of {', '.join(_NAMES)} is on the path")
@@ -51,7 +51,7 @@ def browse(tmp_path_factory: pytest.TempPathFactory) -> Browse:
 
 
 def with_script(text: str, script: str) -> str:
-    """The page, and this done once its own script has run."""
+    """Return the page with an additional script that runs after its own."""
     return text.replace("</body>", f"<script>{script}</script></body>")
 
 

@@ -1,4 +1,4 @@
-"""What of a report is a name, a message, or public: each field that holds text is one of these."""
+"""Tests that each text field of a report is classified as a name, a message, or public."""
 
 from types import ModuleType
 

@@ -1,4 +1,4 @@
-"""What a report says of a run, and the page that says it."""
+"""Tests of a report's content and of its page."""
 
 import json
 import re

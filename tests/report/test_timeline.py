@@ -16,7 +16,7 @@ from kschedd.simulation.engine import Engine
 
 
 def traced(path: Path) -> None:
-    """A pod that fits, one that waits until it goes, one that never fits."""
+    """Trace a pod that fits, one that waits until the first is deleted, and one that never fits."""
     engine = Engine(seed=1)
     file = timeline_file(path)
     Timeline.observing(engine, file)

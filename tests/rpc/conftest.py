@@ -30,7 +30,7 @@ class Raw:
         await self.stream.send_all(data)
 
     async def message(self) -> Any:
-        """The next message, or None when the server has closed."""
+        """Return the next message, or None when the server has closed."""
         with trio.fail_after(90):
             while True:
                 for message in self.unpacker:
@@ -74,7 +74,7 @@ class Served:
         return Raw(await self._opened.enter_async_context(await trio.open_unix_socket(self.path)))
 
     async def ended(self, clients: int = 0) -> None:
-        """Waits until no more than so many clients are connected."""
+        """Wait until at most this many clients are connected."""
         with trio.fail_after(90):
             while self.server.clients > clients:
                 await self._departures.wait()

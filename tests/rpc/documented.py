@@ -6,5 +6,5 @@ from kschedd.answers import plain, read
 
 
 def as_documented(answer: Any, value: Any) -> bool:
-    """Whether the value is all that an answer of this class sends. Raises AnswerError where it is none."""
+    """Return whether the value has only fields of this answer class; raise AnswerError if it is not such an answer."""
     return bool(plain(read(answer, value)) == value)

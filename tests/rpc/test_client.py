@@ -51,7 +51,7 @@ METHODS = (
 
 
 async def in_thread(path: Path, work: Callable[[BlockingClient], Any], **options: Any) -> Any:
-    """What `work` returns, run with a blocking client in a thread."""
+    """Run `work` with a blocking client in a thread, and return its result."""
 
     def run() -> Any:
         with BlockingClient(path, **options) as daemon:

@@ -1,4 +1,4 @@
-"""What a caller gives that has no place on the wire is the caller's fault, told in a sentence."""
+"""Tests of arguments that cannot be sent: they are reported as the caller's fault."""
 
 import pytest
 

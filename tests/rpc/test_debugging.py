@@ -43,7 +43,7 @@ class Debugged:
         return answer
 
     async def last(self, client: Client, method: str, /, **named: Any) -> Any:
-        """The last item of a stream."""
+        """Return the last item of a stream."""
         item = None
         with trio.fail_after(60):
             async with client.subscribe(method, **named) as stream:

@@ -1,4 +1,4 @@
-"""Where clients find their daemon, by what they are told and by their environment."""
+"""Tests of how clients find their daemon, from their options and their environment."""
 
 from pathlib import Path
 

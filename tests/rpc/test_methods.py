@@ -305,7 +305,7 @@ async def test_single_objects_are_made_replaced_and_edited(talk: Talk) -> None:
 
 
 async def _counts(cluster: LiveCluster, task_status: trio.TaskStatus[set[int]]) -> None:
-    """How many pods there were whenever the store had time to say so."""
+    """Record the number of pods whenever the store has time to answer."""
     seen: set[int] = set()
     task_status.started(seen)
     while True:

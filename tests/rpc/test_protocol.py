@@ -249,7 +249,7 @@ def test_no_bytes_whatever_raise_anything(chunks: list[bytes]) -> None:
 
 
 def in_slices(frame: Frame) -> tuple[int, Event]:
-    """How often others had their turn, and what came out."""
+    """Unpack the frame in slices; return the number of times that it yielded, and the event."""
     turns = 0
     work = unpack_in_slices(frame, FROM_CLIENTS)
     while True:

@@ -96,7 +96,7 @@ class Open:
         return await self.opened.enter_async_context(await trio.open_tcp_stream("127.0.0.1", self.port))
 
     async def raw(self) -> Raw:
-        """A connection after its handshake, which has said nothing yet."""
+        """Return a connection that has completed its handshake and has sent nothing yet."""
         stream: Any = await self.plain()
         if self.authority is not None:
             context = ssl.create_default_context()

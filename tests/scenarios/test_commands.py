@@ -1,4 +1,4 @@
-"""What a scenario can say: the command line's verbs in virtual time, and the commands of its own."""
+"""Tests of scenario commands: the command line's verbs in virtual time, and the scenario's own commands."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ profiles: [{schedulerName: default-scheduler, plugins: {multiPoint: {enabled: [{
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> ScenarioCluster:
-    """The cluster that the verbs' live tests have, in virtual time."""
+    """Build the cluster of the verbs' live tests, in virtual time."""
     return begun(tmp_path, DEFAULT)
 
 

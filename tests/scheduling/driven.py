@@ -66,7 +66,7 @@ class Driven:
         self.objects: dict[tuple[str, str], Object] = {}
 
     def see(self, *raws: Raw) -> None:
-        """The watch tells of these."""
+        """Deliver these objects to the driver as watch events."""
         for raw in raws:
             new = parse(raw)
             old = self.objects.get((new.kind, new.key))

@@ -106,7 +106,7 @@ class Cluster:
         return self.scheduler.candidates.dry_run(state, preemptor, rows, offset, wanted, counted, cached)
 
     def _nominate(self, nominated: Nominated) -> None:
-        """Have these nominations, and touch only those that differ."""
+        """Set these nominations, and change only those that differ."""
         for name, pods in self.nominator.by_node().items():
             if nominated.get(name) != pods:
                 for other in pods:
@@ -119,7 +119,7 @@ class Cluster:
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the nodes tried since it was cleared."""
+    """Record the names of the nodes on which victims are selected; tests clear the list."""
     names: list[str] = []
 
     def spy(filters: Any, state: Any, preemptor: Pod, rows: list[int], *rest: Any) -> Any:
@@ -268,7 +268,7 @@ def test_rows_that_changed_are_tried_together_with_the_first_of_them_that_is_nee
 @settings(max_examples=60, deadline=None)
 @given(st.text("-cv", min_size=1, max_size=40), st.integers(0, 7), st.data())
 def test_candidates_are_those_of_a_visit_node_by_node(kinds: str, wanted: int, data: st.DataObject) -> None:
-    """Of each node: nobody is to be evicted, a victim's budget is not violated (c for calm), or it is."""
+    """Each node needs no eviction, evicts without violating a budget (c for calm), or violates a budget."""
     names = {f"n{number:02}": kind for number, kind in enumerate(kinds)}
     there = [full(name, priority=9 * (kind == "-"), app="y" if kind == "v" else "x") for name, kind in names.items()]
     offset = data.draw(st.integers(0, len(kinds) - 1))

@@ -1,4 +1,4 @@
-"""What the version changes in the cache and in an attempt: pods being resized, nominations after a failure."""
+"""Effects of the version on the cache and on attempts: resized pods, nominations after a failure."""
 
 import pytest
 

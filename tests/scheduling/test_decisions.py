@@ -248,7 +248,7 @@ def _labeled(node: PlainNode, number: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("shape", list(_SHAPES))
 def test_pods_of_one_template_go_where_pods_go_that_have_no_template_in_common(shape: str) -> None:
-    """Of both the first half comes one by one and the second half at once."""
+    """In both cases the first half of the pods arrives one by one and the second half at once."""
     nodes = [_labeled(PlainNode(f"n{number:03}", 4000, 8 * _GIBI, 6), number) for number in range(700)]
     made = []
     for alike in (True, False):

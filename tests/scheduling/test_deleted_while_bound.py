@@ -15,7 +15,7 @@ DELETING = {"deletionTimestamp": "2025-01-01T00:00:00Z", "deletionGracePeriodSec
 
 
 def others_place(run: Driven) -> str:
-    """The node that another pod of the same size gets now, "" if it gets none."""
+    """Return the node that another pod of the same size is scheduled to now, or "" if there is none."""
     run.see(pod("other"))
     outcome = run.attempt("other")
     return "" if isinstance(outcome, FailedAttempt) else outcome.pod.node_name

@@ -164,7 +164,7 @@ def test_a_preemptor_is_handed_back_before_its_victims_are_evicted() -> None:
 
 
 def preempting() -> Driven:
-    """A pod `p` that is nominated to the node `n`, on which its victim still is."""
+    """Return a run in which the pod `p` is nominated to the node `n` while its victim is still on it."""
     run = Driven()
     run.see(node(cpu="1"), pod("victim", on="n"), pod("p", priority=9))
     run.attempt("p")
@@ -507,7 +507,7 @@ def test_a_pod_deleted_at_permit_is_rejected_and_the_queue_hears_of_it_with_the_
 
 
 def planned() -> Driven:
-    """A pod whose plan has been written and is not ready."""
+    """Return a run with a pod whose plan has been written and is not ready."""
     run = Driven(Plans)
     run.see(node(), pod("p"))
     run.attempt("p")
@@ -622,8 +622,11 @@ class RefusesToBind(Binds):
 
 @pytest.mark.parametrize("name", ["at-pre-bind", "at-bind"])
 def test_a_rejection_after_permit_is_told_as_it_is_and_the_pod_backs_off(name: str) -> None:
-    """RunPreBindPlugins and RunBindPlugins pass a rejected status on; "running PreBind plugin" is said of errors only.
-    No FitError is made of it after Permit, so no plugin is blamed, and the pod is not woken by its own removal."""
+    """RunPreBindPlugins and RunBindPlugins return a rejection unchanged.
+
+    Only errors get the prefix "running PreBind plugin". After Permit no FitError is made of a rejection, so no plugin
+    is blamed, and the pod's own removal does not wake it.
+    """
     bind = {"disabled": [{"name": "DefaultBinder"}]}
     run = Driven(RefusesToBind, plugins={"multiPoint": {"enabled": [{"name": "RefusesToBind"}]}, "bind": bind})
     run.see(node(cpu="4"), pod(name))

@@ -88,7 +88,7 @@ SHAPES: list[dict[str, Any]] = [
 
 
 def pod(name: str, shape: int, on: str = "", named: str = "", nominated: str = "") -> Pod:
-    """Of this shape: on a node, or naming its node by affinity as DaemonSets' pods do, or nominated to one."""
+    """Return a pod of this shape: on a node, with affinity to one node as DaemonSet pods have, or nominated."""
     spec = dict(SHAPES[shape])
     if named:
         term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [named]}]}
@@ -463,7 +463,10 @@ def test_what_is_kept_by_key_is_what_the_filters_say(script: list[Any], added: t
 def test_a_stream_of_pods_of_kinds_of_their_own_is_placed_as_without(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of more nodes than a search visits, from one search's end to the next, round the end, until no node is left."""
+    """The cluster has more nodes than one search visits.
+
+    Each search starts where the last one ended, and wraps around, until no node is left.
+    """
     monkeypatch.setattr(evaluation, "_MOST", most)
     monkeypatch.setattr(evaluation, "_FEWEST", 1)
 

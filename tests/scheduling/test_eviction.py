@@ -1,4 +1,4 @@
-"""What an eviction makes of pods that went by themselves meanwhile, and of refusals."""
+"""Tests of evictions of pods that have gone meanwhile, and of rejected evictions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a plugin wants written gets the time of the attempt where it needs one."""
+"""Tests that a plugin's writes get the time of the attempt where they need one."""
 
 from kschedd.framework.writes import Delete, MergePatch
 from kschedd.scheduling.failure import stamped

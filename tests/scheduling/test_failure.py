@@ -25,7 +25,7 @@ READY = {"type": "Ready", "status": "False"}
 def written(
     *conditions: Mapping[str, Any], generation: int = 0, nominated: str | None = None, was: str = ""
 ) -> Mapping[str, Any] | None:
-    """What is written to the status of a pod with these conditions, nominated to `was`."""
+    """Return the status that is written for a pod with these conditions that was nominated to `was`."""
     metadata = {"name": "p", "namespace": "default", "uid": "u", "generation": generation}
     status = {"conditions": list(conditions), "nominatedNodeName": was}
     pod = Pod.from_raw({"kind": "Pod", "metadata": metadata, "spec": {}, "status": status})

@@ -1,4 +1,4 @@
-"""What follows from an attempt or a binding that ends otherwise than planned, seen from the cluster."""
+"""Consequences, seen from the cluster, of attempts and bindings that do not end as planned."""
 
 from typing import Any, ClassVar
 

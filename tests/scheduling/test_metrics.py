@@ -14,7 +14,7 @@ from tests.scheduling.driven import NOW, Driven, node, pod
 
 
 def shown(driver: SchedulingDriver) -> dict[str, Any]:
-    """The samples of each family; of distributions how many were observed, and their sum."""
+    """Return the samples of each family; for distributions, the number of observations and their sum."""
     return {
         family.metric.name: {
             labels: (each.count, round(each.sum, 6)) if isinstance(each, Distribution) else each

@@ -48,7 +48,7 @@ def attempt(made: SchedulingMachine, wanted: Pod, *others: Pod) -> ScheduleResul
 
 
 def only(*names: str) -> dict[str, Any]:
-    """An affinity that PreFilter narrows the nodes by."""
+    """Return an affinity with which PreFilter narrows the nodes to these names."""
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in names]
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 

@@ -80,7 +80,7 @@ class Cluster:
         return NominatedPods(self.table, incoming, self.nominator.nominated).everywhere
 
     def walked(self, incoming: Pod) -> dict[int, tuple[Pod, ...]]:
-        """The rule, node by node."""
+        """Apply the rule node by node and return the nominated pods that count on each row."""
         found = {}
         for name, pods in self.nominator.nodes.items():
             counting = tuple(p for p in pods.values() if p.priority >= incoming.priority and p.uid != incoming.uid)

@@ -33,7 +33,7 @@ def on_node(name: str) -> Pod:
 
 @pytest.fixture
 def tripping(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The names of nodes and pods over which the cache's innermost parts trip."""
+    """Make the innermost parts of the cache fail for these names of nodes and pods."""
     names = {"bad"}
     set_images, add = NodeTable._set_images, PodCounts.add
 

@@ -56,7 +56,7 @@ def _events(dice: Random) -> list[WatchEvent]:
 
 
 def _known(driver: SchedulingDriver) -> Any:
-    """What the driver knows of the cluster."""
+    """Return the driver's view of the cluster."""
     cluster = driver.machine.cluster
     table = cluster.table
     on_nodes = {

@@ -1,4 +1,4 @@
-"""What happens to a PodGroup or its pods while its cycle runs: the cycle goes on as it began, and is told then."""
+"""Changes to a PodGroup or its pods during its cycle: the cycle continues unchanged and learns of them at its end."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar

@@ -67,7 +67,7 @@ class Popped:
         return entry.pod.pod_group
 
     def stops(self) -> Iterator[StopPoint]:
-        """The cycle that is next, from stop to stop."""
+        """Run the next cycle and yield each stop."""
         entry = self.driver.next_popped(NOW)
         assert entry is not None
         for at in self.driver.step(BeginGroupCycle(entry, lambda: NOW)):

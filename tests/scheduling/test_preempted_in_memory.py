@@ -50,7 +50,7 @@ class WaitsForever(_Reserves):
 
 
 def low_in(plugin: type[Any], version: KubernetesVersion, steps: int = 9) -> Driven:
-    """The pod `low` has the only node, and its binding has come as far as so many answers bring it."""
+    """Return a run in which the pod `low` has the only node, and its binding has advanced by this many steps."""
     run = Driven(plugin, version=version)
     run.see(node(), pod("low"), pod("p", priority=10))
     run.attempt("low")
@@ -66,7 +66,7 @@ def low_in(plugin: type[Any], version: KubernetesVersion, steps: int = 9) -> Dri
 
 
 def preempt(run: Driven) -> Effects:
-    """What the attempt of the pod `p` wants done, which preempts."""
+    """Attempt the pod `p`, which preempts, and return the requested effects."""
     failed = run.attempt("p")
     assert isinstance(failed, FailedAttempt)
     assert (failed.nominated_node, [victim.name for victim in failed.victims]) == ("n", ["low"])

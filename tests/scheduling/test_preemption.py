@@ -143,7 +143,7 @@ def scheduler(cluster: SchedulerCache, *, remember: bool = True, preempts: bool 
 
 
 def with_filters(cluster: SchedulerCache, *added: type[Any]) -> Scheduler:
-    """A scheduler with these plugins as filters, and at PreFilter if they have it."""
+    """Return a scheduler with these plugins at Filter, and at PreFilter if they implement it."""
     registry, profile = Registry(), CONFIG.profiles[0]
     plugins = dict(profile.plugins)
     for plugin in added:
@@ -188,7 +188,7 @@ class Plain:
     found: dict[Any, dict[str, Status | None]] = attrs.field(factory=dict)  # by `statuses`, until something changes
 
     def statuses(self, preemptor: Pod, there: dict[str, list[Pod]]) -> dict[str, Status | None]:
-        """The verdict on each node of a cluster with these pods."""
+        """Return the status of each node in a cluster with these pods."""
         who = preemptor.name, *sorted((on, *[other.name for other in pods]) for on, pods in there.items())
         if who not in self.found:
             self.found[who] = self._statuses(preemptor, there)
@@ -207,7 +207,7 @@ class Plain:
         return dict(verdicts.by_node())
 
     def on(self, preemptor: Pod, node_name: str, staying: list[Pod]) -> Status | None:
-        """The verdict on a node with these pods: first with the nominated ones that count, then without."""
+        """Return the status of a node with these pods, first with the nominated pods that count, then without them."""
         there = {**self.pods, node_name: staying}
         counting = [
             attrs.evolve(other, node_name=node_name)

@@ -17,7 +17,7 @@ from tests.scheduling.test_evaluation import SOFT_TAINT, KeepsOff, Trial, node, 
 
 
 def like(incoming: Pod, **fields: Any) -> Pod:
-    """The pod with this of its metadata."""
+    """Return the pod with these fields of its metadata replaced."""
     meta = {**incoming.raw["metadata"], **fields}
     return Pod.from_raw({**incoming.raw, "metadata": meta})
 

@@ -1,4 +1,4 @@
-"""What is kept of the values used last, and that a cache of them outlives a cluster that grows."""
+"""Tests of the cache of recently used values, and that such a cache outlives a growing cluster."""
 
 import pytest
 
@@ -34,15 +34,17 @@ def test_a_key_is_new_once() -> None:
 
 
 def _kind(number: int, name: str) -> Raw:
-    """A pod of one of many kinds, each with a toleration and a priority of its own."""
+    """Return a pod of one of many kinds, each with its own toleration and priority."""
     raw = pod(name, cpu=f"{number + 1}m", priority=number)
     raw["spec"]["tolerations"] = [{"key": f"k{number}", "operator": "Exists"}]
     return raw
 
 
 def test_a_cluster_that_grows_leaves_room_for_fewer_kinds_of_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bounds are in bytes, and entries have a place for each node: the first kind that is asked about again, after
-    the nodes have doubled, is the one that was used longest ago."""
+    """The memory limits are in bytes, and each entry has room for each node.
+
+    After the number of nodes has doubled, the least recently used kind is the first one that must be evaluated again.
+    """
     for module in (evaluation, candidates, nominations):
         monkeypatch.setattr(module, "_FEWEST", 2)
     monkeypatch.setattr(nominations, "_MEMORY", 6 * 64 * nominations._BYTES_A_ROW)

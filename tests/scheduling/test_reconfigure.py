@@ -1,4 +1,4 @@
-"""What a change of the configuration leaves alone: plugin instances, what they assumed, binding cycles under way."""
+"""State that a change of the configuration keeps: plugin instances, their assumptions, running binding cycles."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -67,7 +67,7 @@ def weighted(config: Config) -> Config:
 
 
 def with_args(plugin: str, args: Any) -> Callable[[Config], Config]:
-    """The configuration with other arguments for a plugin."""
+    """Return a change of the configuration that replaces the arguments of a plugin."""
 
     def change(config: Config) -> Config:
         profiles = tuple(attrs.evolve(one, plugin_args={**one.plugin_args, plugin: args}) for one in config.profiles)
@@ -213,7 +213,7 @@ def test_a_configuration_whose_plugins_cannot_be_made_changes_nothing() -> None:
 
 
 def told_of(run: Driven) -> list[tuple[str, list[str]]]:
-    """What the queue was told since the last time: configurations, and pods that came or went."""
+    """Return the operations sent to the queue since the last call: configurations, and added or removed pods."""
     found: list[tuple[str, list[str]]] = []
     for operation in run.driver.take_effects().queue:
         if isinstance(operation, Reconfigured):

@@ -1,4 +1,4 @@
-"""What is kept of each node's pods is what would be worked out anew, whatever came and went meanwhile."""
+"""Tests that the data kept about each node's pods always equals data computed from scratch."""
 
 from typing import Any
 

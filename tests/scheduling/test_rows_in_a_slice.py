@@ -69,7 +69,7 @@ SPECS: dict[str, dict[str, Any]] = {
 
 
 def answers(machine: SchedulingMachine, waiting: Pod, rows: Rows) -> dict[str, Ints]:
-    """What each filter and score says of these rows."""
+    """Return the result of each filter and score for these rows."""
     scheduler = machine.schedulers["default-scheduler"]
     table, said = machine.cluster.table, {}
     state = CycleState()

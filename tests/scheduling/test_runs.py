@@ -123,7 +123,7 @@ def _bound(effects: Effects) -> list[tuple[str, str]]:
 
 
 def _failed(effects: Effects) -> list[tuple[str, int]]:
-    """The pods whose attempts have failed, with the last observation that these saw."""
+    """Return the pods whose attempts have failed, each with the last observation that the attempt saw."""
     return [(one.pod.key, one.seen) for one in effects.queue if isinstance(one, AttemptFailed)]
 
 
@@ -140,7 +140,7 @@ def _several(both: Both, first: int, many: int, **fields: Any) -> list[str]:
 
 
 def _named(name: str, node_name: str) -> Raw:
-    """A pod of a DaemonSet."""
+    """Return a pod of a DaemonSet, with node affinity to the named node."""
     raw = pod(name, cpu="100m")
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node_name]}]}
     required = {"nodeSelectorTerms": [term]}
@@ -167,7 +167,7 @@ def test_pods_of_several_templates_in_turn_are_attempted_in_runs_with_the_same_o
 
 
 def _tainted(number: int) -> Raw:
-    """Of five nodes one is tainted, and another one softly."""
+    """Return a node; of every five, one has a NoSchedule taint and one a soft taint."""
     raw = node(f"n{number}", cpu="8")
     raw["spec"] = {"taints": ([{"key": "t", "effect": "NoSchedule"}], _SOFT, [], [], [])[number % 5]}
     return raw
@@ -396,8 +396,10 @@ def test_a_run_ends_where_the_controller_of_the_pods_is_another_one() -> None:
 
 
 def _counting(raw: Raw, number: int) -> Raw:
-    """The pod as one whose plugins count pods: those that are spread over zones, that prefer each other's zone, and
-    that keep off each other's node."""
+    """Return the pod with requirements that make plugins count pods.
+
+    Some pods are spread over zones, some prefer the zone of similar pods, and some avoid the nodes of similar pods.
+    """
     like = {"labelSelector": {"matchLabels": {"app": f"a{number}"}}}
     raw["metadata"]["labels"] = {"app": f"a{number}"}
     if number < 2:

@@ -35,13 +35,13 @@ def pod(name: str = "p", cpu: str = "1", **spec: Any) -> Pod:
 
 
 def plugin(called: str, **methods: Callable[..., Any]) -> type[Any]:
-    """A plugin class with these methods."""
+    """Create a plugin class with these methods."""
     plain = {name: staticmethod(method) for name, method in methods.items()}
     return type(called, (), {"name": called, **plain})
 
 
 def machine(*plugins: type[Any], nodes: Sequence[Node] = (node("a"), node("b")), **points: Any) -> SchedulingMachine:
-    """The default profile with these plugins; `points` are as in a profile's `plugins`."""
+    """Create a machine with the default profile and these plugins; `points` are as in a profile's `plugins`."""
     registry = Registry({each.name: each for each in plugins})
     enabled = {"multiPoint": {"enabled": [{"name": each.name} for each in plugins]}, **points}
     raw = {

@@ -74,7 +74,7 @@ def cluster(*objects: Any) -> Engine:
 
 
 def log(step: bool) -> tuple[list[Any], int]:
-    """The decisions about some pods on few nodes, with or without a stop at every plugin, and how many stops."""
+    """Return the decisions about some pods, with or without a stop at every plugin, and the number of stops."""
     decided: list[Any] = []
     engine = Engine(seed=3, controllers=embedded_controllers(), on_decision=lambda each: decided.append(each.line()))
     stops = 0
@@ -95,7 +95,7 @@ def log(step: bool) -> tuple[list[Any], int]:
 
 
 def new(name: str, **options: Any) -> dict[str, Any]:
-    """A pod as a user creates it."""
+    """Return a pod as a user creates it."""
     raw = pod(name, **options)
     raw["metadata"] = {"name": name, "namespace": "default"}
     raw["spec"].pop("priority", None)

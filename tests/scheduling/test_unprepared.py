@@ -14,7 +14,7 @@ from kschedd.scheduling.machine import SchedulingMachine
 
 
 def attempted(pod: Pod, point: str, *disabled: str, nodes: int = 2, **spec: Any) -> ScheduleResult | FitError:
-    """What becomes of the pod where these plugins are left out at that point."""
+    """Return the outcome of an attempt with these plugins disabled at the given extension point."""
     without = {"plugins": {point: {"disabled": [{"name": name} for name in disabled]}}}
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     machine = SchedulingMachine(config_from_raw({**kind, "profiles": [without]}), seed=1)

@@ -1,4 +1,4 @@
-"""What the filters said of the nodes, put into words, counted, and joined."""
+"""Tests of messages, counts and combination of the filters' verdicts."""
 
 from typing import Any, ClassVar
 

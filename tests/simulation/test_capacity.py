@@ -1,4 +1,4 @@
-"""How many more pods fit, and how many nodes it takes: what the numbers say is what comes true."""
+"""Tests that the predicted numbers of fitting pods and of required nodes come true."""
 
 from random import Random
 from typing import Any

@@ -340,7 +340,7 @@ class ClusterMachine(RuleBasedStateMachine):
                 self.bound(entry)
 
     def bound(self, entry: PodBound) -> None:
-        """A pod was just bound: nothing has changed yet since the decision."""
+        """Check a pod that was just bound: nothing has changed since the decision."""
         pod = self.engine.store.get("Pod", *entry.pod.split("/"))
         assert isinstance(pod, Pod)
         node = self.engine.store.find("Node", "", pod.node_name)
@@ -392,7 +392,7 @@ def cpu_of(pod: Pod) -> str:
 
 
 def rows(cluster: SchedulerCache) -> dict[str, Any]:
-    """What the columns say of each node, by name."""
+    """Return the column values of each node, by name."""
     table = cluster.table
     return {
         name: (

@@ -157,7 +157,7 @@ def fingerprint(engine: Engine) -> str:
 
 
 def changes(random: Random) -> list[Callable[[Cluster], None]]:
-    """What happens next, the same in whatever cluster it happens."""
+    """Return random next changes, which are the same for each cluster to which they are applied."""
     return [_change(random, number) for number in range(random.randint(3, 10))]
 
 
@@ -183,7 +183,7 @@ def _change(random: Random, number: int) -> Callable[[Cluster], None]:
 
 
 def begun(seed: int) -> tuple[Cluster, Random]:
-    """A cluster in the midst of something: pods that wait, back off, preempt and wait for volumes."""
+    """Return a cluster with work pending: pods that wait, back off, preempt and wait for volumes."""
     random, cluster = Random(seed), Cluster()
     for raw in SET_UP:
         cluster.engine.store.create(raw)

@@ -1,4 +1,4 @@
-"""What another version changes, and which rule is responsible: with judges that are told what comes of it."""
+"""Tests of decisions that another version changes, and of the responsible rule, with mock judges."""
 
 from collections.abc import Collection
 from typing import Any

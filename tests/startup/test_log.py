@@ -26,7 +26,10 @@ def test_connections_that_cannot_be_accepted_are_told_of_once_a_minute() -> None
 
 @contextmanager
 def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """The reading end of a pipe that is standard error. (Not a fixture: pytest replaces what one sets.)"""
+    """Yield the reading end of a pipe that is standard error.
+
+    This is not a fixture, because pytest replaces the stream that a fixture sets.
+    """
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as stderr, os.fdopen(reading, "rb"), monkeypatch.context() as patched:
         patched.setattr(sys, "stderr", stderr)

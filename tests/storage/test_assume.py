@@ -1,4 +1,4 @@
-"""What is assumed of volumes and claims holds until it is taken back or the cluster knows better."""
+"""Tests that assumptions about volumes and claims hold until they are reverted or the cluster is newer."""
 
 from typing import Any
 

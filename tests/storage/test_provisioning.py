@@ -1,4 +1,4 @@
-"""Whether a volume can be made for a claim where a node is."""
+"""Tests of whether a volume can be provisioned for a claim on a node."""
 
 from typing import Any
 

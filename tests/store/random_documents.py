@@ -45,7 +45,7 @@ _LEAVES: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def document(schema: Schema, chance: random.Random, depth: int = 0) -> Any:
-    """A value of this schema: each field of a type is there or not."""
+    """Return a random value of this schema, in which each field may be absent."""
     if isinstance(schema, str):
         return chance.choice(_LEAVES[schema])
     if isinstance(schema, ListOf):
@@ -64,7 +64,7 @@ def document(schema: Schema, chance: random.Random, depth: int = 0) -> Any:
 
 
 def spoiled(value: Any, chance: random.Random) -> Any:
-    """The value with junk in one place, the deeper the rarer."""
+    """Return the value with junk in one place; deeper places are less likely."""
     if isinstance(value, dict) and value and chance.random() < 0.85:
         name = chance.choice(list(value))
         return {**value, name: spoiled(value[name], chance)}
@@ -75,7 +75,7 @@ def spoiled(value: Any, chance: random.Random) -> Any:
 
 
 def mutated(value: Any, schema: Schema, chance: random.Random) -> Any:
-    """The value with another of the right type in one place."""
+    """Return the value with one place replaced by another value of the right type."""
     if isinstance(schema, Fields) and isinstance(value, dict) and schema and chance.random() < 0.9:
         there = [name for name in schema if name in value]
         name = chance.choice(there if there and chance.random() < 0.7 else list(schema))

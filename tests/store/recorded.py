@@ -1,4 +1,4 @@
-"""What a recorded kube-apiserver answered, put to the embedded store: one create, update or patch a record.
+"""Answers of a recorded kube-apiserver, compared with the embedded store: one create, update or patch per record.
 
 `answer` asks the store; `agreement` says in which of these parts it answered alike: `accepted` (whether), `object`
 (field by field, without what differs from run to run) and `causes` (the set of fields a refusal names).
@@ -65,7 +65,7 @@ class Answer:
 
 
 def records(name: str) -> list[dict[str, Any]]:
-    """The records of a file; skips the test where there is none."""
+    """Return the records of a file; skip the test if the file does not exist."""
     shared = shared_folder()
     file = None if shared is None else shared / "apiserver" / f"{name}.jsonl.gz"
     if file is None or not file.is_file():
@@ -80,7 +80,7 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def answer(record: Mapping[str, Any]) -> Answer | None:
-    """What the store says to a record; None where it cannot be asked, as its setup was refused."""
+    """Return the store's answer to a record, or None if the store rejected the setup."""
     admission = Admission({"TaintNodesByCondition": True})
     store = Store(now=lambda: NOW_S, admission=admission, service_range="10.0.0.0/24")
     names: dict[str, Any] = {}
@@ -109,7 +109,7 @@ def answer(record: Mapping[str, Any]) -> Answer | None:
 
 
 def _given(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What the placeholders of a request stand for: what the server gave to the object it is about."""
+    """Return the values of a request's placeholders, taken from what the server assigned to the object."""
     meta, spec = raw["metadata"], raw.get("spec") or {}
     names = {"<uid>": meta["uid"], "<resourceVersion>": meta["resourceVersion"], "<time>": meta["creationTimestamp"]}
     if "clusterIP" in spec:
@@ -258,7 +258,7 @@ def _ask_apply(store: Store, record: Mapping[str, Any], target: Any, names: dict
 
 
 def _apply(store: Store, kind: str, target: Any, config: Any, manager: str, **how: Any) -> Any:
-    """A server-side apply to the path of `target`, or where there is none to the one that the configuration says."""
+    """Perform a server-side apply to the path of `target`, or else to the path that the configuration names."""
     known = BY_NAME[kind]
     namespace, name = "default" if known.namespaced else "", ""
     if target is not None:
@@ -270,14 +270,14 @@ def _apply(store: Store, kind: str, target: Any, config: Any, manager: str, **ho
 
 
 def managed_fields(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The managedFields of an object as the records have them."""
+    """Return the managedFields of an object in the form of the records."""
     entries = with_resolved_entries(raw)["metadata"].get("managedFields") or ()
     bare_of_times = [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
     return sorted(bare_of_times, key=lambda each: (each["manager"], each["operation"], each.get("subresource", "")))
 
 
 def disagreements(record: Mapping[str, Any], got: Answer) -> list[str]:
-    """What differs, a line each: for whoever mends it."""
+    """Return the differences between the record and the store's answer, one line each."""
     want = record["want"]
     if (want["code"] < 300) != got.accepted or want["code"] != got.code:
         why = got.message or (want.get("status") or {}).get("message")

@@ -1,4 +1,4 @@
-"""What admission of a recorded kube-apiserver answered, put to the embedded store step by step."""
+"""Admission answers of a recorded kube-apiserver, compared with the embedded store step by step."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ class Step:
 
 
 def askable(record: Mapping[str, Any]) -> bool:
-    """Whether there are all plugins that the record has enabled."""
+    """Return whether all admission plugins that the record enables are implemented."""
     return PLUGINS.keys() >= set(record["plugins"]["enable"])
 
 

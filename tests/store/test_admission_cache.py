@@ -1,4 +1,4 @@
-"""What admission came to is kept for what is in use, and goes for what came once."""
+"""Tests that admission results are cached while in use, and dropped if they were used once."""
 
 import gc
 import weakref

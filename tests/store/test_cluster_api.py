@@ -34,7 +34,7 @@ async def api(request: pytest.FixtureRequest, nursery: trio.Nursery) -> AsyncIte
 
 
 async def started(api: ClusterApi, name: str, node_name: str = "n1", **labels: str) -> Any:
-    """A pod that runs and is ready."""
+    """Create and bind a pod that runs and is ready."""
     raw = pod(name)
     await api.create({**raw, "metadata": {**raw["metadata"], "labels": labels}})
     bound = await api.bind("default", name, node_name)

@@ -22,7 +22,7 @@ def conditions(store: Store, name: str) -> list[tuple[str, str, str, str]]:
 
 
 def other(of: str, **names: Any) -> dict[str, Any]:
-    """A definition of the same group as `Widget`."""
+    """Return a definition of the same group as `Widget`."""
     made = definition(of)
     names = {**made["spec"]["names"], **names}
     return {**made, "metadata": {"name": f"{names['plural']}.example.com"}, "spec": {**made["spec"], "names": names}}

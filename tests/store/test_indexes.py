@@ -16,7 +16,7 @@ NODES, OWNERS = ("", "n1", "n2"), ("u1", "u2", "")
 
 
 def made(name: str, on: str | None, owners: tuple[str, ...] | None) -> Object:
-    """A pod on that node, or a ConfigMap if `on` is None; an owner "" is a reference without a uid."""
+    """Return a pod on that node, or a ConfigMap if `on` is None; an owner "" is a reference without a uid."""
     raw = config_map(name) if on is None else pod(name)
     meta = dict(raw["metadata"])
     if owners is not None:

@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def written(path: Path) -> Store:
-    """A store and a journal that holds all its events."""
+    """Return a store, after writing all its events to a journal."""
     store = Store(now=Clock(), seed=5)
     watch = store.watch(None, 0)
     busy(store)
@@ -60,7 +60,7 @@ def loaded(path: Path) -> Store:
 
 
 def salvaged(path: Path) -> tuple[Store, str]:
-    """The store, and what was said to be lost."""
+    """Salvage a journal and return the store and the reported losses."""
     opened = open_journal(path, now=Clock(), seed=5, admission=None, drop_damaged=True)
     opened.journal.close()
     assert opened.store is not None

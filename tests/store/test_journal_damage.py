@@ -32,7 +32,7 @@ def everything(store: Store) -> Objects:
 
 
 def build(folder: Path) -> Objects:
-    """A journal with a snapshot, events in the file, and events in the log only; as a killed daemon leaves it."""
+    """Build a journal as a killed daemon leaves it: a snapshot, events in the file, and events only in the log."""
     at_work = folder / "at-work"
     at_work.mkdir()
     store = Store(now=Clock(), seed=3)
@@ -103,7 +103,7 @@ def harm(folder: Path, chance: random.Random) -> str:
 
 
 def try_open(file: Path, *, drop_damaged: bool) -> Opened | JournalError:
-    """What was found, or the refusal."""
+    """Open the journal and return the result, or the error that rejected it."""
     try:
         opened = open_journal(file, now=Clock(), seed=3, admission=None, drop_damaged=drop_damaged)
     except JournalError as refusal:
@@ -197,11 +197,11 @@ class LastWrites:
         return cls(folder / "left", store.version, starts)
 
     def harm_log(self, version: int) -> None:
-        """A bit of this write, which SQLite takes for the end of the log then."""
+        """Flip a bit of this write, which SQLite then takes for the end of the log."""
         _flip(self.folder / "journal.db-wal", self.starts[version] + 100)
 
     def harm_head(self, *, before_last: int, copies: int) -> None:
-        """A bit in each of so many copies of the record of the write that is so many before the last."""
+        """Flip a bit in this many copies of the record of the write that is `before_last` writes before the last."""
         for copy in range(copies):
             _flip(self.folder / "journal.db-head", self.slot(before_last) + 256 * copy + 20)
 
@@ -290,7 +290,7 @@ def test_where_nothing_but_the_record_before_the_last_is_damaged_it_might_have_b
 
 @pytest.mark.parametrize("written", [0, 40], ids=["nothing-of-it-flushed", "torn"])
 def test_a_slot_that_never_had_a_whole_record_is_not_damaged(tmp_path: Path, written: int) -> None:
-    """As a loss of power leaves a new journal, or a kill in the middle of the slot's first write."""
+    """A power loss leaves such a slot in a new journal, as does a kill during the slot's first write."""
     last = LastWrites.made(tmp_path)
     head = last.folder / "journal.db-head"
     data = bytearray(head.read_bytes())

@@ -64,7 +64,7 @@ class Kept:
             raise
 
     def names(self) -> list[str]:
-        """Of the journal as it is found by the next one that opens it."""
+        """Open a copy of the journal and return the names of its objects."""
         copy = self.path.parent.with_name("copy")
         shutil.copytree(self.path.parent, copy)
         journal = Journal(copy / self.path.name)
@@ -90,7 +90,7 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
 
 @contextmanager
 def no_file_above(size: int) -> Iterator[None]:
-    """A real disk that takes no more, as far as this process is concerned: EFBIG."""
+    """Limit the size of files for this process, so that writes to a real disk fail with EFBIG."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -1,4 +1,4 @@
-"""What `kschedd journal` and `kschedd snapshot` do with a journal that no daemon uses."""
+"""Tests of `kschedd journal` and `kschedd snapshot` on a journal that no daemon uses."""
 
 import gzip
 import os
@@ -28,7 +28,7 @@ from tests.store.manifests import Clock, config_map, node
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """A state directory as a daemon leaves it: a snapshot and thirty writes after it."""
+    """Create a state directory as a daemon leaves it: a snapshot and thirty writes after it."""
     folder = tmp_path / "state"
     with lock_state_dir(folder):
         store = Store(now=Clock(), seed=1)

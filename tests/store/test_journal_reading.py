@@ -30,7 +30,7 @@ class Made:
 
 @pytest.fixture(params=[0, 4, 9], ids=lambda many: f"{many}-compacted")
 def made(tmp_path: Path, request: pytest.FixtureRequest) -> Made:
-    """A journal of which so many writes after the built-in objects are in the snapshot."""
+    """Create a journal whose snapshot includes this many writes after the built-in objects."""
     store = Store(now=Clock())
     built_in, at = store.version, {}
 

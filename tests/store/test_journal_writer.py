@@ -1,4 +1,4 @@
-"""What a journal writes and reads back, piece by piece: its format, its transactions, its head, its snapshots."""
+"""Tests of writing and reading a journal: its format, its transactions, its head, its snapshots."""
 
 import errno
 import os
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def filled(path: Path, *names: str) -> tuple[Journal, Store]:
-    """A journal with a ConfigMap of each name, and its store."""
+    """Return a journal with a ConfigMap of each name, and its store."""
     store = Store(now=Clock())
     watch = store.watch(None, 0)
     for name in names:
@@ -52,7 +52,7 @@ def everything(store: Store) -> list[Any]:
 
 
 def loaded(path: Path) -> Store:
-    """The store of a journal that is opened anew."""
+    """Open the journal again and return its store."""
     journal = Journal(path)
     store = journal.load(now=Clock())
     journal.close()

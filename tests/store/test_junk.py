@@ -37,7 +37,7 @@ def worded(refusal: KscheddError) -> None:
 
 
 def spoiled(value: Any) -> Iterator[Any]:
-    """The value with junk in each place of it, one place at a time."""
+    """Yield the value with junk in each of its places, one place at a time."""
     yield from JUNK
     if isinstance(value, dict):
         for key, item in value.items():

@@ -80,7 +80,7 @@ def test_a_watch_knows_how_far_behind_it_is() -> None:
 
 
 def filled(log: EventLog, events: int) -> EventLog:
-    """The log with so many more events."""
+    """Append this many events to the log and return it."""
     for version in range(log.version + 1, log.version + events + 1):
         obj = typed("ConfigMap", {**config_map("c"), "metadata": {"name": "c", "resourceVersion": str(version)}})
         log.append(WatchEvent(ADDED, None, obj, version))

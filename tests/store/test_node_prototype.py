@@ -60,7 +60,7 @@ def _created(store: Store, raws: Sequence[Raw]) -> list[Any]:
 
 @pytest.fixture
 def copied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the nodes that are copied."""
+    """Record the names of the nodes that are copied."""
     names: list[str] = []
     copy = NodePrototype.copy
 
@@ -73,7 +73,10 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _as_one_request(raws: Sequence[Raw], **options: Any) -> list[Any]:
-    """The answers; they and the log are as of a store that is given one after the other."""
+    """Create the objects in one request and return the answers.
+
+    Checks that the answers and the log equal those of a store that gets the objects one at a time.
+    """
     one, other = _store(**options), _store(**options)
     with one.one_request():
         answers = _created(one, raws)

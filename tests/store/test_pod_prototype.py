@@ -74,7 +74,7 @@ class Twins:
 def _daemon(
     node_name: str, *, key: str = "metadata.name", operator: str = "In", podAffinity: Any = None, **spec: Any
 ) -> Any:
-    """As a DaemonSet's pods have it."""
+    """Return a pod spec with the node affinity of a DaemonSet's pod."""
     field = {"key": key, "operator": operator, "values": [node_name]}
     required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     affinity: dict[str, Any] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}

@@ -39,7 +39,7 @@ def decoded_and_encoded(status: Any) -> Any:
 
 
 def alone(status: Any) -> Any:
-    """The rule."""
+    """Return the pod status that the plain rule computes, typed and encoded, and its faults."""
     if faults := check_status_schema("Pod", status):
         return {}, {}, faults
     typed = with_pod_ips(decoded(status, FIELDS))

@@ -115,7 +115,7 @@ def _any_pod(dice: Random, name: str) -> dict[str, Any]:
 
 
 def _judged_whole(raw: dict[str, Any], store: Store) -> tuple[Any, Any]:
-    """What a pod's spec and status become, by the plain rule; the refusal where it is refused.
+    """Return a pod's spec and status after the plain rule, or the error that rejects the pod.
 
     Admission comes after decoding, and before validation.
     """
@@ -402,7 +402,7 @@ def _one_pod(name: str = "p", **spec: Any) -> dict[str, Any]:
 
 
 def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the pods whose spec is admitted as a whole, not from memory."""
+    """Record the names of the pods whose whole spec is admitted rather than taken from the cache."""
     admitted: list[str] = []
     whole = PodStrategy._admit
 

@@ -1,4 +1,4 @@
-"""What quotas add up can be read again, however large the quantities are."""
+"""Tests that sums in quotas can be parsed again, however large the quantities are."""
 
 import pytest
 

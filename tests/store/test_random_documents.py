@@ -67,7 +67,7 @@ DEFINITION: Final = {
 
 
 def whole_objects() -> list[Raw]:
-    """Valid objects, to be changed."""
+    """Return valid objects for the tests to mutate."""
     daemons = workload("DaemonSet")
     del daemons["spec"]["replicas"]
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "x"}

@@ -52,7 +52,7 @@ def evict(store: Store, name: str, options: Mapping[str, Any]) -> None:
 
 
 def run(record: Mapping[str, Any]) -> list[str]:
-    """What differs from what the real server did, as "step: path: want ..., got ..."."""
+    """Return the differences from the real server, as "step: path: want ..., got ..."."""
     store = Store(now=lambda: NOW_S, admission=Admission())
     for manifest in record["setup"]:
         made(store, manifest)

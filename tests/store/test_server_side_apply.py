@@ -59,7 +59,7 @@ def apply(store: Store, config: Raw, manager: str, **how: Any) -> Object:
 
 
 def managers(obj: Object) -> dict[tuple[str, str, str], Any]:
-    """Manager, operation and subresource of each entry, and its fields."""
+    """Return the fields of each entry by its manager, operation and subresource."""
     entries = with_resolved_entries(obj.raw)["metadata"].get("managedFields", [])
     return {(e["manager"], e["operation"], e.get("subresource", "")): e["fieldsV1"] for e in entries}
 
@@ -389,8 +389,10 @@ _LABELS = st.dictionaries(_KEYS, st.sampled_from("12"), max_size=2)
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["one", "two", "three"]), _DATA, _LABELS), min_size=1, max_size=8))
 def test_appliers_own_together_exactly_what_is_there(steps: list[tuple[str, Raw, Raw]]) -> None:
-    """Where nobody but appliers writes, each field has an owner, no owner has a field that is not there, what an
-    applier states is as it states it, and applying once more changes nothing."""
+    """If only appliers write, each field has an owner, and no owner has an absent field.
+
+    The fields that an applier states have the stated values, and applying once more changes nothing.
+    """
     store = Store(now=lambda: NOW_S)
     stated: dict[str, Raw] = {}
     for manager, data, labels in steps:

@@ -23,7 +23,7 @@ GOOD = (config_map("good"), node("n1"), pod("web"))
 
 
 def kept(path: Path, *manifests: dict[str, Any], compacted: bool) -> int:
-    """A journal of a store with these objects, and a poisonous node that no API server would have let in."""
+    """Write a journal of a store with these objects and an invalid node that an API server would have rejected."""
     store = Store(now=Clock())
     for raw in manifests:
         store.create(raw)

@@ -116,7 +116,7 @@ _OTHERS = ("_alike", "_ignoring_node", "_without_amounts", "signature_ignoring_a
 
 
 def _known_of(signature: PodSignature) -> dict[str, Any]:
-    """What is computed of it and of its spec."""
+    """Return the values that are computed from the signature and from its spec."""
     spec = signature.spec
     of_spec = {name: getattr(spec, name) for name, field in vars(PodSpec).items() if isinstance(field, cached)}
     requests = attrs.asdict(of_spec.pop("resource_requests"))

@@ -1,4 +1,4 @@
-"""What is reported of an object is checked when it comes in, for every kind and on every path."""
+"""Tests that reported statuses are validated for every kind and on every path."""
 
 from typing import Any
 

@@ -107,7 +107,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(back=st.integers(0, 20))
     def watch_from_a_while_ago(self, back: int) -> None:
-        """A list at that version does not exist any more, but a replay from the start up to it is the same thing."""
+        """Start a watch from an earlier version.
+
+        The list at that version is no longer available, so replay from the start up to it instead.
+        """
         since = max(0, self.store.version - back)
         past: State = {}
         start = self.store.watch(None, 0)

@@ -1,4 +1,4 @@
-"""What was done to a fork is done to the store, unless it is stale; lists are put in order in slices."""
+"""Tests that a fork's changes apply to the store unless it is stale, and that lists are sorted in slices."""
 
 from collections.abc import Generator
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def driven(work: Generator[None, None, T]) -> tuple[T, int]:
-    """What it returns, and how often it could have been left."""
+    """Run the generator and return its result and the number of times it yielded."""
     left = 0
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What is noted is sent from a thread, and a collector that fails costs what is sent, and nothing else."""
+"""Tests that telemetry is sent from a thread, and that a failing collector loses only the data to be sent."""
 
 import threading
 from collections.abc import Sequence

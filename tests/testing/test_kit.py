@@ -1,4 +1,4 @@
-"""What authors of plugins test with: manifests, one plugin asked alone, a cluster in virtual time, scenarios."""
+"""Tests of the kit for plugin authors: manifests, calls of a single plugin, a cluster in virtual time, scenarios."""
 
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,7 +34,7 @@ class NoFoes:
 
 
 def config(plugins: dict[str, Any]) -> dict[str, Any]:
-    """A configuration with one profile, of these plugins."""
+    """Return a configuration with one profile of these plugins."""
     api = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     return {**api, "profiles": [{"plugins": plugins}]}
 

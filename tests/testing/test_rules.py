@@ -158,10 +158,10 @@ class DoesNotFollow(Plain):
         return state.data[self.name][rows] % 2
 
     def add_pod(self, state: Any, pod: Any, other: Any, node: Any) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     def remove_pod(self, state: Any, pod: Any, other: Any, node: Any) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 class Half:

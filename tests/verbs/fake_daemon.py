@@ -37,7 +37,7 @@ NOW = 1_735_689_600.0  # 2025-01-01T00:00:00Z
 
 
 def pod(name: str, node: str = "", *, namespace: str = "default", labels: Raw | None = None, cpu: str = "500m") -> Raw:
-    """A pod that runs on `node`, or could not be placed."""
+    """Return a pod that runs on `node`, or that is unschedulable if `node` is ""."""
     spec: Raw = {
         "containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]
     }
@@ -173,7 +173,7 @@ class FakeDaemon:
         return self.answer(method, named)
 
     def answer(self, method: str, named: Raw) -> Any:
-        """What the daemon would answer. Raises BadParamsError as it would."""
+        """Return the daemon's answer to the call; raise BadParamsError as the daemon would."""
         declared = find_method(TABLE, method)
         bind(method, declared.params, [named] if named else [])
         answer = getattr(self, method.replace(".", "_"))(**{k: v for k, v in named.items() if v is not None})
@@ -582,7 +582,7 @@ _SERVED = (
 
 
 def methods_of(fake: FakeDaemon) -> list[Method]:
-    """The fake's methods for a real server, and `scheduler.watch` and `objects.watch` as streams."""
+    """Return the fake's methods for a real server, with `scheduler.watch` and `objects.watch` as streams."""
 
     def method(name: str) -> Method:
         async def handle(call: Call) -> Any:

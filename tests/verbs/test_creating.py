@@ -7,7 +7,7 @@ import yaml
 
 
 def made(typed, line: str):
-    """What a line makes, as --dry-run=client prints it."""
+    """Return the objects that a line creates, as --dry-run=client prints them."""
     words, dashes, command = line.partition(" -- ")
     assert typed(f"{words} --dry-run=client -o yaml{dashes}{command}") == 0, typed.err
     assert typed.daemon.calls == []

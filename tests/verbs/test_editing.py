@@ -15,7 +15,7 @@ def _files_of_a_test(monkeypatch, tmp_path) -> None:
 
 
 def by(change):
-    """An editor whose user makes this change of the text."""
+    """Return an editor whose user makes this change to the text."""
 
     def editor(file) -> int:
         file.write_text(change(file.read_text()))

@@ -1,4 +1,4 @@
-"""What may be expected of a cluster: what holds, what is found where it does not, and the assertion that does."""
+"""Tests of expectations of a cluster: those that hold, those that fail with findings, and the assertion."""
 
 import shlex
 from pathlib import Path

@@ -27,8 +27,11 @@ def change(name: str, version: int, type_: str = "ADDED") -> Raw:
 
 @attrs.define(eq=False)
 class Restarted:
-    """A daemon whose every connection is refused, or is lost when the stream is to be opened, or has a stream that
-    begins with these items and then fails, ends, or is refused from the start."""
+    """A daemon with scripted connections.
+
+    Each connection is refused, is lost when the stream is opened, or has a stream. A stream is refused, or yields the
+    given items and then fails or ends.
+    """
 
     connections: list[tuple[list[Any], Exception | None] | Exception]
     daemon: FakeDaemon

@@ -41,7 +41,7 @@ def cluster(tmp_path: Path) -> ScenarioCluster:
 
 
 def _set(parser: VerbParser, words: list[str]) -> bool:
-    """Whether the switch in `words`, rewritten, is on."""
+    """Return whether the rewritten switch in `words` is on."""
     rewritten = parser.switched(words)
     assert len(rewritten) <= 1
     return bool(rewritten)

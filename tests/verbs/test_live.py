@@ -75,7 +75,7 @@ class Hold:
 
 
 def edit_labels(file: Path) -> int:
-    """An editor whose user adds a label."""
+    """Edit the file as a user who adds a label does."""
     file.write_text(file.read_text().replace("  labels:\n", "  labels:\n    edited: by-hand\n"))
     return 0
 
@@ -97,7 +97,7 @@ class Noting:
 
     @contextmanager
     def subscribe(self, method: str, /, **named: Any) -> Iterator[Any]:
-        """Of two items: a test does not wait for more."""
+        """Yield a stream that ends after two items, because a test does not wait for more."""
         self.called.append(method)
         with self.client.subscribe(method, **named) as stream:
             if self.watching is not None:

@@ -1,4 +1,4 @@
-"""What `plan` says beforehand is what happens when the same is done: every pod on the node that was told."""
+"""Tests that the predictions of `plan` come true: every pod is scheduled to the predicted node."""
 
 import json
 from pathlib import Path

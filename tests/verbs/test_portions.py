@@ -1,4 +1,4 @@
-"""What is too long for one request goes in several, each fault in its line; what has to be one is refused in words."""
+"""Tests of splitting long requests: faults keep their lines, and input that cannot be split is rejected."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ NODE = "apiVersion: v1\nkind: Node\nmetadata: {{name: n{}, annotations: {{note: 
 
 @pytest.fixture
 def small(daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The manifests of each request, for a daemon that takes little at a time."""
+    """Record the manifests of each request to a daemon with a small request limit."""
     asked: list[Any] = []
     plain = daemon.objects_apply
 

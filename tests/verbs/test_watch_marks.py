@@ -1,4 +1,4 @@
-"""What `watch` marks as new since its look before, and that it goes on when the daemon was away."""
+"""Tests of the marks for new rows in `watch`, and that it continues after the daemon was away."""
 
 from typing import Any
 

@@ -299,7 +299,7 @@ def test_a_selector_of_the_users_must_match_the_jobs_pods(run: Run, selector: An
 
 
 def test_a_selector_that_does_not_match_is_refused(run: Run) -> None:
-    """Where the selector is to be generated, nobody may add to it: the pods would not match."""
+    """A generated selector may not have other labels, because the pods would not match."""
     with pytest.raises(Invalid, match="`selector` not auto-generated"):
         run.job(selector={"matchLabels": {"x": "y"}})
     assert run.pods() == []

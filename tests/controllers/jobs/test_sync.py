@@ -85,7 +85,7 @@ def made(name: str, phase: str, *, ready: bool = False, deleted: str = "", **met
 
 @attrs.frozen
 class Came:
-    """What a sync came to. `conditions`: type, status, reason, message of each."""
+    """Result of a sync; `conditions` are type, status, reason and message of each condition."""
 
     creations: int = 0
     deletions: int = 0

@@ -30,7 +30,7 @@ class KubeletCluster:
         assert not self.runner.faults()
 
     def restart_kubelets(self) -> None:
-        """As if the process had been started anew: other kubelets go on with what the objects say."""
+        """Replace the kubelets with new ones that continue from the state of the objects."""
         self.runner = ControllerRunner(self.store, [Kubelets()])
         self.run_until_idle()
 
@@ -80,7 +80,7 @@ class KubeletCluster:
         return next(entry for entry in entries if entry["name"] == name)
 
     def states(self, pod: str = "web") -> dict[str, str]:
-        """By container: running, terminated, or why it waits."""
+        """Return the state of each container: running, terminated, or the reason that it waits."""
         status = self.pod(pod).status
         found = {}
         for entry in [*(status.get("initContainerStatuses") or ()), *status["containerStatuses"]]:
@@ -96,7 +96,7 @@ class KubeletCluster:
         return (condition(self.node(node).status, type_) or {}).get("status", "")
 
     def phases(self) -> dict[str, str]:
-        """By pod: its phase, or its reason if it has one."""
+        """Return the phase of each pod, or its reason if it has one."""
         pods = self.store.list("Pod")
         return {pod.name: pod.status.get("reason") or pod.status.get("phase", "") for pod in pods}
 

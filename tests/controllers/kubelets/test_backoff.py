@@ -4,7 +4,7 @@ from kschedd.controllers.kubelets.backoff import RestartBackoff
 
 
 def waits(run_s: float, restarts: int) -> list[float]:
-    """How long each restart waits of a container that runs for `run_s` each time."""
+    """Return the delay of each restart of a container that runs for `run_s` each time."""
     backoff, now, found = RestartBackoff(), 1000.0, []
     for _ in range(restarts):
         ended = now + run_s

@@ -23,7 +23,7 @@ SHARES = (
 
 
 def seen(available: float, capacity: float = 0, at: float = 0.0) -> Observation:
-    """Of so many MiB."""
+    """Return an observation of these amounts in MiB."""
     return Observation(mib(available), mib(capacity), at)
 
 

@@ -1,4 +1,4 @@
-"""What kubelets know of the sizes of images, and for how long."""
+"""Tests of the image sizes that kubelets keep, and for how long."""
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod

@@ -114,8 +114,11 @@ def test_of_very_many_pods_that_end_at_once_the_rest_is_left_to_the_next_turn(cl
 
 
 def test_a_deletion_asked_for_in_the_future_counts_from_the_start_of_the_kubelets(cluster: SchedulerCache) -> None:
-    """The machine's clock was set back while nothing ran. A kubelet gives a pod deletionGracePeriodSeconds from when it
-    sees the deletion (pkg/kubelet/pod_workers.go, calculateEffectiveGracePeriod), whatever deletionTimestamp says."""
+    """The machine's clock was set back while the daemon was stopped.
+
+    A kubelet gives a pod deletionGracePeriodSeconds from when it sees the deletion (pkg/kubelet/pod_workers.go,
+    calculateEffectiveGracePeriod), regardless of deletionTimestamp.
+    """
     cluster.run(terminationGracePeriodSeconds=10)
     cluster.store.delete("Pod", "default", "web")
     cluster.settling.run_until_idle()

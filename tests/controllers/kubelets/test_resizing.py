@@ -20,7 +20,7 @@ def resize(cluster: KubeletCluster, cpu: str, pod: str = "web", name: str = "app
 
 
 def has(cluster: KubeletCluster, pod: str = "web", name: str = "app") -> str:
-    """The cpu that the container has, as its kubelet says."""
+    """Return the CPU of the container that its kubelet reports."""
     entry = cluster.container(name, pod)
     assert entry["resources"]["requests"] == entry["allocatedResources"]
     cpu: str = entry["allocatedResources"]["cpu"]

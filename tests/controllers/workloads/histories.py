@@ -1,5 +1,7 @@
-"""Random histories of a cluster with workloads of one kind: pods run, fail, are relabelled, orphaned, held and deleted,
-nodes come and go, specs change, owners are made again under the same name, time passes, and the controllers restart.
+"""Random histories of a cluster with workloads of one kind.
+
+Pods run, fail, are relabeled, orphaned, held and deleted. Nodes come and go, specs change, owners are created again
+under the same name, time passes, and the controllers restart.
 """
 
 import random
@@ -136,7 +138,7 @@ class History:
             self.runner.run_until_idle()
 
     def restart(self) -> None:
-        """The controllers begin anew with what is there."""
+        """Restart the controllers with the current objects."""
         self.runner = ControllerRunner(self.store, controllers())
 
     def any_of(self, kind: str) -> Object | None:

@@ -1,4 +1,4 @@
-"""Where daemon pods belong: the rules of NodeShouldRunDaemonPod and of a rolling update, case by case.
+"""Placement of daemon pods: the rules of NodeShouldRunDaemonPod and of a rolling update, case by case.
 
 Source of the cases: Kubernetes v1.34, controller/daemon/daemon_controller_test.go (TestNodeShouldRunDaemonPod and the
 tests of taints), update_test.go; read as facts.

@@ -1,4 +1,4 @@
-"""What a StatefulSet does next, case by case.
+"""Tests of a StatefulSet's next action, case by case.
 
 Source of the rules: Kubernetes v1.34, controller/statefulset/stateful_set_control.go and the tables of its tests.
 

@@ -1,4 +1,4 @@
-"""What is counted of a workload's pods as they change is what counting all of them comes to."""
+"""Tests that incremental counts of a workload's pods equal a count of all its pods."""
 
 import random
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ class Cluster:
                 store.create(self.replica_set(name))
 
     def counted(self, owner: Object) -> dict[str, int]:
-        """By the rule, over all pods."""
+        """Count all pods of the owner by the plain rule."""
         pods = [
             each
             for each in self.store.list("Pod")
@@ -138,7 +138,7 @@ def tally_of(replica_set: Object) -> ReplicaTally:
 
 
 def test_a_tally_is_of_one_log_and_made_again_beside_another_one() -> None:
-    """As where a turn was taken on a fork: what came of it has other uids and versions in the cluster itself."""
+    """A turn may run on a fork, whose objects get other uids and versions than in the cluster itself."""
     cluster = Cluster(1)
     store, fork = cluster.store, cluster.store.fork()
     tallies: Tallies[ReplicaTally] = Tallies(("ReplicaSet",))

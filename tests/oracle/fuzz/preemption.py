@@ -5,7 +5,7 @@ from tests.oracle.fuzz.draws import APPS, NAMESPACES, PRIORITIES, TIERS, Raw
 
 
 def preemption(cluster: Cluster, preemptor: Raw) -> None:
-    """Have the pod ask for much at a high priority, and put budgets over the running pods."""
+    """Give the pod a large request and a high priority, and create budgets for the running pods."""
     draw = cluster.draw
     preemptor["spec"]["priority"] = draw.choice((50, 500, 2000))
     preemptor["spec"]["preemptionPolicy"] = "PreemptLowerPriority"

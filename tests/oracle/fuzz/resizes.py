@@ -38,7 +38,7 @@ class ResizeScript(Script):
         self._running = [one for one in cluster.pods if one["spec"].get("nodeName")]
 
     def _grow(self) -> list[Raw]:
-        """Have a running pod ask for another amount, which its kubelet defers, finds infeasible, or is silent about."""
+        """Change the request of a running pod; its kubelet defers it, finds it infeasible, or reports nothing."""
         draw = self._draw
         if not self._running:
             return self._advance()
@@ -56,7 +56,7 @@ class ResizeScript(Script):
         return self._patch_pod(found, {"spec": {"containers": [container]}, "status": status})
 
     def _settle(self) -> list[Raw]:
-        """Have the kubelet of a running pod be done with it."""
+        """Complete the resize of a running pod, as its kubelet does."""
         if not self._running:
             return self._advance()
         return self._patch_pod(self._draw.choice(self._running), {"status": {"conditions": []}})

@@ -115,7 +115,7 @@ class Script:
         return [*before, created, *others]
 
     def _fail(self) -> list[Raw]:
-        """Have the next requests of the scheduler of one verb fail."""
+        """Make the scheduler's next requests with one verb fail."""
         draw, codes, most = self._draw, _CODES, 4
         verb = draw.choice(("bind", "patch", "delete") if self._cluster.minor >= 36 else ("bind", "patch"))
         if verb == "patch" and self._cluster.minor < 36:

@@ -1,4 +1,4 @@
-"""Where threads are seen to be, and for how long it is looked."""
+"""Tests of the profiler: where it sees threads, and for how long it samples."""
 
 import sys
 import threading

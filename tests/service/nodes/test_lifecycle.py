@@ -34,7 +34,7 @@ class Talk:
         self._methods = method_table(LifecycleMethods(cluster).table())
 
     async def __call__(self, method: str, **named: Any) -> Any:
-        """The method's answer once all that is under way has come to rest."""
+        """Return the method's answer, called once all tasks are blocked."""
         await wait_all_tasks_blocked()
         declared = find_method(self._methods, method)
         nobody: Any = None

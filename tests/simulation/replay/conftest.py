@@ -10,7 +10,7 @@ from tests.simulation.replay.live import busy_run, moody
 
 @pytest.fixture(scope="session")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A busy run of 12 pods and some more."""
+    """Record a busy run of 12 pods and some more."""
     file = tmp_path_factory.mktemp("recordings") / "busy"
     trio.run(busy_run, file, 5, None, None, 12)
     return file
@@ -18,7 +18,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def moody_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with a plugin that nobody can foretell."""
+    """Record a busy run with an unpredictable plugin."""
     file = tmp_path_factory.mktemp("recordings") / "moody"
     trio.run(busy_run, file, 5, *moody(), 12)
     return file
@@ -26,7 +26,7 @@ def moody_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def late_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A busy run, recorded from its middle on."""
+    """Record the second half of a busy run."""
     file = tmp_path_factory.mktemp("recordings") / "late"
     trio.run(busy_run, file, 5, None, None, 12, True)
     return file

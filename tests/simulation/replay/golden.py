@@ -33,7 +33,7 @@ PODS: Final = 6
 
 
 async def of_version(version: KubernetesVersion, file: Path, journal: Path) -> str:
-    """A busy run by that version, with a journal and a plugin that nobody can foretell."""
+    """Run and record a busy cluster of that version, with a journal and an unpredictable plugin."""
     config, registry = moody(version)
     return await busy_run(file, 1, config, registry, PODS, journal=journal)
 
@@ -47,7 +47,10 @@ async def changed_by_hand(file: Path, journal: Path) -> str:
 
 
 async def incident(file: Path, journal: Path) -> str:
-    """A pod that fits nowhere, then not on a new node because of its taint, and then there. docs/REPLAY.md has it."""
+    """Record the incident in docs/REPLAY.md.
+
+    A pod first fits on no node, then not on a new node because of its taint, and then on that node.
+    """
     async with cluster_actors(
         default_config(version=V1_34),
         seed=7,

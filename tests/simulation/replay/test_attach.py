@@ -17,7 +17,7 @@ from kschedd.simulation.replay.run import Replay, StopAt
 
 @asynccontextmanager
 async def attached(file: Path, folder: Path, stop: StopAt) -> AsyncIterator[Client]:
-    """A client of a replay, stopped at that moment."""
+    """Yield a client of a replay that is stopped at that moment."""
     with RecordingFile.open(file) as recording:
         cluster = ReplayCluster(recording)
         Replay(cluster.player).run(stop)

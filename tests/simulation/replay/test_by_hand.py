@@ -67,7 +67,7 @@ SCORERS = "NodeResourcesFit", "NodeResourcesBalancedAllocation", "TaintToleratio
 
 @attrs.frozen
 class Case:
-    """Where the attempt is stopped, and what is done to it there, stop by stop; the node that the pod gets."""
+    """Stops of an attempt, the change made at each stop, and the node that the pod gets."""
 
     stops: Sequence[tuple[dict[str, str], Change]]
     node: str = ""
@@ -95,7 +95,7 @@ def scores(name: str, value: int) -> Change:
 
 
 def nothing(driver: SchedulingDriver) -> None:
-    """It is only looked at."""
+    """Change nothing: the stopped scheduler is only inspected."""
 
 
 CASES = {

@@ -1,4 +1,4 @@
-"""What another configuration would have done with what came from outside in a recorded run."""
+"""Tests of replaying a recorded run's external input with another configuration."""
 
 from pathlib import Path
 

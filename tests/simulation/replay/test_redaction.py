@@ -28,7 +28,7 @@ OURS = ("large", "later", "web", "n4", "n9", "p11")
 
 
 def decided(file: Path) -> list[dict[str, Any]]:
-    """The decision log, without what names anything."""
+    """Return the decision log without anything that contains a name."""
     lines: list[dict[str, Any]] = []
     with RecordingFile.open(file) as recording:
         Replay(Player(recording), lambda attempt: lines.append(json.loads(line(attempt)))).run(StopAt())
