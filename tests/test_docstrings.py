@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("kschedd", "repl")
+FOLDERS = ("kschedd", "repl", "tests", "examples")
 BEGINNINGS = frozenset("What Whether As Of Have Those By Who Where How".split())
 
 

@@ -52,20 +52,20 @@ class OnePerTeam:
 
     @classmethod
     def from_args(cls, args: RawArgs, handle: Handle) -> Self:
-        """Made once for each profile. What is wrong with the arguments is raised here, before anything runs."""
+        """Create the plugin, once for each profile. Wrong arguments raise ValueError here, before anything runs."""
         most = args.values.get("podsOfATeam", 1)
         if type(most) is not int or most < 1:
             raise ValueError(f"podsOfATeam: {most!r}: a whole number from 1 up is expected")
         return cls(most)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-        """None lets the pod pass. `unschedulable`: another pod's going may help. `unresolvable`: it cannot."""
+        """Return None to let the pod pass, `unschedulable` if the end of a pod may help, else `unresolvable`."""
         if not team_of(pod) or self._there(pod, node) < self.most:
             return None
         return unschedulable("node(s) had enough pods of the team")
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        """Any number; `normalize` makes it one from 0 to 100. Without `normalize` it has to be one already."""
+        """Return any number; `normalize` maps it to 0 to 100. Without `normalize` it must be in that range."""
         return len(node.pods) - self._there(pod, node)
 
     def normalize(self, state: CycleState, pod: Pod, scores: "np.typing.NDArray[np.int64]") -> Any:

@@ -62,14 +62,14 @@ class $name:
 
     @classmethod
     def from_args(cls, args: RawArgs, handle: Handle) -> Self:
-        """The arguments in the profile's `pluginConfig`. A ValueError refuses them, and its text is shown."""
+        """Read the arguments of the profile's `pluginConfig`. The text of a ValueError is shown to the user."""
         most = args.values.get("most", 110)
         if not isinstance(most, int) or most < 1:
             raise ValueError(f"most: {most!r}: must be a whole number from 1 up")
         return cls(most)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-        """None: the pod may run there."""
+        """Return None if the pod may run on the node, else the reason."""
         text = pod.labels.get(LIMIT, "")
         limit = min(int(text), self.most) if text.isdecimal() else self.most
         if len(node.pods) < limit:
@@ -80,11 +80,11 @@ class $name:
         return len(node.pods)
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
-        """From 0 to 100; the fewest pods get the most."""
+        """Return scores from 0 to 100, the highest for the fewest pods."""
         return default_normalize(scores, reverse=True)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """What may help a pod that `filter` rejected; nothing else has it tried again."""
+        """Return the events that may help a rejected pod; only these make the queue retry it."""
         return [
             on(EventResource.NODE, ActionType.ADD),
             on(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_LABEL),
@@ -92,7 +92,7 @@ class $name:
 ''')
 
 TEST: Final = Template('''\
-"""$name does what it says. Run with pytest."""
+"""Tests of $name. Run with pytest."""
 
 import sys
 from pathlib import Path
