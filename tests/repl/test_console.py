@@ -383,7 +383,7 @@ def test_a_daemon_that_goes_and_comes_back_is_told(tmp_path: Path) -> None:
         with console(["repl", "--socket", socket], tmp_path) as repl:
             repl.wait_for(PROMPT)
             daemon.close()
-            repl.wait_for("The daemon has gone", "no daemon: waiting for it")
+            repl.wait_for("The daemon has gone", "no daemon: waiting to reconnect")
             repl.line("get nodes")
             repl.wait_for("error: no daemon at")
             daemon.enter_context(live_daemon(tmp_path))
