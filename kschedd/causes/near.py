@@ -53,6 +53,8 @@ def _likeness(one: str, other: str) -> float:
         return 0.95  # letters are swapped
     if min(len(first), len(second)) < 3:
         return 0.0
+    if len(first) == len(second) and set(first) == set(second):
+        return 0.9  # another letter is doubled, as in sdd for ssd
     if min(len(first), len(second)) >= _LONG and (first.startswith(second) or second.startswith(first)):
         return 0.8  # a part was added, or left out
     return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()

@@ -15,6 +15,10 @@ from kschedd.causes.near import nearest
         ("gpu.exmaple.com", ["gpu.example.com", "fpga.example.com"], "gpu.example.com"),
         ("defualt-scheduler", ["default-scheduler"], "default-scheduler"),
         ("gp2-imediate", ["gp2-immediate", "gp3"], "gp2-immediate"),
+        ("sdd", ["hdd", "ssd"], "ssd"),
+        ("hdd", ["ssd"], None),
+        ("gp2", ["gp3"], None),
+        ("ab", ["ac"], None),
     ],
 )
 def test_the_name_that_may_be_meant(word: str, names: list[str], meant: str | None) -> None:

@@ -134,11 +134,11 @@ def test_explain_names_the_cause_and_a_tried_remedy() -> None:
     cluster = Cluster(nodes=[node("n1", labels={"disk": "ssd"}), node("n2")])
     cluster.apply(deployment("web", 2, spec={"nodeSelector": {"disk": "sdd"}}))
     found = cluster.explain("deployment/web")
-    assert found.cause.code == "NodeLabelValueMissing"
+    assert found.cause.code == "NodeLabelMisspelled"
     assert found.remedies[0].verified
     assert cluster.explain("default/deployment/web", remedies=False).remedies == []
     (group,) = cluster.causes()
-    assert (group.code, group.count) == ("NodeLabelValueMissing", 2)
+    assert (group.code, group.count) == ("NodeLabelMisspelled", 2)
 
 
 def test_capacity_and_nodes_needed() -> None:
