@@ -14,39 +14,39 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kschedd.errors import KscheddError as KscheddError
-    from kschedd.library.cluster import Cluster as Cluster
-    from kschedd.library.environment import KubeQueueEnv as KubeQueueEnv
-    from kschedd.library.environment import KubeSchedulingEnv as KubeSchedulingEnv
-    from kschedd.library.handle import ApplyError as ApplyError
-    from kschedd.library.objects import node as node
-    from kschedd.library.objects import pod as pod
-    from kschedd.library.records import Records as Records
-    from kschedd.library.remote import RemoteCluster as RemoteCluster
-    from kschedd.library.remote import connect as connect
-    from kschedd.library.simulation import SimulationResult as SimulationResult
-    from kschedd.library.simulation import SimulationSpec as SimulationSpec
-    from kschedd.library.simulation import simulate as simulate
+    from kschedd.sdk.cluster import Cluster as Cluster
+    from kschedd.sdk.environment import KubeQueueEnv as KubeQueueEnv
+    from kschedd.sdk.environment import KubeSchedulingEnv as KubeSchedulingEnv
+    from kschedd.sdk.handle import ApplyError as ApplyError
+    from kschedd.sdk.objects import node as node
+    from kschedd.sdk.objects import pod as pod
+    from kschedd.sdk.records import Records as Records
+    from kschedd.sdk.remote import RemoteCluster as RemoteCluster
+    from kschedd.sdk.remote import connect as connect
+    from kschedd.sdk.simulation import SimulationResult as SimulationResult
+    from kschedd.sdk.simulation import SimulationSpec as SimulationSpec
+    from kschedd.sdk.simulation import simulate as simulate
     from kschedd.service.errors import RpcError as RpcError
     from kschedd.testing.evaluation import PluginEvaluation as PluginEvaluation
     from kschedd.testing.evaluation import evaluate as evaluate
 
 _MODULES = {
-    "ApplyError": "kschedd.library.handle",
-    "Cluster": "kschedd.library.cluster",
+    "ApplyError": "kschedd.sdk.handle",
+    "Cluster": "kschedd.sdk.cluster",
     "KscheddError": "kschedd.errors",
-    "KubeQueueEnv": "kschedd.library.environment",
-    "KubeSchedulingEnv": "kschedd.library.environment",
+    "KubeQueueEnv": "kschedd.sdk.environment",
+    "KubeSchedulingEnv": "kschedd.sdk.environment",
     "PluginEvaluation": "kschedd.testing.evaluation",
-    "Records": "kschedd.library.records",
-    "RemoteCluster": "kschedd.library.remote",
+    "Records": "kschedd.sdk.records",
+    "RemoteCluster": "kschedd.sdk.remote",
     "RpcError": "kschedd.service.errors",
-    "SimulationResult": "kschedd.library.simulation",
-    "SimulationSpec": "kschedd.library.simulation",
-    "connect": "kschedd.library.remote",
+    "SimulationResult": "kschedd.sdk.simulation",
+    "SimulationSpec": "kschedd.sdk.simulation",
+    "connect": "kschedd.sdk.remote",
     "evaluate": "kschedd.testing.evaluation",
-    "node": "kschedd.library.objects",
-    "pod": "kschedd.library.objects",
-    "simulate": "kschedd.library.simulation",
+    "node": "kschedd.sdk.objects",
+    "pod": "kschedd.sdk.objects",
+    "simulate": "kschedd.sdk.simulation",
 }
 
 __all__ = [

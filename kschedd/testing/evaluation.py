@@ -22,7 +22,7 @@ import attrs
 import yaml
 
 from kschedd.errors import KscheddError
-from kschedd.library.records import Records
+from kschedd.sdk.records import Records
 
 #: The metrics of a run; each is the mean over all runs in the result.
 METRICS: Final = ("placed", "cpu_used", "memory_used", "nodes_used", "imbalance", "seconds")

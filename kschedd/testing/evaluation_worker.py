@@ -83,7 +83,7 @@ def _broken_rules(classes: Sequence[type[Any]]) -> list[str]:
 
 def _one(plugin: str, case: Mapping[str, Any], seed: int, messages: dict[str, None]) -> dict[str, Any]:
     """Run one case with one seed, and note messages of pods without a node."""
-    from kschedd.library.cluster import Cluster
+    from kschedd.sdk.cluster import Cluster
 
     began = time.process_time()
     version = case.get("version", "")
@@ -115,7 +115,7 @@ def _one(plugin: str, case: Mapping[str, Any], seed: int, messages: dict[str, No
 
 
 def _nodes(given: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    from kschedd.library.objects import node
+    from kschedd.sdk.objects import node
 
     if not given:
         return []
@@ -125,7 +125,7 @@ def _nodes(given: Mapping[str, Any] | None) -> list[dict[str, Any]]:
 
 def _pods(given: Mapping[str, Any] | None, drawn: Random) -> list[dict[str, Any]]:
     """Return pods whose fields are drawn from the lists that the case gives."""
-    from kschedd.library.objects import pod
+    from kschedd.sdk.objects import pod
 
     if not given:
         return []

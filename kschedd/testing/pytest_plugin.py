@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from kschedd.library.cluster import Cluster
+    from kschedd.sdk.cluster import Cluster
 
 _MARKER = "kschedd"
 _SCENARIOS = "kschedd_scenarios"
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
     """Yield an empty cluster in virtual time, created with the arguments of the marker `kschedd`."""
-    from kschedd.library.cluster import Cluster
+    from kschedd.sdk.cluster import Cluster
 
     options: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers(_MARKER))):  # the closest one last, which wins

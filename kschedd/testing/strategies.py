@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kschedd.library.objects import node, pod
+from kschedd.sdk.objects import node, pod
 
 Raw = dict[str, Any]
 

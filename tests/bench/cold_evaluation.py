@@ -21,10 +21,10 @@ from kschedd.api.pods import Pod
 from kschedd.bench.workloads import workload
 from kschedd.config.changing.changes import with_percentage
 from kschedd.config.loading.load import default_config
-from kschedd.library.objects import pod
 from kschedd.scheduling.attempt.outcome import ScheduleResult
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.sdk.objects import pod
 
 
 def decide(machine: SchedulingMachine, wanted: Pod) -> float:

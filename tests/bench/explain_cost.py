@@ -14,7 +14,7 @@ from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.explain.explain import begin, finish
 from kschedd.garbage_collection import freeze_gc
-from kschedd.library.objects import node, pod
+from kschedd.sdk.objects import node, pod
 from kschedd.simulation.engine import Engine
 
 ZONE: Final = "topology.kubernetes.io/zone"

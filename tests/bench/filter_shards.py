@@ -25,11 +25,11 @@ from kschedd.bench.workloads import workload
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.config.loading.load import default_config
 from kschedd.framework.cycle_state import CycleState
-from kschedd.library.objects import pod
 from kschedd.scheduling.attempt.node_search import nodes_to_find
 from kschedd.scheduling.filtering.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.verdicts import Places
+from kschedd.sdk.objects import pod
 
 LOOKED_AHEAD = 20_000  # rows, at most
 Evaluated = tuple[Places, Ints]

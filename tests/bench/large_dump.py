@@ -27,7 +27,7 @@ from kschedd.dumps.saving import dump_objects, write_dump
 from kschedd.dumps.sources import read_sources
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
-from kschedd.library.objects import node
+from kschedd.sdk.objects import node
 from kschedd.simulation.simulation import Simulation
 from kschedd.store.store import Store
 

@@ -18,12 +18,12 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.config.loading.load import default_config
 from kschedd.garbage_collection import collection_paused
-from kschedd.library.objects import node, pod
 from kschedd.scheduling.attempt.outcome import ScheduleResult
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import Observe
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.sdk.objects import node, pod
 from kschedd.store.journal.journal import Journal
 from kschedd.store.journal.offline import JOURNAL
 from kschedd.store.objects.log import ADDED, WatchEvent

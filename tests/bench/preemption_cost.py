@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
-from kschedd.library.objects import node, pod
 from kschedd.scheduling.attempt.outcome import FitError
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.nominations.nominator import Nominator
+from kschedd.sdk.objects import node, pod
 from kschedd.simulation.engine import Engine
 
 ZONE: Final = "topology.kubernetes.io/zone"

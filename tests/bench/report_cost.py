@@ -13,11 +13,11 @@ from typing import Any
 
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
-from kschedd.library.objects import node, pod
 from kschedd.methods import cluster_methods
 from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector
 from kschedd.report.page import page
+from kschedd.sdk.objects import node, pod
 from kschedd.simulation.simulation import Simulation
 
 

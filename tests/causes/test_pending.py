@@ -6,8 +6,8 @@ from kschedd.causes import pending
 from kschedd.causes.pending import pending_causes, pending_groups
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
-from kschedd.library.objects import node, pod
 from kschedd.methods import cluster_methods
+from kschedd.sdk.objects import node, pod
 from kschedd.simulation.simulation import Simulation
 
 

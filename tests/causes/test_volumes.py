@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
-from kschedd.library.objects import node, pod
 from kschedd.methods import cluster_methods
+from kschedd.sdk.objects import node, pod
 from tests.causes.test_created import diagnosed
 
 NODE = """

@@ -6,11 +6,11 @@ from typing import Any
 
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
-from kschedd.library.objects import node, pod
 from kschedd.methods import cluster_methods
 from kschedd.report import aggregate
 from kschedd.report.collector import ReportCollector
 from kschedd.report.model import Report
+from kschedd.sdk.objects import node, pod
 from kschedd.simulation.simulation import Simulation
 
 report_of = partial(aggregate.report_of, methods=cluster_methods)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
-from kschedd.library.objects import node, pod
 from kschedd.log.log import Log
 from kschedd.methods import cluster_methods
 from kschedd.report.collector import ReportCollector
 from kschedd.report.kept import KeptHistory, of_kept
+from kschedd.sdk.objects import node, pod
 from kschedd.simulation.engine import Engine
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import run_words

@@ -11,11 +11,11 @@ import pytest
 
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
-from kschedd.library.objects import node, pod
 from kschedd.report.aggregate import MOST_ROWS
 from kschedd.report.collector import MOST_REASONS, OTHER_REASONS, UNDER_WAY, WAITS, ReportCollector
 from kschedd.report.page import page
 from kschedd.report.redaction import redacted
+from kschedd.sdk.objects import node, pod
 from kschedd.simulation.simulation import Simulation
 from tests.report.runs import Step, report_of, run, small_run, zoned
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kschedd.cli import main
-from kschedd.library.objects import node, pod
 from kschedd.report.timeline import Timeline
 from kschedd.report.timeline_files import TimelineFormatError, timeline_file
+from kschedd.sdk.objects import node, pod
 from kschedd.simulation.engine import Engine
 
 

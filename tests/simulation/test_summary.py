@@ -7,7 +7,7 @@ import pytest
 from kschedd.cache.table import NodeTable
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
-from kschedd.library.objects import node, pod
+from kschedd.sdk.objects import node, pod
 from kschedd.simulation.simulation import Simulation
 from kschedd.simulation.summary import Utilisation
 from kschedd.store.store import Store

@@ -5,7 +5,7 @@ import pytest
 from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import V1_36, V1_37, KubernetesVersion
 from kschedd.framework.registry import Registry
-from kschedd.library.objects import node, pod
+from kschedd.sdk.objects import node, pod
 from kschedd.simulation.simulation import Simulation
 from tests.devices.made import DRIVER, claim_raw, class_raw, device, exact, slice_raw
 

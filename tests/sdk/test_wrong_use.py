@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kschedd import Cluster, KscheddError, node, pod
-from kschedd.library.cluster import ClosedClusterError, DumpLoadError
+from kschedd.sdk.cluster import ClosedClusterError, DumpLoadError
 
 Use = Callable[[Cluster], Any]
 

@@ -11,7 +11,7 @@ pytest.importorskip("gymnasium", reason="the extra gym is not installed")
 
 from gymnasium.utils.env_checker import check_env
 
-from kschedd.library.environment import KubeQueueEnv, KubeSchedulingEnv, Transition, balanced, packed, placed
+from kschedd.sdk.environment import KubeQueueEnv, KubeSchedulingEnv, Transition, balanced, packed, placed
 
 NODES = [node("small", cpu="2"), node("large", cpu="8"), node("gpu", cpu="8", resources={"example.com/gpu": "1"})]
 PODS = [pod("a", cpu="1"), pod("b", cpu="4"), pod("huge", cpu="64"), pod("c", resources={"example.com/gpu": "1"})]

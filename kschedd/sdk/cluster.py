@@ -27,10 +27,10 @@ from kschedd.errors import KscheddError
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
-from kschedd.library.handle import ClusterHandle, Raw, seconds
-from kschedd.library.objects import node
 from kschedd.methods import daemon_methods
 from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.sdk.handle import ClusterHandle, Raw, seconds
+from kschedd.sdk.objects import node
 from kschedd.service.table import Large
 from kschedd.simulation.changes import DiffAnswer, ForkStart, changes
 from kschedd.simulation.engine import EPOCH

@@ -13,9 +13,9 @@ import kschedd
 from kschedd import ApplyError, Cluster, Records, RpcError, SimulationSpec, node, pod, simulate
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.versions.kube_versions import UnknownVersionError
-from kschedd.library.handle import MovedPod
-from kschedd.library.records import MissingLibraryError
 from kschedd.plugin import CycleState, NodeInfo, Pod
+from kschedd.sdk.handle import MovedPod
+from kschedd.sdk.records import MissingLibraryError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from kschedd.causes.answers import PendingGroup
-from kschedd.library.records import Records, optional_library
-from kschedd.library.records_of_objects import NodeRecord
+from kschedd.sdk.records import Records, optional_library
+from kschedd.sdk.records_of_objects import NodeRecord
 
 _STYLE: Final = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3}
 _MOST_BARS: Final = 60

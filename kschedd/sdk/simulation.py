@@ -6,10 +6,10 @@ from typing import Any
 import attrs
 
 from kschedd.explain.answers import DecisionAnswer
-from kschedd.library.cluster import Cluster
-from kschedd.library.handle import seconds
-from kschedd.library.records import Records
-from kschedd.library.records_of_objects import NodeRecord, PendingPod, PodRecord
+from kschedd.sdk.cluster import Cluster
+from kschedd.sdk.handle import seconds
+from kschedd.sdk.records import Records
+from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord
 
 Raw = Mapping[str, Any]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from kschedd.answers import read
 from kschedd.clusters.answers import ForkAnswer
-from kschedd.library.handle import ClusterHandle, Raw, seconds
 from kschedd.rpc.blocking import BlockingClient
+from kschedd.sdk.handle import ClusterHandle, Raw, seconds
 from kschedd.simulation.changes import DiffAnswer
 
 

@@ -7,7 +7,7 @@ import attrs
 
 from kschedd.api.nodes import ZONE_LABEL, Node
 from kschedd.api.pods import Pod
-from kschedd.library.records import Records
+from kschedd.sdk.records import Records
 
 Raw = Mapping[str, Any]
 

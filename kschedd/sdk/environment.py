@@ -20,11 +20,11 @@ from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints
-from kschedd.library.cluster import scheduler_config
-from kschedd.library.records import optional_library
 from kschedd.scheduling.attempt.outcome import ScheduleResult
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.sdk.cluster import scheduler_config
+from kschedd.sdk.records import optional_library
 
 gymnasium: Any = optional_library("gymnasium", "gym")
 

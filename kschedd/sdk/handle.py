@@ -15,8 +15,8 @@ from kschedd.causes.answers import DiagnosisAnswer, PendingGroup
 from kschedd.clusters.answers import FitsAnswer, NeededAnswer
 from kschedd.errors import KscheddError
 from kschedd.explain.answers import DecisionAnswer
-from kschedd.library.records import Records
-from kschedd.library.records_of_objects import NodeRecord, PendingPod, PodRecord, node_records, pod_records
+from kschedd.sdk.records import Records
+from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord, node_records, pod_records
 from kschedd.service.objects.answers import ApplyAnswer, DeletionAnswer, FaultAnswer
 from kschedd.service.scheduling.answers import QueueAnswer
 from kschedd.simulation.changes import DiffAnswer
@@ -263,14 +263,14 @@ class ClusterHandle(ABC):
     # -- plots --------------------------------------------------------------------------------------------------
 
     def plot_utilization(self, axes: Any = None) -> Any:
-        """Draw the requested share of each node's CPU and memory; see `kschedd.library.plots.utilization`."""
-        from kschedd.library.plots import utilization  # an extra
+        """Draw the requested share of each node's CPU and memory; see `kschedd.sdk.plots.utilization`."""
+        from kschedd.sdk.plots import utilization  # an extra
 
         return utilization(self.nodes, axes)
 
     def plot_causes(self, axes: Any = None) -> Any:
-        """Draw the number of pending pods by cause; see `kschedd.library.plots.causes`."""
-        from kschedd.library.plots import causes  # an extra
+        """Draw the number of pending pods by cause; see `kschedd.sdk.plots.causes`."""
+        from kschedd.sdk.plots import causes  # an extra
 
         return causes(self.causes(), axes)
 
