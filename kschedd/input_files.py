@@ -17,6 +17,16 @@ _KINDS: Final = {
 }
 
 
+MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
+
+
+def manifest_files(path: Path) -> list[Path]:
+    """Return the path of a file, or the sorted files with manifests anywhere below a folder."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.suffix in MANIFEST_SUFFIXES and file.is_file())
+
+
 def open_input(path: Path, *, pipes: bool) -> BinaryIO:
     """Open a file for reading; with `pipes` a pipe is accepted, and its writer is waited for.
 

@@ -8,7 +8,6 @@ No event loop is started, so it works in notebooks, under asyncio and in Trio te
 the present virtual time is done when the call returns; time passes by `advance` and `run_until` alone.
 """
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +27,6 @@ from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
 from kschedd.methods import daemon_methods
-from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.sdk.handle import ClusterHandle, Raw, seconds
 from kschedd.sdk.objects import node
 from kschedd.service.table import Large
@@ -59,6 +57,14 @@ class ClusterState:
     """What `Cluster.snapshot` returns and `Cluster.restore` takes."""
 
     _cluster: VirtualCluster
+
+
+@attrs.frozen(eq=False)
+class _OpenCluster:
+    """A cluster that is not closed, and the client of its methods."""
+
+    cluster: VirtualCluster
+    client: VirtualDaemon
 
 
 class Cluster(ClusterHandle):
@@ -156,15 +162,18 @@ class Cluster(ClusterHandle):
         return made
 
     def _stand_on(self, cluster: VirtualCluster) -> None:
-        self._open: VirtualCluster | None = cluster
+        self._open: _OpenCluster | None = _OpenCluster(cluster, VirtualDaemon(cluster, daemon_methods))
         self.warnings: tuple[str, ...] = ()
-        self._daemon = VirtualDaemon(cluster, daemon_methods)
 
     @property
-    def _cluster(self) -> VirtualCluster:
+    def _now(self) -> "_OpenCluster":
         if self._open is None:
             raise ClosedClusterError
         return self._open
+
+    @property
+    def _cluster(self) -> VirtualCluster:
+        return self._now.cluster
 
     def __reduce__(self) -> Any:
         raise TypeError("a Cluster cannot be pickled; pickle a SimulationSpec instead")
@@ -172,15 +181,12 @@ class Cluster(ClusterHandle):
     # -- methods ------------------------------------------------------------------------------------------------
 
     def call(self, method: str, /, **params: Any) -> Any:
-        assert self._cluster is not None, "raises for a closed cluster"
-        return self._daemon.call(method, **params)
+        return self._now.client.call(method, **params)
 
     def _ask(self, answer: Any, method: str, /, **params: Any) -> Any:
-        assert self._cluster is not None, "raises for a closed cluster"
-        found = self._daemon.perform(method, **params)
+        found = self._now.client.perform(method, **params)
         if isinstance(found, Large):
-            values = found.values if found.shown is None else map(found.shown, found.values)
-            found = {**found.head, found.name: list(values)}
+            found = {**found.head, found.name: list(found.encoded)}
         return found if type(found) is answer else read(answer, plain(found))
 
     def _list(self, kind: str) -> Sequence[Raw]:
@@ -192,27 +198,11 @@ class Cluster(ClusterHandle):
 
         `given`: its standard input.
         """
-        from kschedd.verbs.command_line.session import VerbSession
-        from kschedd.verbs.table import run_words
+        from kschedd.scenarios.commands import ScenarioCluster
 
-        words = shlex.split(command)
-        if not words:
+        if not command.strip():
             raise ValueError('command: a verb is required, such as "get pods"')
-        printed: list[str] = []
-        engine = self._cluster.engine
-        session = VerbSession(
-            lambda: self._daemon,
-            printed.append,
-            printed.append,
-            TerminalStyle(),
-            now=lambda: engine.now,
-            sleep=lambda waited_s: engine.advance(engine.now + waited_s),
-            read_input=given.encode,
-            streams=False,
-            program="kschedd ",
-        )
-        run_words(session, words)
-        return "".join(printed)
+        return ScenarioCluster(Path(), cluster=self._cluster).do(command, given)
 
     # -- time ---------------------------------------------------------------------------------------------------
 
@@ -282,9 +272,9 @@ class Cluster(ClusterHandle):
             copy.close()
 
     def close(self) -> None:
-        cluster, self._open = self._open, None
-        if cluster is not None:
-            cluster.engine.close()
+        found, self._open = self._open, None
+        if found is not None:
+            found.cluster.engine.close()
 
     def __repr__(self) -> str:
         if self._open is None:

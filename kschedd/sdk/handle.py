@@ -8,6 +8,7 @@ from typing import Any, Final, Self, TypeVar
 
 import attrs
 
+from kschedd.api.conditions import condition
 from kschedd.api.schemas.kinds import lookup
 from kschedd.api.text.durations import parse_duration
 from kschedd.api.text.times import LAST_S
@@ -15,6 +16,7 @@ from kschedd.causes.answers import DiagnosisAnswer, PendingGroup
 from kschedd.clusters.answers import FitsAnswer, NeededAnswer
 from kschedd.errors import KscheddError
 from kschedd.explain.answers import DecisionAnswer
+from kschedd.input_files import manifest_files
 from kschedd.sdk.records import Records
 from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord, node_records, pod_records
 from kschedd.service.objects.answers import ApplyAnswer, DeletionAnswer, FaultAnswer
@@ -247,9 +249,7 @@ class ClusterHandle(ABC):
 
     def compare(self, other: "ClusterHandle") -> Records[MovedPod]:
         """Return the pods that have another node in the other cluster, sorted by namespace and name."""
-        ours, theirs = (
-            {_key(raw): raw["spec"].get("nodeName") or None for raw in each._list("Pod")} for each in (self, other)
-        )
+        ours, theirs = self._nodes_of_pods(), other._nodes_of_pods()
         found = [
             MovedPod(namespace=key[0], name=key[1], node=ours.get(key), other_node=theirs.get(key))
             for key in sorted(ours.keys() | theirs.keys())
@@ -258,7 +258,11 @@ class ClusterHandle(ABC):
         return Records(MovedPod, found)
 
     def _nodes_of_pods(self) -> dict[tuple[str, str], str | None]:
-        return {_key(raw): raw["spec"].get("nodeName") or None for raw in self._list("Pod")}
+        """Return the node of each pod by namespace and name."""
+        return {
+            (raw["metadata"]["namespace"], raw["metadata"]["name"]): raw["spec"].get("nodeName") or None
+            for raw in self._list("Pod")
+        }
 
     # -- plots --------------------------------------------------------------------------------------------------
 
@@ -321,7 +325,7 @@ def _flat(manifests: Iterable[Any], depth: int = 0) -> list[Any]:
         if isinstance(each, Mapping):
             found.append(each)
         elif isinstance(each, Path):
-            found += [(str(file), file.read_text(encoding="utf-8")) for file in _files(each)]
+            found += [(str(file), file.read_text(encoding="utf-8")) for file in manifest_files(each)]
         elif isinstance(each, str):
             if each.strip() and ":" not in each and "\n" not in each.strip():
                 raise ValueError(f"{each[:100]!r} is not a manifest; for a file, pass Path({each[:100]!r})")
@@ -333,12 +337,6 @@ def _flat(manifests: Iterable[Any], depth: int = 0) -> list[Any]:
                 f"manifests: maps, text, paths, or sequences of these are required, not {type(each).__name__}"
             )
     return found
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    return sorted(file for file in path.rglob("*") if file.suffix in (".yaml", ".yml", ".json"))
 
 
 def _reference(name: str) -> tuple[str, str, str]:
@@ -355,12 +353,6 @@ def _reference(name: str) -> tuple[str, str, str]:
     raise ValueError(f"{name!r}: pod, kind/name, namespace/pod or namespace/kind/name is required")
 
 
-def _key(raw: Raw) -> tuple[str, str]:
-    return raw["metadata"]["namespace"], raw["metadata"]["name"]
-
-
 def _message(status: Raw) -> str:
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return str(condition.get("message") or "")
-    return ""
+    found = condition(status, "PodScheduled")
+    return str(found.get("message") or "") if found is not None and found.get("status") == "False" else ""

@@ -18,10 +18,7 @@ def utilization(nodes: Records[NodeRecord], axes: Any = None) -> Any:
 
     Returns the matplotlib Axes; `axes`: those to draw on. Raises MissingLibraryError.
     """
-    shares = {
-        "CPU": [_share(node.cpu_requested, node.cpu_allocatable) for node in nodes],
-        "memory": [_share(node.memory_requested, node.memory_allocatable) for node in nodes],
-    }
+    shares = {"CPU": [node.cpu_used for node in nodes], "memory": [node.memory_used for node in nodes]}
     with _style() as pyplot:
         axes = axes or pyplot.subplots()[1]
         if len(nodes) > _MOST_BARS:
@@ -55,7 +52,3 @@ def _style() -> Iterator[Any]:
     pyplot = optional_library("matplotlib.pyplot", "plots")
     with pyplot.rc_context(_STYLE):
         yield pyplot
-
-
-def _share(requested: float, allocatable: float) -> float:
-    return requested / allocatable if allocatable else 0.0

@@ -1,6 +1,6 @@
 """Records of pods and nodes, made from their manifests."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -52,6 +52,16 @@ class NodeRecord:
     requested: Mapping[str, int]  # other resources
     allocatable: Mapping[str, int]  # other resources
 
+    @property
+    def cpu_used(self) -> float:
+        """The requested share of the node's CPU; 0 for a node without CPU."""
+        return used_cpu([self])
+
+    @property
+    def memory_used(self) -> float:
+        """The requested share of the node's memory; 0 for a node without memory."""
+        return used_memory([self])
+
 
 @attrs.frozen(kw_only=True)
 class PendingPod:
@@ -68,6 +78,21 @@ class PendingPod:
     def key(self) -> str:
         """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
+
+
+def used_cpu(nodes: Iterable[NodeRecord]) -> float:
+    """Return the requested share of the CPU of all these nodes; 0 if they have none."""
+    return _share([(node.cpu_requested, node.cpu_allocatable) for node in nodes])
+
+
+def used_memory(nodes: Iterable[NodeRecord]) -> float:
+    """Return the requested share of the memory of all these nodes; 0 if they have none."""
+    return _share([(node.memory_requested, node.memory_allocatable) for node in nodes])
+
+
+def _share(amounts: Sequence[tuple[float, float]]) -> float:
+    total = sum(allocatable for _, allocatable in amounts)
+    return sum(requested for requested, _ in amounts) / total if total else 0.0
 
 
 def pod_records(manifests: Iterable[Raw]) -> Records[PodRecord]:

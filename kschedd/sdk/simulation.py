@@ -9,7 +9,7 @@ from kschedd.explain.answers import DecisionAnswer
 from kschedd.sdk.cluster import Cluster
 from kschedd.sdk.handle import seconds
 from kschedd.sdk.records import Records
-from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord
+from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord, used_cpu, used_memory
 
 Raw = Mapping[str, Any]
 
@@ -82,13 +82,5 @@ def simulate(spec: SimulationSpec) -> SimulationResult:
             decisions=Records(DecisionAnswer, [attrs.evolve(each, took_us=0) for each in cluster.decisions]),
             elapsed_s=cluster.elapsed,
             at_rest=at_rest,
-            used={
-                "cpu": _share([(each.cpu_requested, each.cpu_allocatable) for each in nodes]),
-                "memory": _share([(each.memory_requested, each.memory_allocatable) for each in nodes]),
-            },
+            used={"cpu": used_cpu(nodes), "memory": used_memory(nodes)},
         )
-
-
-def _share(amounts: Sequence[tuple[float, float]]) -> float:
-    total = sum(allocatable for _, allocatable in amounts)
-    return sum(requested for requested, _ in amounts) / total if total else 0.0

@@ -22,7 +22,7 @@ Uses: the session (session.py) through the `ClientServices` it implements.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 import attrs
@@ -70,6 +70,11 @@ class Large:
     values: Sequence[Any]
     shown: Callable[[Any], Any] | None = None  # maps a value to its encoded form; None: encoded directly
     each: int = 8  # bytes per value while queued: a reference, or the size of data made for this response
+
+    @property
+    def encoded(self) -> Iterable[Any]:
+        """The values in their encoded form, each made when it is iterated over."""
+        return self.values if self.shown is None else map(self.shown, self.values)
 
     @property
     def held(self) -> int:

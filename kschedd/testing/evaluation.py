@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
-import yaml
 
+from kschedd.api.text.documents import read_documents
 from kschedd.errors import KscheddError
 from kschedd.sdk.records import Records
 
@@ -124,13 +124,18 @@ def read_suite(suite: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a suite with the paths in it made absolute. Raises SuiteError."""
     if suite is None:
         return dict(DEFAULT_SUITE)
-    where, folder, read = "suite", Path(), suite
+    where, folder = "suite", Path()
+    read: Any = suite
     if not isinstance(suite, Mapping):
         where, folder = str(suite), Path(suite).resolve().parent
         try:
-            read = yaml.safe_load(Path(suite).read_text(encoding="utf-8"))
-        except (OSError, ValueError, yaml.YAMLError) as fault:
+            documents = list(read_documents(Path(suite).read_text(encoding="utf-8")))
+        except (OSError, ValueError) as fault:
             raise SuiteError(where, f"cannot be read: {fault}") from fault
+        faults = [fault for document in documents for fault in document.faults]
+        if faults:
+            raise SuiteError(f"{where}:{faults[0].line}", f"cannot be read: {faults[0].why}")
+        read = documents[0].value if len(documents) == 1 else None
     if not isinstance(read, Mapping) or not isinstance(read.get("cases"), Sequence) or not read["cases"]:
         raise SuiteError(where, "a map with a list `cases` is required")
     weights = read.get("weights") or {}

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
+from statistics import pstdev
 from typing import Any, Final
 
 from kschedd.errors import KscheddError
@@ -84,6 +85,7 @@ def _broken_rules(classes: Sequence[type[Any]]) -> list[str]:
 def _one(plugin: str, case: Mapping[str, Any], seed: int, messages: dict[str, None]) -> dict[str, Any]:
     """Run one case with one seed, and note messages of pods without a node."""
     from kschedd.sdk.cluster import Cluster
+    from kschedd.sdk.records_of_objects import used_cpu, used_memory
 
     began = time.process_time()
     version = case.get("version", "")
@@ -100,16 +102,15 @@ def _one(plugin: str, case: Mapping[str, Any], seed: int, messages: dict[str, No
             messages.setdefault(f"{case['name']}: {waiting.message}")
         pods, nodes = cluster.pods, cluster.nodes
         in_use = [node for node in nodes if node.pods]
-        shares = [node.cpu_requested / node.cpu_allocatable for node in nodes if node.cpu_allocatable]
-        mean = sum(shares) / len(shares) if shares else 0.0
+        shares = [node.cpu_used for node in nodes if node.cpu_allocatable]
         return {
             "case": case["name"],
             "seed": seed,
             "placed": sum(pod.node is not None for pod in pods) / len(pods) if len(pods) else 1.0,
-            "cpu_used": _share([(node.cpu_requested, node.cpu_allocatable) for node in in_use]),
-            "memory_used": _share([(node.memory_requested, node.memory_allocatable) for node in in_use]),
+            "cpu_used": used_cpu(in_use),
+            "memory_used": used_memory(in_use),
             "nodes_used": len(in_use) / len(nodes) if len(nodes) else 0.0,
-            "imbalance": (sum((share - mean) ** 2 for share in shares) / len(shares)) ** 0.5 if shares else 0.0,
+            "imbalance": pstdev(shares) if shares else 0.0,
             "seconds": time.process_time() - began,
         }
 
@@ -137,11 +138,6 @@ def _pods(given: Mapping[str, Any] | None, drawn: Random) -> list[dict[str, Any]
         pod(f"pod-{number}", **{name: field(value) for name, value in given.items() if name != "count"})
         for number in range(1, given["count"] + 1)
     ]
-
-
-def _share(amounts: Sequence[tuple[float, float]]) -> float:
-    total = sum(allocatable for _, allocatable in amounts)
-    return sum(requested for requested, _ in amounts) / total if total else 0.0
 
 
 if __name__ == "__main__":

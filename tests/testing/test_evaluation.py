@@ -34,6 +34,9 @@ BROKEN = {
     "deletes its folder": ("import os, shutil\nshutil.rmtree(os.getcwd())\nos._exit(0)\n", "without a result"),
 }
 
+# Each line has nine times as many values as the one before.
+ALIAS_BOMB = "a0: &a0 [1]\n" + "".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]\n" for n in range(9))
+
 
 def plugin(folder: Path, text: str) -> Path:
     file = folder / "plugin.py"
@@ -94,6 +97,8 @@ def test_output_of_the_program_is_kept_up_to_a_limit(tmp_path: Path) -> None:
         ("cases: [{nodes: {count: 2}}]\nweights: {speed: 1}", "metrics: placed"),
         ("cases: [{nodes: {count: 2}}]\nweights: {placed: high}", "numbers are required"),
         ("cases: {", "cannot be read"),
+        ("cases: []\n---\ncases: []", "a map with a list `cases` is required"),
+        (ALIAS_BOMB, "cannot be read"),
     ],
 )
 def test_a_wrong_suite_is_refused_with_the_place(tmp_path: Path, text: str, why: str) -> None:

@@ -12,8 +12,7 @@ _FEW: Final = 256  # values encoded at once, up to one piece
 
 def encode_large(msgid: int, large: Large) -> Iterator[bytes]:
     """Yield the response with this result, in pieces."""
-    values = large.values if large.shown is None else map(large.shown, large.values)
-    return encode_pieces(msgid, large.head, large.name, values, len(large.values))
+    return encode_pieces(msgid, large.head, large.name, large.encoded, len(large.values))
 
 
 def encode_large_at_once(msgid: int, large: Large) -> bytes | Iterator[bytes]:

@@ -6,7 +6,6 @@ The client reads the files and sends their text unchanged, so the daemon's error
 import argparse
 import bisect
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -14,6 +13,7 @@ import attrs
 from kschedd.api.schemas.kinds import lookup
 from kschedd.api.text.portions import portions
 from kschedd.api.text.text_files import NotText, text_of
+from kschedd.input_files import MANIFEST_SUFFIXES, manifest_files
 from kschedd.limits import MAX_REQUEST_BYTES
 from kschedd.verbs.command_line.grammar import (
     Output,
@@ -29,7 +29,6 @@ from kschedd.verbs.command_line.grammar import (
 from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 
-_SUFFIXES = (".yaml", ".yml", ".json")
 _FORMS = ("table", "name", "json", "yaml")
 _SERVER_SIDE = "kubectl"  # kubectl's own names, by which it takes over what it applied client-side
 _CLIENT_SIDE = "kubectl-client-side-apply"
@@ -76,9 +75,9 @@ def sources_of(session: VerbSession, names: Sequence[str]) -> tuple[list[Source]
                 failed += _take(session, sources, "-", session.read_input())
                 continue
             whole = session.folder / name
-            files = _files(whole)
+            files = manifest_files(whole)
             if not files:
-                session.error(f"{name}: no {', '.join(_SUFFIXES)} files in this folder")
+                session.error(f"{name}: no {', '.join(MANIFEST_SUFFIXES)} files in this folder")
                 failed += 1
             for file in files:
                 within = "" if file == whole else f"/{file.relative_to(whole)}"
@@ -87,12 +86,6 @@ def sources_of(session: VerbSession, names: Sequence[str]) -> tuple[list[Source]
             session.error(f"{'standard input' if name == '-' else name}: cannot be read: {wrong.strerror or wrong}")
             failed += 1
     return sources, failed
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    return sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
 
 
 def _take(session: VerbSession, sources: list[Source], name: str, data: bytes) -> int:
