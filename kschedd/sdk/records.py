@@ -25,11 +25,11 @@ _SHOWN_ROWS: Final = 20
 class MissingLibraryError(KscheddError):
     """A conversion or a plot needs a library that is not installed."""
 
-    library: str
+    package: str
     extra: str
 
     def __str__(self) -> str:
-        return f'{self.library} is not installed; install it with: pip install "kschedd[{self.extra}]"'
+        return f'{self.package} is not installed; install it with: pip install "kschedd[{self.extra}]"'
 
 
 def optional_library(name: str, extra: str) -> ModuleType:
