@@ -65,7 +65,7 @@ class Controller(Protocol):
         """Reconcile after these events (none if only a deadline has passed). Return the writes to perform."""
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Handle the rejection of one of its writes. Return the writes to perform instead."""
+        """Handle the rejection of one of its writes other than Events. Return the writes to perform instead."""
 
 
 class InSteps(ABC):

@@ -90,6 +90,8 @@ def _perform_all(
             perform(store, write)
             done += 1
         except ApiError as error:
+            if subject(write).kind == "Event":
+                continue  # lost, as with client-go's recorder; controllers read refused writes as their own objects
             if not rounds:
                 endless = RuntimeError(f"refused {_ROUNDS} times in a row: {error}")
                 controller.faults.note(subject(write), partial(_again, write), endless, now, "write")
