@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from kschedd.sdk.simulation import SimulationSpec as SimulationSpec
     from kschedd.sdk.simulation import simulate as simulate
     from kschedd.service.errors import RpcError as RpcError
+    from kschedd.studies.rows import SweepRows as SweepRows
+    from kschedd.studies.sweep import sweep as sweep
     from kschedd.testing.evaluation import PluginEvaluation as PluginEvaluation
     from kschedd.testing.evaluation import evaluate as evaluate
 
@@ -42,11 +44,13 @@ _MODULES = {
     "RpcError": "kschedd.service.errors",
     "SimulationResult": "kschedd.sdk.simulation",
     "SimulationSpec": "kschedd.sdk.simulation",
+    "SweepRows": "kschedd.studies.rows",
     "connect": "kschedd.sdk.remote",
     "evaluate": "kschedd.testing.evaluation",
     "node": "kschedd.sdk.objects",
     "pod": "kschedd.sdk.objects",
     "simulate": "kschedd.sdk.simulation",
+    "sweep": "kschedd.studies.sweep",
 }
 
 __all__ = [
@@ -61,11 +65,13 @@ __all__ = [
     "RpcError",
     "SimulationResult",
     "SimulationSpec",
+    "SweepRows",
     "connect",
     "evaluate",
     "node",
     "pod",
     "simulate",
+    "sweep",
 ]
 
 
