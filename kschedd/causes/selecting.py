@@ -1,5 +1,6 @@
 """Causes in what the pod demands of a node's labels: nodeSelector, required node affinity, spec.nodeName."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -206,7 +207,16 @@ def _without_guess(case: Case, unmet: Sequence[Demand]) -> int:
 
 def _unmet(case: Case, alternative: Sequence[Demand]) -> list[Demand]:
     """Return the demands that no node meets."""
-    return [each for each in alternative if not _met(case, each)]
+    return [each for each in alternative if not _met_by_some(case, each)]
+
+
+def _met_by_some(case: Case, demand: Demand) -> bool:
+    if demand.of_fields:
+        return bool(_met(case, demand))
+    values = case.labels.get(demand.key) or Counter()
+    return any(demand.matches({demand.key: value}, "") for value in values) or (
+        sum(values.values()) < len(case.nodes) and demand.matches({}, "")
+    )
 
 
 def _met(case: Case, demand: Demand) -> set[str]:

@@ -4,17 +4,53 @@ The remedy's commands are run on the cluster as a user would run them; what coun
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import attrs
 import pytest
 
+from kschedd.causes.steps import RemedyStep
+from kschedd.causes.trial import TrialOutcome, Trials
 from kschedd.scenarios.commands import ScenarioCluster
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
+from kschedd.simulation.engine import Engine
 from tests.mistakes.harms import harms
 from tests.mistakes.mistake_files import FOLDER, WAIT, Mistake, Step, load, run
 from tests.mistakes.standing import displaced, standing
 
+MOST_TO_THE_FIRST: Final = 5  # forks
+MOST_FORKS: Final = 20
 FILES = [pytest.param(file, id=file.stem) for file in sorted(FOLDER.glob("*.yaml"))]
+
+
+@attrs.define
+class ForksMade:
+    """Forks of one diagnosis. `first`: up to the first verified remedy; 0 if there is none."""
+
+    all: int = 0
+    first: int = 0
+
+
+@pytest.fixture
+def forks(monkeypatch: pytest.MonkeyPatch) -> ForksMade:
+    counted = ForksMade()
+    snapshot, tried = Engine.snapshot, Trials.run
+
+    def counting(engine: Engine) -> ClusterSnapshot:
+        counted.all += 1
+        return snapshot(engine)
+
+    def noting(trials: Trials, steps: Sequence[RemedyStep]) -> TrialOutcome:
+        outcome = tried(trials, steps)
+        if outcome.solves and not counted.first:
+            counted.first = counted.all
+        return outcome
+
+    monkeypatch.setattr(Engine, "snapshot", counting)
+    monkeypatch.setattr(Trials, "run", noting)
+    return counted
 
 
 def answer(mistake: Mistake, cluster: ScenarioCluster) -> dict[str, Any]:
@@ -33,12 +69,14 @@ def step(command: str) -> Step:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_cause_is_named_and_the_first_remedy_solves_it(file: Path) -> None:
+def test_the_cause_is_named_and_the_first_remedy_solves_it(file: Path, forks: ForksMade) -> None:
     mistake = load(file)
     expect = mistake.expect
     cluster = mistake.build()
     before = standing(cluster, expect.ask, expect.namespace)
     found = answer(mistake, cluster)
+    assert forks.first <= MOST_TO_THE_FIRST
+    assert forks.all <= MOST_FORKS
     causes = [found["cause"], *found["also"]]
     assert causes[0]["code"] == expect.code
     assert {cause["code"] for cause in causes[1:]} >= set(expect.also)
