@@ -36,10 +36,11 @@ from kschedd.causes.devices import (
 )
 from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, named
 from kschedd.causes.groups import group_waits, member_to_examine
-from kschedd.causes.neighbors import apart_or_together, port_taken
+from kschedd.causes.neighbors import apart_or_together
 from kschedd.causes.node import node_causes, pods_to_move
 from kschedd.causes.places import told as places_told
 from kschedd.causes.places import volume_elsewhere
+from kschedd.causes.ports import port_taken
 from kschedd.causes.remedies import carried_out, remedies
 from kschedd.causes.rollouts import needs_room, outdated, stuck
 from kschedd.causes.selecting import no_node_selected

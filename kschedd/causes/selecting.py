@@ -265,17 +265,17 @@ def _guess(case: Case, demand: Demand) -> _Guess:
     if demand.of_fields or demand.key == HOSTNAME_LABEL:
         return _guess_node(case, demand)
     values = case.labels.get(demand.key)
-    wanted = demand.values[0] if demand.values else ""
     if values is not None and demand.operator == IN:
-        likely = None if wanted in _PLATFORMS.get(demand.key, ()) else nearest(wanted, values)
-        text = f"no node has {_quoted(f'{demand.key}={wanted}')}"
-        if likely is None:
+        platforms = _PLATFORMS.get(demand.key, ())
+        near = [nearest(wanted, values) for wanted in demand.values if wanted not in platforms]
+        meant = list(dict.fromkeys(name for name in near if name is not None))
+        text = f"no node has {_quoted(str(demand))}"
+        if not meant:
             return _Guess("NodeLabelValueMissing", f"{text}; the values of {_quoted(demand.key)} are {_shown(values)}")
-        message = f"{text}; {counted(values[likely], 'node')} have {_quoted(f'{demand.key}={likely}')}"
-        becomes = f"{demand.key}={likely}"
-        return _Guess(
-            "NodeLabelMisspelled", _one(message, values[likely]), demand.changed(demand.key, [likely]), becomes
-        )
+        becomes = str(attrs.evolve(demand, values=tuple(meant)))
+        count = sum(values[name] for name in meant)
+        message = _one(f"{text}; {counted(count, 'node')} have {_quoted(becomes)}", count)
+        return _Guess("NodeLabelMisspelled", message, demand.changed(demand.key, meant), becomes)
     if values is None and demand.operator in (IN, EXISTS, GT, LT):
         having = [key for key, there in case.labels.items() if set(demand.values) & set(there)]
         likely = nearest_key(demand.key, case.labels, having)

@@ -3,21 +3,20 @@
 The remedy's commands are run on the cluster as a user would run them; what counts is the whole workload afterwards.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import pytest
 
 from kschedd.causes.steps import RemedyStep
 from kschedd.causes.trial import TrialOutcome, Trials
-from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.simulation.engine import Engine
+from tests.mistakes.asking import answer, step
 from tests.mistakes.harms import harms
-from tests.mistakes.mistake_files import FOLDER, WAIT, Mistake, Step, load, run
+from tests.mistakes.mistake_files import FOLDER, WAIT, Step, load, run
 from tests.mistakes.standing import displaced, standing
 
 MOST_TO_THE_FIRST: Final = 5  # forks
@@ -51,21 +50,6 @@ def forks(monkeypatch: pytest.MonkeyPatch) -> ForksMade:
     monkeypatch.setattr(Engine, "snapshot", counting)
     monkeypatch.setattr(Trials, "run", noting)
     return counted
-
-
-def answer(mistake: Mistake, cluster: ScenarioCluster) -> dict[str, Any]:
-    """Return what `explain -o json` says."""
-    result = cluster.execute(f"explain {mistake.expect.ask} -n {mistake.expect.namespace} -o json", "")
-    assert result.status == 0, result.text
-    found: dict[str, Any] = json.loads(result.text)
-    return found
-
-
-def step(command: str) -> Step:
-    """Return a command of a remedy, which is for a shell, as a scenario runs it."""
-    line, _, given = command.partition("\n")
-    words = line.removesuffix(" <<'EOF'").removeprefix("kschedd ")
-    return Step(words, given.removesuffix("\nEOF"))
 
 
 @pytest.mark.parametrize("file", FILES)
