@@ -9,6 +9,7 @@
 The names of `__all__` are the library's public interface. Each is imported when it is first used.
 """
 
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,13 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(module), name)
+    collecting = gc.isenabled()
+    gc.disable()  # it would look at all modules imported so far again and again, for a tenth of the time
+    try:
+        found = getattr(import_module(module), name)
+    finally:
+        if collecting:
+            gc.enable()
     globals()[name] = found
     return found
 

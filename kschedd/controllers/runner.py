@@ -13,7 +13,7 @@ import attrs
 from kschedd.controllers.copies import copy_of
 from kschedd.controllers.jobs.cronjobs import CronJobs
 from kschedd.controllers.running.controller import Controller
-from kschedd.controllers.running.turns import concerning, take_turn
+from kschedd.controllers.running.turns import concerned, take_turn
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterWriter, listed
 from kschedd.store.objects.log import Cursor, WatchEvent
@@ -56,6 +56,7 @@ class ControllerRunner:
         self._cursor = store.watch(None)
         self._watching: dict[str, Sequence[list[WatchEvent]]] = {}  # the inboxes for a kind's events
         self._deadlines = [_deadline(controller) for controller in self._controllers]
+        self._concerned = [concerned(controller) for controller in self._controllers]
 
     def states(self) -> list[ControllerState]:
         """Return a copy of each controller with its position."""
@@ -96,11 +97,12 @@ class ControllerRunner:
                 due = self._deadlines[place] <= now
                 if not inbox and not due:
                     continue
-                controller = self._controllers[place]
-                events = concerning(controller, inbox.copy())
+                passes = self._concerned[place]
+                events = inbox.copy() if passes is None else [event for event in inbox if passes(event)]
                 inbox.clear()
                 if events or due:
                     idle = False
+                    controller = self._controllers[place]
                     done += take_turn(controller, events, self._store)
                     self._deadlines[place] = _deadline(controller)
                     self._receive()

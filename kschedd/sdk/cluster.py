@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.actors.scheduler.plugin_calls import run_async
-from kschedd.answers import plain, read
+from kschedd.answers import read
 from kschedd.api.text.times import LAST_S
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.in_tree import IN_TREE
@@ -187,7 +187,7 @@ class Cluster(ClusterHandle):
         found = self._now.client.perform(method, **params)
         if isinstance(found, Large):
             found = {**found.head, found.name: list(found.encoded)}
-        return found if type(found) is answer else read(answer, plain(found))
+        return read(answer, found)
 
     def _list(self, kind: str) -> Sequence[Raw]:
         found = [obj.raw for obj in self._cluster.engine.store.list(kind)]
