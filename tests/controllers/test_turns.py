@@ -207,8 +207,9 @@ def test_a_pod_that_starts_and_runs_on_costs_one_turn_of_the_kubelets(
         store.create(pod(f"p{number}", nodeName=f"n{number % 3}"))
         runner.run_until_idle()
     assert {each.status["phase"] for each in store.list("Pod")} == {"Running"}
-    assert turns["kubelets"] == 20 + 3  # and one for each node when it has the image
-    assert turns["taint-eviction-controller"] == turns["pod-garbage-collector"] == 0
+    nodes = 3  # each changes once, when it has the image
+    assert turns["kubelets"] == 20 + nodes
+    assert turns["taint-eviction-controller"] == turns["pod-garbage-collector"] == nodes
 
 
 def test_a_pod_on_a_missing_node_is_collected_although_its_later_events_concern_nobody() -> None:
