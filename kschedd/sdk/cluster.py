@@ -70,19 +70,24 @@ class _OpenCluster:
 
 
 class Cluster(ClusterHandle):
-    """A cluster in process; see the module.
+    """A cluster in this process, in virtual time: API server, controllers, kubelets and kube-scheduler.
 
-    `nodes`: their number, or Node manifests. `version`: the Kubernetes release that decides ("1.37"); "" is the newest.
-    `config`: a KubeSchedulerConfiguration as text, path or mapping. `plugins`: classes of out-of-tree plugins, or
-    Python files with such classes; without `config` they are enabled at all their extension points, with it they are
-    available to its profiles.
-    `plugin_args` and `plugin_weights`: arguments and score weights by plugin name, of in-tree plugins as well, without
-    `config`.
-    `plugin_limit`: the time limit of a call of a plugin, in a thread. None calls plugins without limit in the caller's
-    thread, so that `breakpoint()` and Ctrl-C work; do not use a cluster any longer if you end a call.
-    `feature_gates`: by name. `seed`: for random choices; the same seed and input give the same decisions.
-    `controllers`: False leaves out controllers and kubelets. `time`: the start of virtual time, in seconds since the
-    epoch.
+    What a call causes at the present virtual time is done when it returns. Time passes by `advance`, `run_until` and
+    `run_until_idle` alone. It starts no event loop and no thread, and is to be used by one thread at a time.
+
+    * `nodes`: their number, or Node manifests.
+    * `version`: the Kubernetes release whose rules decide, such as "1.36"; "" is the newest.
+    * `config`: a KubeSchedulerConfiguration as text, path or mapping; None is the default one.
+    * `seed`: for random choices; the same seed and input give the same decisions on every machine.
+    * `plugins`: classes of out-of-tree plugins, or Python files with such classes. Without `config` they are enabled at
+      all their extension points, with it they are available to its profiles.
+    * `plugin_args`, `plugin_weights`: arguments and score weights by plugin name, of in-tree plugins as well; without
+      `config`.
+    * `feature_gates`: by name.
+    * `plugin_limit`: the time limit of a call of a plugin, in a thread. None calls plugins in the caller's thread, so
+      that `breakpoint()` and Ctrl-C work; do not use a cluster any longer after you have ended a call.
+    * `controllers`: False leaves out controllers and kubelets.
+    * `time`: the start of virtual time, in seconds since the epoch; None is 2025-01-01.
 
     Raises ConfigErrors, PluginLoadError, UnknownVersionError, and ApplyError for nodes that are refused.
     """
@@ -101,11 +106,7 @@ class Cluster(ClusterHandle):
         plugin_limit: str | float | None = None,
         controllers: bool = True,
         time: float | None = None,
-        _resumed: VirtualCluster | None = None,
     ) -> None:
-        if _resumed is not None:
-            self._stand_on(_resumed)
-            return
         if isinstance(nodes, int) and nodes < 0:
             raise ValueError(f"nodes: {nodes}: 0 or more are required")
         if time is not None and not 0 <= time <= LAST_S:
@@ -163,8 +164,14 @@ class Cluster(ClusterHandle):
         if not dump.count:
             raise DumpLoadError("\n".join(taken.errors) or f"{path}: no Kubernetes object")
         cluster.engine.run_until_idle()
-        made = cls(_resumed=cluster)
+        made = cls._of(cluster)
         made.warnings = (*taken.errors, *dump.assumptions.texts())
+        return made
+
+    @classmethod
+    def _of(cls, cluster: VirtualCluster) -> "Cluster":
+        made = cls.__new__(cls)
+        made._stand_on(cluster)
         return made
 
     def _stand_on(self, cluster: VirtualCluster) -> None:
@@ -236,7 +243,7 @@ class Cluster(ClusterHandle):
     # -- copies -------------------------------------------------------------------------------------------------
 
     def fork(self) -> "Cluster":
-        return Cluster(_resumed=self._copy())
+        return Cluster._of(self._copy())
 
     def _copy(self) -> VirtualCluster:
         return VirtualCluster(resumed=self._cluster.engine.snapshot())
@@ -254,7 +261,7 @@ class Cluster(ClusterHandle):
     def plan(self, change: "Callable[[Cluster], object] | Commands", *, within: str | float = "1h") -> DiffAnswer:
         fork = self._copy()
         start = ForkStart(fork.engine)
-        copy = Cluster(_resumed=fork)
+        copy = Cluster._of(fork)
         try:
             copy._make(change)
             copy.run_until_idle(within)

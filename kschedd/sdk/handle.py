@@ -34,6 +34,9 @@ Explanation = DiagnosisAnswer
 Configuration = str | Path | Raw
 """A KubeSchedulerConfiguration: text, the path of a file, or a mapping."""
 
+Commands = str | Sequence[str]
+"""One or more commands of the command line, such as "drain node-1 --ignore-daemonsets"."""
+
 DEFAULT_NAMESPACE: Final = "default"
 _DEEPEST: Final = 20  # sequences within sequences
 _ALL: Final = 100_000  # decisions that one answer may hold
@@ -285,15 +288,15 @@ class ClusterHandle(ABC):
         namespace, _, plain_name = name.rpartition("/")
         return _message(self.get("Pod", plain_name, namespace or DEFAULT_NAMESPACE).get("status") or {})
 
-    def explain(self, name: str, *, remedies: bool = True) -> DiagnosisAnswer:
+    def explain(self, name: str, *, remedies: bool = True) -> Explanation:
         """Return the cause that keeps a workload, a pod or a node from working, and remedies tried on forks.
 
         `name`: `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`.
         `remedies`: False returns the cause alone, in less time.
         """
         kind, namespace, plain_name = _reference(name)
-        found: DiagnosisAnswer = self._ask(
-            DiagnosisAnswer, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
+        found: Explanation = self._ask(
+            Explanation, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
         )
         return found
 
@@ -393,9 +396,6 @@ class ClusterHandle(ABC):
             return
         for command in [change] if isinstance(change, str) else change:
             self.run(command)
-
-
-Commands = str | Sequence[str]
 
 
 def config_text(config: Configuration | None) -> str:
