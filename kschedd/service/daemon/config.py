@@ -158,22 +158,9 @@ class ConfigMethods(Methods):
     async def _whole(self, call: Call, given: "_Given") -> "_Make":
         """Return the change to a whole configuration, which is read here."""
         text = given.needed("text")
-        config, catalogue = await self._cluster.scheduler.query(
-            lambda owner: (owner.machine.config, _catalogue_of(owner))
-        )
-        new = await call.services.workers.run(
-            call.client,
-            lambda _: load_config(
-                text,
-                "change",
-                catalogue=catalogue,
-                version=config.version,
-                feature_gates=config.feature_gates,
-                read_file=_unread,
-            ),
-        )
-        # Values set by flags are not part of the file.
-        return lambda config, given, catalogue: attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)
+        read = await self._cluster.scheduler.query(_reader_of)
+        new = await call.services.workers.run(call.client, lambda _: read(text, "change"))
+        return lambda config, given, catalogue: new
 
     @method(
         "config.undo",
@@ -202,6 +189,27 @@ class ConfigMethods(Methods):
 
 def _catalogue_of(owner: SchedulingDriver) -> Catalogue:
     return IN_TREE | owner.machine.registry.catalogue()
+
+
+def whole_config(owner: SchedulingDriver, text: str, source: str) -> Config:
+    """Return a configuration file as the scheduler would use it. `source` is its name in messages.
+
+    Values set by flags are not part of the file. Raises ConfigErrors.
+    """
+    return _reader_of(owner)(text, source)
+
+
+def _reader_of(owner: SchedulingDriver) -> Callable[[str, str], Config]:
+    """Return a function that reads a configuration file with the scheduler's version, feature gates and plugins."""
+    config = owner.machine.config
+    load = partial(
+        load_config,
+        catalogue=_catalogue_of(owner),
+        version=config.version,
+        feature_gates=config.feature_gates,
+        read_file=_unread,
+    )
+    return lambda text, source: attrs.evolve(load(text, source), unschedulable_flush_s=config.unschedulable_flush_s)
 
 
 def _unread(path: str) -> NoReturn:
