@@ -39,6 +39,7 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
         "Run many simulations: a product of inputs, resumable, on all cores or a cluster.",
     ),
     "replay": ("kschedd.commands.replay", "Replay a recorded run and compare its decisions."),
+    "lint": ("kschedd.commands.lint", "Find what a Kubernetes release ignores or rejects in manifests."),
     "check": ("kschedd.commands.check", "Check whether manifests fit into a cluster, for pull requests and CI."),
     "mcp": ("kschedd.commands.mcp", "Serve tools for language models (Model Context Protocol)."),
     "test": ("kschedd.commands.test", "Run scenario files and check their expectations."),
@@ -338,6 +339,8 @@ def _of_file(method: str, named: Mapping[str, Any]) -> Any:
         from kschedd.commands.compare import answer
 
         return answer(named)
+    import attrs
+
     from kschedd.answers import plain
     from kschedd.config.changing import files
     from kschedd.config.in_tree import IN_TREE
@@ -349,7 +352,13 @@ def _of_file(method: str, named: Mapping[str, Any]) -> Any:
         registry.add_file(Path(path))
     given = named["text"], named["source"], IN_TREE | registry.catalogue()
     if method == "config.check":
-        return plain(files.check(*given))
+        checked = files.check(*given)
+        if named.get("upgrade_to"):
+            from kschedd.lint.upgrades import upgrade_warnings
+
+            more = upgrade_warnings(*given[:2], named["upgrade_to"], named.get("kube_version", ""))
+            checked = attrs.evolve(checked, warnings=[*checked.warnings, *more])
+        return plain(checked)
     if method == "config.convert":
         return {"text": files.convert(*given, upstream=bool(named.get("upstream")))}
     return plain(files.show(*given))
