@@ -26,6 +26,7 @@ ENGINES: Final = ("loky", "threading", "dask", "ray")
 _RESEARCH: Final = "research"
 _LOSSES: Final = 2  # after which a run is performed alone
 _AT_ONCE: Final = 16  # runs for each worker of Ray, whose back end returns rows together
+_IDLE_S: Final = 30  # after which a process without work ends, also one whose sweep was killed
 #: exceptions of loky, Dask and Ray for a worker that died
 _DEATHS: Final = frozenset(
     (
@@ -113,6 +114,8 @@ def _started(options: EngineOptions) -> Iterator[Parallel]:
             settings["client"] = opened.enter_context(_dask_client(options))
         elif options.engine == "ray":
             opened.enter_context(_ray(options))
+        elif options.engine == "loky":
+            settings["idle_worker_timeout"] = _IDLE_S
         workers = jobs if jobs > 0 else _workers(joblib, options)
 
         def parallel(runs: Iterable[PlannedRun], count: int, perform: Perform) -> Iterator[Row]:

@@ -128,7 +128,7 @@ class ParameterValueError(KscheddError):
 
 
 def check_configurations(spec: SweepSpec) -> None:
-    """Read the configurations of the first 1,000 combinations. Raises ParameterValueError for the first that is invalid."""
+    """Read the configurations of the first 1,000 combinations. Raises ParameterValueError for an invalid one."""
     products = itertools.product(spec.profiles, spec.versions, *(parameter.values for parameter in spec.parameters))
     for profile, version, *chosen in itertools.islice(products, _MOST_CHECKED):
         values = dict(zip([parameter.name for parameter in spec.parameters], chosen, strict=True))
