@@ -38,6 +38,10 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
         "kschedd.commands.sweep",
         "Run many simulations: a product of inputs, resumable, on all cores or a cluster.",
     ),
+    "plot": (
+        "kschedd.commands.plot",
+        "Draw the tables of runs and sweeps: usage, fragmentation, waits, Pareto fronts.",
+    ),
     "replay": ("kschedd.commands.replay", "Replay a recorded run and compare its decisions."),
     "lint": ("kschedd.commands.lint", "Find what a Kubernetes release ignores or rejects in manifests."),
     "check": ("kschedd.commands.check", "Check whether manifests fit into a cluster, for pull requests and CI."),

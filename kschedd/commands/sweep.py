@@ -26,7 +26,7 @@ SOME_FAILED, INVALID = 1, 2
 _PODS_A_SECOND: Final = 2_000  # of one core, until a run has been measured
 _EVERY_S: Final = 10.0  # progress lines in a file; a terminal gets one for each row
 _SHOWN: Final = ("placed", "pending", "wait_s_p99", "unusable_nodes")
-_MOST_SHOWN: Final = 6
+_MOST_SHOWN: Final = 7
 
 
 def add_parser(subparsers: Any) -> None:
@@ -160,7 +160,7 @@ class _ProgressLine:
 
 def _table(rows: "SweepRows") -> Iterator[str]:
     """Return the mean and deviation of metrics over the seeds of each configuration."""
-    from kschedd.studies.groups import dimensions_of, grouped, metrics_of
+    from kschedd.studies.groups import dimensions_of, grouped, label_of, metrics_of
 
     found = [row for row in rows if row["status"] == "ok"]
     if found:
@@ -169,7 +169,7 @@ def _table(rows: "SweepRows") -> Iterator[str]:
         lines: list[Sequence[str]] = [[*map(str.upper, dimensions), "RUNS", *map(str.upper, shown)]]
         for key, group in grouped(found, dimensions):
             cells = [_cell([row[name] for row in group if row.get(name) is not None]) for name in shown]
-            lines.append([*map(str, key), f"{len(group):,}", *cells])
+            lines.append([*map(label_of, key), f"{len(group):,}", *cells])
         yield from columns(lines)
     errors = [row for row in rows if row["status"] != "ok"]
     for row in errors[:_MOST_SHOWN]:

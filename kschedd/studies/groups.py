@@ -1,11 +1,13 @@
 """Rows of a sweep by what was varied: dimensions, metrics, and the groups of rows that differ in the seed only."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from kschedd.studies.rows import Row, SweepRows
 from kschedd.studies.spec import COLUMNS_OF_RUNS
+
+_LONGEST: Final = 60  # characters of a label
 
 
 def dimensions_of(rows: SweepRows) -> list[str]:
@@ -26,6 +28,14 @@ def grouped(rows: Iterable[Row], dimensions: Sequence[str]) -> Iterator[tuple[li
         found.setdefault(json.dumps([row.get(name) for name in dimensions]), []).append(row)
     for group in found.values():
         yield [group[0].get(name) for name in dimensions], group
+
+
+def label_of(value: Any) -> str:
+    """Return a short text of a dimension's value: of a scoring strategy its type."""
+    if isinstance(value, Mapping) and isinstance(value.get("type"), str):
+        return str(value["type"])
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _before_metrics(rows: SweepRows) -> list[str]:

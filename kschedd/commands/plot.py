@@ -1,0 +1,45 @@
+"""`kschedd plot DIR -o FILE`: a picture of the tables that `simulate --out` and `sweep` wrote."""
+
+import argparse
+import sys
+from typing import Any, Final
+
+from kschedd.errors import KscheddError
+from kschedd.printing.terminal.safe import safe
+from kschedd.verbs.command_line.parsing import path_value
+
+INVALID: Final = 2
+_KINDS: Final = ("usage", "fragmentation", "waits", "queues", "metrics", "pareto", "heatmap")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "plot",
+        help="draw the tables of runs and sweeps",
+        description="Draw the tables of `kschedd simulate --out DIR` (several folders are compared) or the rows of one "
+        "`kschedd sweep`. A run shows usage, fragmentation and waits; a sweep shows a metric of each configuration. "
+        "Exit status: 0 drawn, 2 the tables or a flag are unusable.",
+    )
+    parser.add_argument("folder", type=path_value, nargs="+", metavar="DIR", help="folder with tables")
+    parser.add_argument(
+        "-o", "--output", type=path_value, required=True, metavar="FILE", help="FILE.svg, FILE.png or FILE.html"
+    )
+    parser.add_argument("--kind", action="append", choices=_KINDS, default=[], help="what to draw; may be repeated")
+    parser.add_argument("--x", default="", metavar="NAME", help="pareto: a metric; heatmap: what varies")
+    parser.add_argument("--y", default="", metavar="NAME", help="metrics, pareto: a metric; heatmap: what varies")
+    parser.add_argument("--value", default="", metavar="METRIC", help="heatmap: the metric")
+    parser.set_defaults(run=_plot)
+
+
+def _plot(options: argparse.Namespace) -> int:
+    from kschedd.studies.plots import PlotChoice, draw
+
+    choice = PlotChoice(kinds=tuple(options.kind), x=options.x, y=options.y, value=options.value)
+    try:
+        draw(options.folder, options.output, choice)
+    except KscheddError as fault:
+        print(safe(f"error: {getattr(fault, 'why', fault)}"), file=sys.stderr)
+        return INVALID
+    print(options.output)
+    return 0

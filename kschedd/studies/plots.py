@@ -1,0 +1,279 @@
+"""Plots of the tables of runs and sweeps on matplotlib: `kschedd plot`. They need the extra `plots` or `research`.
+
+| plot | of | shows |
+|---|---|---|
+| usage, fragmentation | runs | requested and fragmented share of each resource, over load or time |
+| waits | runs | share of the pods that waited at most so long |
+| queues | runs | lengths of the queue's parts, over load or time |
+| metrics | a sweep | mean and deviation of one metric over the seeds of each configuration |
+| pareto | a sweep | two metrics of each configuration, with the front of those that no other one beats in both |
+| heatmap | a sweep | mean of a metric by the values of two dimensions |
+
+The same tables give the same bytes of SVG. Metrics that count pods placed or capacity used are better if larger, all
+others if smaller.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from html import escape
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, Final
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.sdk.plots import style
+from kschedd.sdk.records import optional_library
+from kschedd.simulation.measures import short_names
+from kschedd.studies.groups import dimensions_of, grouped, label_of, metrics_of
+from kschedd.studies.rows import PATTERN, SweepRows, read_rows
+from kschedd.studies.run import OK
+
+Row = Mapping[str, Any]
+
+RUN_PLOTS: Final = ("usage", "fragmentation", "waits", "queues")
+SWEEP_PLOTS: Final = ("metrics", "pareto", "heatmap")
+SUFFIXES: Final = (".svg", ".png", ".html")
+_OF_A_RUN: Final = ("usage", "fragmentation", "waits")  # drawn unless others are chosen
+_QUEUES: Final = ("running", "pending", "unschedulable", "backoff", "gated")
+_SALT: Final = {"svg.hashsalt": "kschedd"}
+_PAGE: Final = '<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>{picture}</html>\n'
+
+
+@attrs.define(eq=False)
+class PlotError(KscheddError):
+    """A plot that cannot be drawn of what is there."""
+
+    why: str
+
+
+@attrs.frozen(kw_only=True)
+class PlotChoice:
+    """What is drawn. `kinds`: () is the usual ones. `x`, `y`, `value`: metrics or dimensions of a sweep."""
+
+    kinds: tuple[str, ...] = ()
+    x: str = ""
+    y: str = ""
+    value: str = ""
+
+
+def draw(folders: Sequence[Path], out: Path, choice: PlotChoice) -> None:
+    """Draw the tables in the folders into a file. Raises PlotError and MissingLibraryError."""
+    if out.suffix not in SUFFIXES:
+        raise PlotError(f"{out}: the name must end in {', '.join(SUFFIXES)}")
+    optional_library("matplotlib", "plots").use("Agg")
+    panels = list(_panels(folders, choice))
+    with style() as pyplot, pyplot.rc_context(_SALT):
+        size = 6.4 * len(panels), 4.8
+        figure, axes = pyplot.subplots(1, len(panels), figsize=size, squeeze=False, layout="constrained")
+        try:
+            for panel, one in zip(panels, axes[0], strict=True):
+                panel(one)
+            _save(figure, out)
+        finally:
+            pyplot.close(figure)
+
+
+def _save(figure: Any, out: Path) -> None:
+    import io
+
+    picture = io.BytesIO()
+    metadata = {"Date": None} if out.suffix != ".png" else {}
+    figure.savefig(picture, format="png" if out.suffix == ".png" else "svg", metadata=metadata)
+    data = picture.getvalue()
+    if out.suffix == ".html":
+        svg = data.decode("utf-8")
+        data = _PAGE.format(title=escape(out.stem), picture=svg[svg.index("<svg") :]).encode()
+    try:
+        out.write_bytes(data)
+    except OSError as fault:
+        raise PlotError(f"{out}: cannot be written: {fault.strerror}") from fault
+
+
+def _panels(folders: Sequence[Path], choice: PlotChoice) -> Iterator[Callable[[Any], None]]:
+    """Yield what draws each panel on its Axes."""
+    if any(list(folder.glob(PATTERN)) for folder in folders):
+        if len(folders) > 1:
+            raise PlotError("one sweep at a time: give one folder with rows.jsonl")
+        if wrong := [kind for kind in choice.kinds if kind not in SWEEP_PLOTS]:
+            raise PlotError(f'a sweep has no plot "{wrong[0]}" (allowed: {", ".join(SWEEP_PLOTS)})')
+        rows = SweepRows([row for row in read_rows(folders[0]) if row["status"] == OK])
+        if not rows:
+            raise PlotError(f"{folders[0]}: no run of the sweep succeeded")
+        for kind in choice.kinds or ("metrics",):
+            yield partial(_OF_SWEEPS[kind], rows=rows, choice=choice)
+        return
+    if wrong := [kind for kind in choice.kinds if kind not in RUN_PLOTS]:
+        raise PlotError(f'a run has no plot "{wrong[0]}" (allowed: {", ".join(RUN_PLOTS)})')
+    usual = _OF_A_RUN
+    if not choice.kinds and all(_axis(_table(folder, "usage"))[0] == "load" for folder in folders):
+        usual = usual[:2]  # waits mean nothing where all pods come at once
+    for kind in choice.kinds or usual:
+        table = {"waits": "pods", "queues": "queues"}.get(kind, "usage")
+        tables = {folder.name: _table(folder, table) for folder in folders}
+        yield partial(_OF_RUNS[kind], tables=tables)
+
+
+def _table(folder: Path, name: str) -> list[Row]:
+    path = folder / f"{name}.jsonl"
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except OSError as fault:
+        what = "is not a folder of `kschedd simulate --out` or `kschedd sweep`"
+        raise PlotError(f"{folder}: {what}: {path.name}: {fault.strerror}") from fault
+    except ValueError as fault:
+        raise PlotError(f"{path}: is not JSON Lines: {fault}") from fault
+
+
+# -- runs -----------------------------------------------------------------------------------------------------------
+
+Tables = Mapping[str, Sequence[Row]]
+
+
+def _axis(rows: Sequence[Row]) -> tuple[str, str]:
+    """Return the column of the time axis and its label: requested load, if the run has one."""
+    if any(row["load"] for row in rows):
+        return "load", "requested load (share of the capacity)"
+    return "time_s", "virtual time (s)"
+
+
+def _over_time(axes: Any, tables: Tables, column: str, label: str) -> None:
+    for folder, rows in tables.items():
+        axis, name = _axis(rows)
+        short = short_names(list(dict.fromkeys(row["resource"] for row in rows)))
+        for resource, title in short.items():
+            mine = [row for row in rows if row["resource"] == resource and row[axis] is not None]
+            prefix = f"{folder}: " if len(tables) > 1 else ""
+            axes.plot([row[axis] for row in mine], [row[column] for row in mine], label=f"{prefix}{title}")
+        axes.set(xlabel=name)
+    axes.set(ylabel=label, ylim=(0, None))
+    axes.legend()
+
+
+def _usage(axes: Any, tables: Tables) -> None:
+    _over_time(axes, tables, "used", "requested share of the capacity")
+
+
+def _fragmentation(axes: Any, tables: Tables) -> None:
+    _over_time(axes, tables, "fragmented", "free and unusable share of the capacity")
+
+
+def _waits(axes: Any, tables: Tables) -> None:
+    for folder, rows in tables.items():
+        waits = sorted(row["wait_s"] for row in rows if row["wait_s"] is not None)
+        axes.step(waits, [(place + 1) / len(waits) for place in range(len(waits))], where="post", label=folder)
+    axes.set(xlabel="wait for a node (virtual s)", ylabel="share of the pods with a node", ylim=(0, 1.02))
+    if len(tables) > 1:
+        axes.legend()
+
+
+def _queues(axes: Any, tables: Tables) -> None:
+    for folder, rows in tables.items():
+        axis, name = _axis(rows)
+        mine = [row for row in rows if row[axis] is not None]
+        for column in _QUEUES:
+            if any(row[column] for row in mine):
+                prefix = f"{folder}: " if len(tables) > 1 else ""
+                axes.plot([row[axis] for row in mine], [row[column] for row in mine], label=f"{prefix}{column}")
+        axes.set(xlabel=name)
+    axes.set(ylabel="pods", ylim=(0, None))
+    axes.legend()
+
+
+# -- sweeps ---------------------------------------------------------------------------------------------------------
+
+
+def larger_is_better(metric: str) -> bool:
+    """Return whether a larger value of the metric is better."""
+    return metric == "placed" or "_used_" in metric
+
+
+def non_dominated(points: Sequence[Sequence[float]], larger: Sequence[bool]) -> list[int]:
+    """Return the numbers of the points that no other point beats: as good in all coordinates and better in one."""
+    signed = [[-value if up else value for value, up in zip(point, larger, strict=True)] for point in points]
+    return [
+        number
+        for number, one in enumerate(signed)
+        if not any(all(a <= b for a, b in zip(other, one, strict=True)) and other != one for other in signed)
+    ]
+
+
+def _metric(rows: SweepRows, name: str, flag: str, default: Sequence[str]) -> str:
+    """Return the metric that a flag names, or the first of the default ones that the rows have. Raises PlotError."""
+    there = metrics_of(rows)
+    found = name or next((each for each in default if each in there), there[0] if there else "")
+    if found not in there:
+        raise PlotError(f'{flag} "{found}": no such metric (allowed: {", ".join(there)})')
+    return found
+
+
+def _varied(rows: SweepRows) -> list[str]:
+    return [name for name in dimensions_of(rows) if len({json.dumps(row.get(name)) for row in rows}) > 1]
+
+
+def _groups(rows: SweepRows, *metrics: str) -> list[tuple[str, list[list[float]]]]:
+    """Return the label of each configuration and the values of the metrics over its seeds."""
+    found = []
+    for key, group in grouped(rows, _varied(rows)):
+        values = [[float(row[metric]) for row in group if row.get(metric) is not None] for metric in metrics]
+        if all(values):
+            found.append((", ".join(label_of(each) for each in key) or "all", values))
+    if not found:
+        raise PlotError(f"no row has {' and '.join(metrics)}")
+    return found
+
+
+def _metrics(axes: Any, rows: SweepRows, choice: PlotChoice) -> None:
+    metric = _metric(rows, choice.y, "--y", ("gpu_milli_used_end", "placed"))
+    groups = _groups(rows, metric)
+    means = [fmean(values) for _, [values] in groups]
+    deviations = [stdev(values) if len(values) > 1 else 0.0 for _, [values] in groups]
+    axes.errorbar(means, range(len(groups)), xerr=deviations, fmt="o", capsize=4)
+    axes.set_yticks(range(len(groups)), [label for label, _ in groups])
+    axes.set(xlabel=f"{metric}: mean and deviation over seeds", ylim=(len(groups) - 0.5, -0.5))
+
+
+def _pareto(axes: Any, rows: SweepRows, choice: PlotChoice) -> None:
+    names = [
+        _metric(rows, choice.x, "--x", ("unusable_nodes",)),
+        _metric(rows, choice.y, "--y", ("gpu_milli_used_end", "placed")),
+    ]
+    groups = _groups(rows, *names)
+    points = [(fmean(x), fmean(y)) for _, [x, y] in groups]
+    front = sorted(points[number] for number in non_dominated(points, [larger_is_better(name) for name in names]))
+    for (label, _), point in zip(groups, points, strict=True):
+        axes.scatter(*point, label=label)
+    axes.plot([x for x, _ in front], [y for _, y in front], color="black", linewidth=1, label="Pareto front")
+    axes.set(xlabel=names[0], ylabel=names[1])
+    axes.legend()
+
+
+def _heatmap(axes: Any, rows: SweepRows, choice: PlotChoice) -> None:
+    metric = _metric(rows, choice.value, "--value", ("gpu_milli_used_end", "placed"))
+    varied = _varied(rows)
+    chosen = [choice.x or next(iter(varied), ""), choice.y or next(iter(varied[1:]), "")]
+    if len(set(chosen) & set(varied)) < 2:
+        raise PlotError(f"heatmap: --x and --y must be two of what varies (allowed: {', '.join(varied) or 'nothing'})")
+    cells = {(label_of(x), label_of(y)): group for [x, y], group in grouped(rows, chosen)}
+    columns, lines = list(dict.fromkeys(x for x, _ in cells)), list(dict.fromkeys(y for _, y in cells))
+    values = [
+        [fmean([float(row[metric]) for row in cells[x, y]]) if (x, y) in cells else float("nan") for x in columns]
+        for y in lines
+    ]
+    picture = axes.imshow(values, aspect="auto", origin="lower")
+    axes.grid(visible=False)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(lines)), lines)
+    axes.set(xlabel=chosen[0], ylabel=chosen[1])
+    axes.figure.colorbar(picture, ax=axes, label=metric)
+
+
+_OF_RUNS: Final[Mapping[str, Callable[..., None]]] = {
+    "usage": _usage,
+    "fragmentation": _fragmentation,
+    "waits": _waits,
+    "queues": _queues,
+}
+_OF_SWEEPS: Final[Mapping[str, Callable[..., None]]] = {"metrics": _metrics, "pareto": _pareto, "heatmap": _heatmap}
