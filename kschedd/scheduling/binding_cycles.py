@@ -27,9 +27,11 @@ from kschedd.scheduling.binding.cycle import (
     BindingProgress,
     CallExtender,
     CallPlugin,
+    Ended,
     ExecutePlan,
     PlanWait,
     ReleaseInFlight,
+    StageStep,
 )
 from kschedd.scheduling.debug.breakpoints import StopPoint
 from kschedd.scheduling.debug.stepper import Stepper
@@ -89,10 +91,9 @@ class BindingCycles:
             if plan is not None:
                 self._begin_directly(assumed, plan, bind_began_s, now, took_s)
                 return
-        uid, progress = assumed.pod.uid, BindingProgress()
-        binding = self._machine.binding_steps.run(assumed, progress, stepper)
+        uid = assumed.pod.uid
         self.cycles[uid] = cycle = BindingCycle(
-            uid, self.begun, assumed, binding, progress=progress, began_s=now, attempt_s=took_s
+            uid, self.begun, assumed, stepper=stepper, began_s=now, attempt_s=took_s
         )
         self._advance(cycle, None, now)
 
@@ -116,8 +117,8 @@ class BindingCycles:
             assumed.pod.uid,
             self.begun,
             assumed,
-            None,
             plan,
+            is_one_plan=True,
             progress=NOTHING_DONE,
             began_s=now,
             attempt_s=took_s,
@@ -135,7 +136,7 @@ class BindingCycles:
     def take_up(
         self, number: int, assumed: AssumedPod, progress: BindingProgress, deadline_s: float | None, now: float
     ) -> None:
-        """Continue a binding cycle that another driver began: at Permit if the pod waits there, else after it.
+        """Continue a binding cycle that another driver began, with the plugin, extender or write that it waited for.
 
         With `deadline_s`, the cycle waits for a plan that is already written: the plugin is called for the plan again,
         and the cycle waits until it is ready.
@@ -143,18 +144,31 @@ class BindingCycles:
         uid = assumed.pod.uid
         if assumed.waiting is not None:
             self._machine.waiting.pods[uid] = assumed.waiting
-        binding = self._machine.binding_steps.run(assumed, progress)
-        self.cycles[uid] = cycle = BindingCycle(uid, number, assumed, binding, progress=progress, began_s=now)
+        progress.step, progress.began_s = StageStep.NONE, assumed.framework.times.start()
+        self.cycles[uid] = cycle = BindingCycle(uid, number, assumed, progress=progress, began_s=now)
         if deadline_s is None or progress.cancelled is not None:
+            if not progress.before_bind:
+                self._release(uid)
             self._advance(cycle, None, now)
             return
-        plan = _plan_again(cycle)
+        plan = self._plan_again(cycle)
         if isinstance(plan, Plan):
             cycle.waits = PlanWait(plan, deadline_s)
             self.plan_waits[uid] = cycle
         else:
             del self.cycles[uid]
             self._ended(cycle, plan, now)
+
+    def _plan_again(self, cycle: BindingCycle) -> Plan | Status | None:
+        """Return the first plan of the cycle's next plugins, or the result of the cycle if they have none."""
+        answer: Plan | Status | None = None
+        while True:
+            effect = self._machine.binding_steps.next(cycle, answer)
+            if isinstance(effect, ExecutePlan):
+                return effect.plan
+            if isinstance(effect, Ended):
+                return effect.failure
+            answer = effect.run() if isinstance(effect, CallPlugin) else None
 
     # -- answers -------------------------------------------------------------------------------------------------
 
@@ -171,7 +185,7 @@ class BindingCycles:
         plan = cycle.plan
         assert plan is not None, f"no plan of {uid} is expected to be executed now"
         cycle.plan = None
-        if cycle.binding is None:
+        if cycle.is_one_plan:
             del self.cycles[uid]
             self._ended(
                 cycle, self._machine.binding_steps.bound_directly(cycle.assumed, cycle.bind_began_s, failure), now
@@ -191,7 +205,7 @@ class BindingCycles:
             cycle = self.cycles[uid]
             if (
                 failure is None
-                and cycle.binding is None
+                and cycle.is_one_plan
                 and (not ended or ended[0].assumed.framework is cycle.assumed.framework)
             ):
                 ended.append(self.cycles.pop(uid))
@@ -298,11 +312,11 @@ class BindingCycles:
         """Run a binding until it has to wait, or ends."""
         cycle.waits = None
         self._machine.handle.now_s = now
-        effects, binding = self._effects, cycle.binding
-        assert binding is not None, "a binding cycle that is one plan has no further steps"
+        assert not cycle.is_one_plan, "a binding cycle that is one plan has no further steps"
+        effects, steps = self._effects, self._machine.binding_steps
         try:
             while True:
-                effect = binding.send(answer)
+                effect = steps.next(cycle, answer)
                 answer = None
                 if isinstance(effect, ExecutePlan):
                     if effect.plan.writes or effect.plan.ready is not None:
@@ -318,19 +332,24 @@ class BindingCycles:
                     self.stopped[cycle.uid] = cycle
                     return
                 elif isinstance(effect, ReleaseInFlight):
-                    self._pending.release(cycle.uid)
-                    effects.released.append(cycle.uid)
+                    self._release(cycle.uid)
+                elif isinstance(effect, Ended):
+                    failure = effect.failure
+                    break
                 elif not effect.waiting.decided:
                     cycle.waits = effect
                     self.permit_waits[cycle.uid] = cycle
                     effects.permit_waits.append(cycle)
                     return
-        except StopIteration as end:
-            failure = end.value
         except Exception as fault:  # a fault of this pod: its binding fails
             failure = error(fault_text(fault))
         del self.cycles[cycle.uid]
         self._ended(cycle, failure, now)
+
+    def _release(self, uid: str) -> None:
+        """End the time in flight of a pod that has passed Permit."""
+        self._pending.release(uid)
+        self._effects.released.append(uid)
 
     def _ended(self, cycle: BindingCycle, failure: Status | None, now: float) -> None:
         if failure is None:
@@ -346,18 +365,3 @@ class BindingCycles:
             self._machine.metrics.bound(pod.scheduler_name, attempt_s, entry.attempts, now - since_s)
         self.pods_bound += 1
         self._effects.happened.append(PodBound(now, entry.key, pod.uid, pod.node_name, pod.scheduler_name))
-
-
-def _plan_again(cycle: BindingCycle) -> Plan | Status | None:
-    """Return the first plan that the binding yields, or its result if it yields none."""
-    answer: Plan | Status | None = None
-    assert cycle.binding is not None, "a plan that has to become ready is not all of a binding cycle"
-    try:
-        while True:
-            effect = cycle.binding.send(answer)
-            answer = effect.run() if isinstance(effect, CallPlugin) else None
-            if isinstance(effect, ExecutePlan):
-                return effect.plan
-    except StopIteration as end:
-        ended: Status | None = end.value
-        return ended

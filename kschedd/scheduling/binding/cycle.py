@@ -1,18 +1,24 @@
-"""The binding cycle: the steps from an assumed pod to a bound one, and what each step waits for.
+"""The binding cycle: the stages from an assumed pod to a bound one, and what each stage waits for.
 
-    assumed, reserved ─▶ AwaitPermit ─▶ ReleaseInFlight ─▶ PreBind, plugin by plugin; Bind; PostBind ─▶ bound
-                                                           (each: CallPlugin, then ExecutePlan)
+    stage       does                                               effects                              then
+    NOMINATE    writes the node to the pod's status, if required   ExecutePlan                          PERMIT
+    PERMIT      waits until the Permit plugins have decided        AwaitPermit, ReleaseInFlight         PRE_BIND
+    PRE_BIND    calls the PreBind plugins, one after the other     CallPlugin, ExecutePlan, StopPoint   EXTENDER
+    EXTENDER    calls the first extender that binds the pod        CallExtender                         POST_BIND
+                                                                   (if none binds it)                   BIND
+    BIND        calls the Bind plugins until one binds the pod     CallPlugin, ExecutePlan, StopPoint   POST_BIND
+    POST_BIND   calls the PostBind plugins                         CallPlugin, ExecutePlan, StopPoint   bound
 
-`BindingSteps.run` is a generator that yields these steps; the driver keeps one BindingCycle for each pod that is being
-bound. If only the Bind plugin has work for a pod, there is no generator: the binding cycle is that plugin's plan. An
-in-tree plugin is called at once, since it only makes a plan; an out-of-tree one may be slow, so its call is a separate
-step (`CallPlugin`), during which everything else continues. An extender that binds is called instead of the Bind
-plugins (`CallExtender`). A binding cycle that a debugger stops yields the StopPoint.
+Any stage but POST_BIND may also end the cycle with a failure. `BindingSteps.next` makes the transitions, and everything
+that it knows of a cycle is in the BindingCycle, so that a fork copies it. If only the Bind plugin has work for a pod,
+the binding cycle is that plugin's plan and has no stages. An in-tree plugin is called at once, since it only makes a
+plan; an out-of-tree one may be slow, so its call is a separate effect, during which everything else continues.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle).
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
+from enum import Enum, auto
 from typing import Final
 
 import attrs
@@ -27,6 +33,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.attempt.outcome import ScheduleResult
 from kschedd.scheduling.binding.waiting import WaitingPod
 from kschedd.scheduling.debug.breakpoints import StopPoint
+from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.profiles.profile import Framework
 from kschedd.values import fast_frozen
 
@@ -107,8 +114,14 @@ class CallExtender:
         return error(str(said)) if str(said) else None
 
 
+@fast_frozen(eq=False)
+class Ended:
+    """The end of a binding cycle: None if the pod is bound."""
+
+    failure: Status | None
+
+
 BindingEffect = AwaitPermit | ReleaseInFlight | ExecutePlan | CallPlugin | CallExtender | StopPoint
-Binding = Generator[BindingEffect, Plan | Status | None, Status | None]
 
 
 @attrs.frozen
@@ -119,15 +132,55 @@ class PlanWait:
     deadline_s: float
 
 
+class Stage(Enum):
+    """The stage of a binding cycle; see the module."""
+
+    NOMINATE = auto()
+    PERMIT = auto()
+    PRE_BIND = auto()
+    EXTENDER = auto()
+    BIND = auto()
+    POST_BIND = auto()
+
+
+class StageStep(Enum):
+    """The step that a stage, or one plugin of it, took last."""
+
+    NONE = auto()
+    STOPPED = auto()  # at the stop point before the plugin
+    CALLED = auto()  # the next answer is the plugin's, or the extender's
+    WAITED = auto()  # for the plan's execution, whose Status is the next answer, or at Permit
+
+
 @attrs.define(eq=False)
 class BindingProgress:
-    """The completed steps of a binding; a binding that is continued elsewhere starts after them."""
+    """The stage and step that a binding cycle has reached."""
 
-    pre_binds: int = 0  # number of PreBind plugins
-    nominated: bool = False  # nominatedNodeName was written, or did not have to be
+    stage: Stage = Stage.NOMINATE
+    place: int = 0  # of the stage's next plugin, or extender
+    step: StageStep = StageStep.NONE
     has_work: bool = True  # False only if PreBind was checked and has no work
-    in_pre_bind: bool = False
     cancelled: Status | None = None  # the reason why the binding must not continue with Bind
+    began_s: float = 0.0  # when the stage began, on the clock that times plugins
+    called_s: float | None = None  # when the out-of-tree plugin was called, on that clock
+
+    @property
+    def in_pre_bind(self) -> bool:
+        """True while PreBind plugins are called, or their writes are being executed."""
+        return self.stage is Stage.PRE_BIND and self.has_work
+
+    @property
+    def before_bind(self) -> bool:
+        """True if the pod has not passed Permit yet."""
+        return self.stage in (Stage.NOMINATE, Stage.PERMIT)
+
+    def enter(self, stage: Stage, began_s: float = 0.0) -> None:
+        """Begin a stage."""
+        self.stage, self.place, self.step, self.began_s = stage, 0, StageStep.NONE, began_s
+
+    def passed(self) -> None:
+        """Go on to the stage's next plugin, or extender."""
+        self.place, self.step = self.place + 1, StageStep.NONE
 
 
 NOTHING_DONE: Final = BindingProgress()
@@ -141,15 +194,16 @@ class BindingCycle:
     uid: str
     number: int  # in order of start
     assumed: AssumedPod
-    binding: Binding | None  # None: `plan` is the only step
     plan: Plan | None = None  # the plan being executed
+    is_one_plan: bool = False  # `plan` is the only step
+    stepper: Stepper | None = None  # of an attempt that ran step by step; the binding cycle then does as well
     call: CallPlugin | CallExtender | None = None  # the call being made
     waits: AwaitPermit | PlanWait | None = None
     progress: BindingProgress = attrs.field(factory=BindingProgress)
     stopped_at: StopPoint | None = None  # set if a debugger has stopped it
     began_s: float = 0.0  # end of its attempt
     attempt_s: float = 0.0  # duration of that attempt
-    # if `plan` is the only step: when the Bind plugin was called, on the clock that times plugins
+    # if it is one plan: when the Bind plugin was called, on the clock that times plugins
     bind_began_s: float = 0.0
 
     @property

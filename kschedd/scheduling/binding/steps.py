@@ -1,19 +1,18 @@
-"""Steps of a binding cycle: the wait at Permit, then calls of PreBind, Bind and PostBind plugins.
+"""Transitions of a binding cycle: the wait at Permit, then calls of PreBind, Bind and PostBind plugins.
 
-A plugin that binds returns its writes as a Plan. See `cycle` for the steps that are yielded.
+A plugin that binds returns its writes as a Plan. See `cycle` for the stages and their effects.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle, bind), scheduler/framework/runtime/framework.go
 (RunPreBindPlugins, RunBindPlugins).
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 import attrs
 
-from kschedd.api.pods import Pod
 from kschedd.extenders.extender import HTTPExtender
-from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.guarding.guarded import GuardedPlugin
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import BIND, POST_BIND, PRE_BIND, Plugin
@@ -22,27 +21,35 @@ from kschedd.framework.writes import Bind, Plan
 from kschedd.scheduling.binding.cycle import (
     AssumedPod,
     AwaitPermit,
-    Binding,
+    BindingCycle,
     BindingEffect,
-    BindingProgress,
     CallExtender,
     CallPlugin,
+    Ended,
     ExecutePlan,
     ReleaseInFlight,
+    Stage,
+    StageStep,
 )
 from kschedd.scheduling.binding.pre_bind import has_pre_bind_work, nomination
 from kschedd.scheduling.binding.run import AttemptRun
 from kschedd.scheduling.binding.waiting import WaitingPods
-from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.profiles import plugin_metrics as points
 from kschedd.scheduling.profiles.contained import contained
 from kschedd.scheduling.profiles.profile import Framework
 
-# The method's names for the debugger and for metrics.
-_POINTS = {"pre_bind": ("preBind", "PreBind"), "bind": ("bind", "Bind"), "post_bind": ("postBind", "PostBind")}
+# The method of a stage's plugins, and its names for the debugger and for metrics.
+_POINTS = {
+    Stage.PRE_BIND: ("pre_bind", "preBind", "PreBind"),
+    Stage.BIND: ("bind", "bind", "Bind"),
+    Stage.POST_BIND: ("post_bind", "postBind", "PostBind"),
+}
 # Extension points at which no plugin has work for a pod that is bound directly.
 _BEFORE_BIND = ("PreBind",)
 _AROUND_BIND = ("PreBind", "PostBind")
+
+
+Answer = Plan | Status | None
 
 
 @attrs.define(eq=False)
@@ -53,84 +60,145 @@ class BindingSteps:
     _waiting: WaitingPods
     extenders: tuple[HTTPExtender, ...] = ()
 
-    def run(self, assumed: AssumedPod, progress: BindingProgress, stepper: Stepper | None = None) -> Binding:
-        """Run the rest of the binding cycle. Ends with None when the pod is bound, else with the Status of the failure.
+    def next(self, cycle: BindingCycle, answer: Answer) -> BindingEffect | Ended:
+        """Continue the binding cycle, and return what it needs next, or its end.
 
-        The PreBind plugins that `progress` marks as done are skipped; it counts the others.
+        `answer`: the answer to its previous effect; None if that has none.
         """
-        pod, state, node_name = assumed.pod, assumed.result.state, assumed.result.node_name
-        profile = assumed.framework
-        if self._handle.rules.nominated_before_binding and not progress.nominated:
-            work = has_pre_bind_work(profile, state, pod, node_name)
+        while True:
+            effect = _TRANSITIONS[cycle.progress.stage](self, cycle, answer)
+            if effect is not None:
+                return effect
+            answer = None
+
+    def _nominate(self, cycle: BindingCycle, answer: Answer) -> BindingEffect | Ended | None:
+        progress, assumed = cycle.progress, cycle.assumed
+        if progress.step is StageStep.NONE and self._handle.rules.nominated_before_binding:
+            pod, node_name = assumed.pod, assumed.result.node_name
+            work = has_pre_bind_work(assumed.framework, assumed.result.state, pod, node_name)
             if isinstance(work, Status):
-                return work
-            progress.nominated, progress.has_work = True, work
+                return Ended(work)
+            progress.has_work = work
             if work or assumed.waiting is not None:
-                yield ExecutePlan(pod.uid, nomination(pod, node_name))  # if it is rejected, the binding continues
-        if assumed.waiting is not None:
-            yield AwaitPermit(assumed.waiting)
-            self._waiting.pods.pop(pod.uid, None)
-            if assumed.waiting.rejection is not None:
-                return assumed.waiting.rejection
-        yield ReleaseInFlight()
-        times = profile.times
-        began = times.start()
-        progress.in_pre_bind = progress.has_work
-        for plugin in profile.at(PRE_BIND)[progress.pre_binds :]:
-            said = progress.cancelled
-            if said is None:
-                said = yield from _called(profile, plugin, plugin.pre_bind, state, pod, node_name, stepper)
-            if said is not None and said.code not in (Code.SUCCESS, Code.SKIP):
-                times.ended("PreBind", began, said.code.label)
-                return _refusal("PreBind", plugin, said)
-            progress.pre_binds += 1
-        if progress.cancelled is not None:
-            return progress.cancelled
-        progress.in_pre_bind = False
-        began = times.ended("PreBind", began)
-        bound, refused = yield from self._extender_binds(pod, node_name)
-        if refused is not None:
-            return refused
-        if not bound:
-            refused = yield from self._plugin_binds(assumed, stepper)
-            if refused is not None:
-                return refused
-        began = times.start()
-        for informed in profile.at(POST_BIND):
-            yield from _called(profile, informed, informed.post_bind, state, pod, node_name, stepper)
-        times.ended("PostBind", began)
+                progress.step = StageStep.WAITED
+                return ExecutePlan(pod.uid, nomination(pod, node_name))
+        progress.enter(Stage.PERMIT)  # even if the nomination was rejected
         return None
 
-    def _extender_binds(
-        self, pod: Pod, node_name: str
-    ) -> Generator[BindingEffect, Plan | Status | None, tuple[bool, Status | None]]:
-        """Return whether an extender was called to bind instead of the plugins, and its failure."""
-        for extender in self.extenders:
-            if not extender.binds or not extender.is_interested(pod):
-                continue
-            binding = Bind(pod.namespace, pod.name, pod.uid, node_name)
-            refused = yield CallExtender(pod.uid, extender.bind(pod, node_name), binding)
-            assert not isinstance(refused, Plan), "an extender has no plans"
-            if refused is None or not extender.ignorable:
-                return True, refused
-        return False, None
+    def _permit(self, cycle: BindingCycle, answer: Answer) -> BindingEffect | Ended:
+        progress, assumed = cycle.progress, cycle.assumed
+        if assumed.waiting is not None:
+            if progress.step is StageStep.NONE:
+                progress.step = StageStep.WAITED
+                return AwaitPermit(assumed.waiting)
+            self._waiting.pods.pop(assumed.pod.uid, None)
+            if assumed.waiting.rejection is not None:
+                return Ended(assumed.waiting.rejection)
+        progress.enter(Stage.PRE_BIND, assumed.framework.times.start())
+        return ReleaseInFlight()
 
-    def _plugin_binds(self, assumed: AssumedPod, stepper: Stepper | None) -> Binding:
-        """Call the Bind plugins until one does not skip the pod."""
-        profile, result = assumed.framework, assumed.result
-        began = profile.times.start()
-        for binder in profile.at(BIND):
-            said = yield from _called(
-                profile, binder, binder.bind, result.state, assumed.pod, result.node_name, stepper
-            )
-            if said is not None and said.code == Code.SKIP:
-                continue
-            if said is not None and said.code != Code.SUCCESS:
-                profile.times.ended("Bind", began, said.code.label)
-                return _refusal("Bind", binder, said)
-            profile.times.ended("Bind", began)
+    def _pre_bind(self, cycle: BindingCycle, answer: Answer) -> BindingEffect | Ended | None:
+        progress, framework = cycle.progress, cycle.assumed.framework
+        plugins = framework.at(PRE_BIND)
+        if progress.place == len(plugins):
+            if progress.cancelled is not None:
+                return Ended(progress.cancelled)
+            framework.times.ended("PreBind", progress.began_s)
+            progress.enter(Stage.EXTENDER)
             return None
-        return error("no Bind plugin bound the pod")
+        plugin = plugins[progress.place]
+        if progress.step is StageStep.NONE and progress.cancelled is not None:
+            said: BindingEffect | Status | None = progress.cancelled
+        else:
+            said = self._called(cycle, plugin, answer)
+        if isinstance(said, BindingEffect):
+            return said
+        if said is not None and said.code not in (Code.SUCCESS, Code.SKIP):
+            framework.times.ended("PreBind", progress.began_s, said.code.label)
+            return Ended(_refusal("PreBind", plugin, said))
+        progress.passed()
+        return None
+
+    def _extender_binds(self, cycle: BindingCycle, answer: Answer) -> BindingEffect | Ended | None:
+        progress, assumed = cycle.progress, cycle.assumed
+        pod, node_name = assumed.pod, assumed.result.node_name
+        if progress.place == len(self.extenders):
+            progress.enter(Stage.BIND, assumed.framework.times.start())
+            return None
+        extender = self.extenders[progress.place]
+        if progress.step is StageStep.CALLED:
+            assert not isinstance(answer, Plan), "an extender has no plans"
+            if answer is None:
+                progress.enter(Stage.POST_BIND, assumed.framework.times.start())
+                return None
+            if not extender.ignorable:
+                return Ended(answer)
+        elif extender.binds and extender.is_interested(pod):
+            progress.step = StageStep.CALLED
+            binding = Bind(pod.namespace, pod.name, pod.uid, node_name)
+            return CallExtender(pod.uid, extender.bind(pod, node_name), binding)
+        progress.passed()
+        return None
+
+    def _bind(self, cycle: BindingCycle, answer: Answer) -> BindingEffect | Ended | None:
+        progress, framework = cycle.progress, cycle.assumed.framework
+        plugins = framework.at(BIND)
+        if progress.place == len(plugins):
+            return Ended(error("no Bind plugin bound the pod"))
+        binder = plugins[progress.place]
+        said = self._called(cycle, binder, answer)
+        if isinstance(said, BindingEffect):
+            return said
+        if said is not None and said.code == Code.SKIP:
+            progress.passed()
+            return None
+        if said is not None and said.code != Code.SUCCESS:
+            framework.times.ended("Bind", progress.began_s, said.code.label)
+            return Ended(_refusal("Bind", binder, said))
+        framework.times.ended("Bind", progress.began_s)
+        progress.enter(Stage.POST_BIND, framework.times.start())
+        return None
+
+    def _post_bind(self, cycle: BindingCycle, answer: Answer) -> BindingEffect | Ended | None:
+        progress, framework = cycle.progress, cycle.assumed.framework
+        plugins = framework.at(POST_BIND)
+        if progress.place == len(plugins):
+            framework.times.ended("PostBind", progress.began_s)
+            return Ended(None)
+        said = self._called(cycle, plugins[progress.place], answer)
+        if isinstance(said, BindingEffect):
+            return said
+        progress.passed()
+        return None
+
+    def _called(self, cycle: BindingCycle, plugin: Plugin, answer: Answer) -> BindingEffect | Status | None:
+        """Call the plugin of the stage and execute its plan: return the next effect, or the result."""
+        progress, assumed = cycle.progress, cycle.assumed
+        framework, pod, node_name = assumed.framework, assumed.pod, assumed.result.node_name
+        name, point, label = _POINTS[progress.stage]
+        if progress.step is StageStep.WAITED:
+            assert not isinstance(answer, Plan), "a plan is answered with a Status, or None"
+            return answer
+        if progress.step is StageStep.NONE and cycle.stepper is not None:
+            progress.step = StageStep.STOPPED
+            at = cycle.stepper.place(point, plugin.name, node_name)
+            if cycle.stepper.debugger.arrives(at):
+                return at
+        if progress.step is StageStep.CALLED:
+            framework.plugin_metrics.calls(plugin.name, label).answered(progress.called_s, answer)
+        else:
+            method = getattr(plugin, name)
+            if plugin.name not in framework.in_tree:
+                assert isinstance(plugin, GuardedPlugin), "out-of-tree plugins are guarded"
+                progress.step = StageStep.CALLED
+                progress.called_s = framework.plugin_metrics.calls(plugin.name, label).start()
+                call = partial(method, assumed.result.state, pod, node_name)
+                return CallPlugin(pod.uid, plugin.name, plugin.guard, name, pod, plugin.guard.limit_of(name), call)
+            answer = contained(framework, label, plugin, method, assumed.result.state, pod, node_name)
+        if isinstance(answer, Plan):
+            progress.step = StageStep.WAITED
+            return ExecutePlan(pod.uid, answer)
+        return answer
 
     def direct_plan(self, assumed: AssumedPod) -> Plan | None:
         """Return the one plan that is the whole binding cycle of the pod; None if it may have further steps."""
@@ -180,38 +248,16 @@ class BindingSteps:
         return error(f'running Bind plugin "{name}": {failure.message}').by(name)
 
 
+_TRANSITIONS: Final[Mapping[Stage, Callable[[BindingSteps, BindingCycle, Answer], BindingEffect | Ended | None]]] = {
+    Stage.NOMINATE: BindingSteps._nominate,
+    Stage.PERMIT: BindingSteps._permit,
+    Stage.PRE_BIND: BindingSteps._pre_bind,
+    Stage.EXTENDER: BindingSteps._extender_binds,
+    Stage.BIND: BindingSteps._bind,
+    Stage.POST_BIND: BindingSteps._post_bind,
+}
+
+
 def _refusal(point: str, plugin: Plugin, said: Status) -> Status:
     """Return the final Status of a binding cycle for a plugin's failure; a rejection is returned unchanged."""
     return (said if said.rejected else error(f'running {point} plugin "{plugin.name}": {said.message}')).by(plugin.name)
-
-
-def _called(
-    framework: Framework,
-    plugin: Plugin,
-    method: Callable[[CycleState, Pod, str], Plan | Status | None],
-    state: CycleState,
-    pod: Pod,
-    node_name: str,
-    stepper: Stepper | None,
-) -> Binding:
-    """Call a plugin of a binding cycle and execute its plan; return the result."""
-    point, label = _POINTS[method.__name__]
-    if stepper is not None:
-        at = stepper.place(point, plugin.name, node_name)
-        if stepper.debugger.arrives(at):
-            yield at
-    if plugin.name in framework.in_tree:
-        said = contained(framework, label, plugin, method, state, pod, node_name)
-    else:
-        assert isinstance(plugin, GuardedPlugin), "out-of-tree plugins are guarded"
-        limit_s = plugin.guard.limit_of(method.__name__)
-        calls = framework.plugin_metrics.calls(plugin.name, label)
-        began = calls.start()
-        said = yield CallPlugin(
-            pod.uid, plugin.name, plugin.guard, method.__name__, pod, limit_s, partial(method, state, pod, node_name)
-        )
-        calls.answered(began, said)
-    if isinstance(said, Plan):
-        said = yield ExecutePlan(pod.uid, said)
-    assert not isinstance(said, Plan), "a plan is answered with a Status, or None"
-    return said

@@ -13,9 +13,9 @@ An attempt that is running, or that the debugger has stopped, is a generator. It
 random state that it began with, and its reservations are released. The debugger and the user's changes to the attempt
 are not carried over: in a fork no client holds the debugger, and scheduling runs.
 
-A binding cycle is a generator, which cannot be copied. One at Permit waits there again; any other begins again after
-the completed PreBind plugins. One whose plan was being written writes it again. If the original write completed at the
-same moment, the second is rejected and the pod is retried.
+A binding cycle is copied with the stage that it has reached. A plugin that was being called is called again, and a plan
+that was being written is written again. If the original write completed at the same moment, the second is rejected and
+the pod is retried.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ from kschedd.framework.status import error
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.snapshot import EntryCopies, EntryStates
 from kschedd.scheduling.attempt.outcome import ScheduleResult
-from kschedd.scheduling.binding.cycle import AssumedPod, AwaitPermit, BindingCycle, BindingProgress, PlanWait
+from kschedd.scheduling.binding.cycle import AssumedPod, BindingCycle, BindingProgress, PlanWait
 from kschedd.scheduling.binding.waiting import WaitingPod
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import PodsPopped
@@ -60,13 +60,12 @@ class _Binding:
     @classmethod
     def of(cls, cycle: BindingCycle) -> "_Binding":
         assumed, waits = cycle.assumed, cycle.waits
-        at_permit = assumed.waiting is not None and isinstance(waits, AwaitPermit)
         return cls(
             cycle.number,
             assumed.entry,
             assumed.pod,
             assumed.result,
-            assumed.waiting.copy() if assumed.waiting is not None and at_permit else None,
+            assumed.waiting.copy() if assumed.waiting is not None and cycle.progress.before_bind else None,
             attrs.evolve(cycle.progress),
             waits.deadline_s if isinstance(waits, PlanWait) else None,
         )
@@ -119,10 +118,20 @@ class DriverSnapshot:
         )
 
     def restored(
-        self, copies: EntryCopies, current_pod: Callable[[str], Pod | None] | None, is_bound: IsBound, now: float
+        self,
+        copies: EntryCopies,
+        current_pod: Callable[[str], Pod | None] | None,
+        is_bound: IsBound,
+        now: float,
+        *,
+        reading: bool = False,
     ) -> SchedulingDriver:
-        """Return the driver. The next steps of its binding cycles are among its effects. Raises PluginLoadError."""
-        self.cluster.recount()
+        """Return the driver. The next steps of its binding cycles are among its effects. Raises PluginLoadError.
+
+        `reading`: it makes no attempt itself, so its pods are not counted.
+        """
+        if not reading:
+            self.cluster.recount()
         machine = SchedulingMachine(
             self.config,
             registry=self.registry,
