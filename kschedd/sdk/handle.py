@@ -337,8 +337,9 @@ class ClusterHandle(ABC):
         """Return the differences to another cluster, or to another configuration of this one.
 
         `other`: returns the pods that have another node there, sorted by namespace and name.
-        `config`: places `manifests` (none: the pending pods) on two copies, under the present configuration and under
-        this one, with the same random numbers; returns the pods whose nodes differ, with the plugin that decided.
+        `config`: schedules `manifests` on two copies, under the present configuration and under this one, with the
+        same random numbers; without manifests, every pod of the cluster by itself. Returns the pods whose nodes
+        differ, with the plugin that decided.
         """
         if (other is None) == (config is None):
             raise TypeError("compare: another cluster or `config` is required")
@@ -348,6 +349,7 @@ class ClusterHandle(ABC):
                 PlacementComparison,
                 "capacity.compare",
                 configs=[present, config_text(config)],
+                names=["present", "config"],
                 manifests=_merged([manifests]),
             )
             return compared
