@@ -1,6 +1,7 @@
 """Operations that a cluster in process and a cluster behind a socket share: each calls methods of METHODS.md."""
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -38,6 +39,7 @@ Commands = str | Sequence[str]
 """One or more commands of the command line, such as "drain node-1 --ignore-daemonsets"."""
 
 DEFAULT_NAMESPACE: Final = "default"
+_HEREDOC: Final = re.compile(r"(?P<command>[^\n]*?) <<'?EOF'?\n(?P<given>.*\n)EOF\n?", re.DOTALL)
 _DEEPEST: Final = 20  # sequences within sequences
 _ALL: Final = 100_000  # decisions that one answer may hold
 
@@ -157,7 +159,8 @@ class ClusterHandle(ABC):
     def run(self, command: str, given: str = "") -> str:
         """Run a command of the command line, such as "explain a" or "get nodes -o wide", and return what it prints.
 
-        `given`: its standard input. Raises CommandFailedError for a command that could not be carried out; an exit
+        `given`: its standard input, which may also follow the command as `<<'EOF'`, as it does in the commands of
+        remedies. Raises CommandFailedError for a command that could not be carried out; an exit
         status that is an answer, such as 1 of `diff` and of `plan`, is none.
         """
         from kschedd.verbs.table import BY_NAME, WRONG_USE, short_words  # many programs run no command
@@ -165,6 +168,9 @@ class ClusterHandle(ABC):
         words = command.split()
         if not words:
             raise ValueError('command: a verb is required, such as "get pods"')
+        heredoc = _HEREDOC.fullmatch(command)
+        if heredoc is not None and not given:
+            command, given = heredoc["command"], heredoc["given"]
         text, status = self._execute(command, given)
         verb = BY_NAME.get(short_words(words)[0])
         if status == WRONG_USE or (status and verb is not None and status == verb.failed):

@@ -224,6 +224,17 @@ def test_an_exit_status_that_is_an_answer_is_no_failure() -> None:
     assert "Insufficient cpu" in cluster.run("plan scale deployment web --replicas 2")
 
 
+def test_the_commands_of_a_remedy_can_be_run() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.apply(deployment("web", 2, cpu="3"))
+    found = cluster.explain("deployment/web")
+    (added,) = [remedy for remedy in found.remedies if "<<'EOF'" in remedy.commands[0]]
+    for command in added.commands:
+        cluster.run(command)
+    cluster.run_until_idle()
+    assert not cluster.pending()
+
+
 # -- commands and configurations on forks -----------------------------------------------------------------------
 
 
@@ -398,6 +409,17 @@ def test_a_simulation_is_a_value() -> None:
     assert result.elapsed_s == 300
     assert result.used["cpu"] == pytest.approx(0.3 / 8)
     assert simulate(SimulationSpec(nodes=SPEC.nodes, manifests=SPEC.manifests)).at_rest
+
+
+def test_a_simulation_has_weights_and_arguments_of_plugins() -> None:
+    strategy = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
+    spec = SimulationSpec(
+        nodes=[node("n1"), node("n2")],
+        manifests=[pod(f"p{number}") for number in range(4)],
+        plugin_args={"NodeResourcesFit": {"scoringStrategy": strategy}},
+        plugin_weights={"NodeResourcesFit": 20},
+    )
+    assert sorted(each.pods for each in simulate(spec).nodes) == [0, 4]
 
 
 def test_tables_are_immutable_sequences() -> None:
