@@ -99,7 +99,7 @@ class Cluster(ClusterHandle):
         version: str = "",
         config: Configuration | None = None,
         seed: int = 0,
-        plugins: Sequence[PluginClass | str | Path] = (),
+        plugins: PluginClass | str | Path | Sequence[PluginClass | str | Path] = (),
         plugin_args: Mapping[str, Raw] | None = None,
         plugin_weights: Mapping[str, int] | None = None,
         feature_gates: Mapping[str, bool] | None = None,
@@ -112,7 +112,7 @@ class Cluster(ClusterHandle):
         if time is not None and not 0 <= time <= LAST_S:
             raise ValueError(f"time: {time}: seconds since the epoch are required, up to the year 9999")
         registry = _registry(plugin_limit)
-        classes = [cls for each in plugins for cls in _added(registry, each)]
+        classes = _added(registry, plugins)
         if config is not None and (plugin_args or plugin_weights):
             raise ValueError("plugin_args and plugin_weights: state them in `config`")
         given = _enabling(classes, plugin_args or {}, plugin_weights or {}) if config is None else config
@@ -138,7 +138,7 @@ class Cluster(ClusterHandle):
         version: str = "",
         config: Configuration | None = None,
         seed: int = 0,
-        plugins: Sequence[PluginClass | str | Path] = (),
+        plugins: PluginClass | str | Path | Sequence[PluginClass | str | Path] = (),
         plugin_limit: str | float | None = None,
         controllers: bool = True,
     ) -> "Cluster":
@@ -150,7 +150,7 @@ class Cluster(ClusterHandle):
         from kschedd.dumps.loading import LoadOptions, read_dump, take_dump  # most clusters are made otherwise
 
         registry = _registry(plugin_limit)
-        classes = [cls for each in plugins for cls in _added(registry, each)]
+        classes = _added(registry, plugins)
         given = _enabling(classes, {}, {}) if config is None else config
         read_config = _config(given, version, registry)
         dump = read_dump([str(path)], LoadOptions(profiles=read_config.scheduler_names))
@@ -296,6 +296,8 @@ def _config(
     if isinstance(given, Path):
         given = given.read_text(encoding="utf-8")
     if isinstance(given, str):
+        if given.strip() and ":" not in given and "\n" not in given.strip():
+            raise ValueError(f"{given[:100]!r} is not a configuration; for a file, pass Path({given[:100]!r})")
         return load_config(given, "config", catalogue=catalogue, version=release, feature_gates=feature_gates)
     return config_from_raw(given, catalogue=catalogue, version=release, feature_gates=feature_gates)
 
@@ -314,15 +316,21 @@ def _run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) 
     return run_async(method, args, limit_s)
 
 
-def _added(registry: Registry, plugin: PluginClass | str | Path) -> list[PluginClass]:
-    """Add a plugin, or those of a file, to the registry and return the classes. Raises PluginLoadError."""
-    if isinstance(plugin, str | Path):
-        names = registry.add_file(Path(plugin))
-        return [registry.added[name] for name in names if name in registry.added]
-    if not isinstance(plugin, type):
-        raise TypeError(f"plugins: classes or paths of Python files are required, not {plugin!r:.100}")
-    registry.add(plugin, _NOTEBOOK)
-    return [plugin]
+def _added(
+    registry: Registry, plugins: PluginClass | str | Path | Sequence[PluginClass | str | Path]
+) -> list[PluginClass]:
+    """Add plugins, or those of files, to the registry and return the classes. Raises PluginLoadError."""
+    found: list[PluginClass] = []
+    for plugin in [plugins] if isinstance(plugins, type | str | Path) else plugins:
+        if isinstance(plugin, str | Path):
+            names = registry.add_file(Path(plugin))
+            found += [registry.added[name] for name in names if name in registry.added]
+        elif isinstance(plugin, type):
+            registry.add(plugin, _NOTEBOOK)
+            found.append(plugin)
+        else:
+            raise TypeError(f"plugins: classes or paths of Python files are required, not {plugin!r:.100}")
+    return found
 
 
 def _enabling(plugins: Sequence[PluginClass], args: Mapping[str, Raw], weights: Mapping[str, int]) -> Raw | None:

@@ -322,12 +322,13 @@ class ClusterHandle(ABC):
             self._ask(Sequence[FitsAnswer], "capacity.pods", manifests=_merged(manifests), together=together),
         )
 
-    def nodes_needed(self, shapes: Sequence[Raw], *manifests: Manifests, limit: int = 512) -> NeededAnswer:
+    def nodes_needed(self, shapes: Raw | Sequence[Raw], *manifests: Manifests, limit: int = 512) -> NeededAnswer:
         """Return the fewest additional nodes of these shapes that give every pod of the manifests a place.
 
         `shapes`: Node manifests, or maps `{manifest, name, price}`. Without manifests, the pending pods are placed.
         """
-        given = [shape if "manifest" in shape else {"manifest": shape} for shape in shapes]
+        several = [shapes] if isinstance(shapes, Mapping) else shapes
+        given = [shape if "manifest" in shape else {"manifest": shape} for shape in several]
         found: NeededAnswer = self._ask(
             NeededAnswer, "capacity.nodes", manifests=_merged(manifests), shapes=given, limit=limit
         )
