@@ -114,11 +114,15 @@ class LiveCluster:
         queue, scheduler, log = await ask_in_turn(*asked)
         return queue, scheduler, log
 
-    async def snapshot(self) -> ClusterSnapshot:
+    @property
+    def engine(self) -> None:
+        """None: the state is that of the actors."""
+
+    async def snapshot(self, *, reading: bool = False) -> ClusterSnapshot:
         """Return the state from which a fork continues. Each owner's part blocks the loop for a few milliseconds.
 
-        In virtual time it first waits for work in progress, so that fork and cluster continue from the same state; the
-        wait is limited.
+        `reading`: see `ClusterSnapshot`. In virtual time it first waits for work in progress, so that fork and cluster
+        continue from the same state; the wait is limited.
         """
         if self.clock.is_virtual:
             with trio.move_on_after(_REST_S):
@@ -128,12 +132,13 @@ class LiveCluster:
             queue, next_leftover_s = await self.queue.query(
                 lambda owner: (owner.queue.snapshot(), owner.next_leftover_s)
             )
-            controllers = [await self.store.do_in_steps(actor.state) for actor in self._controllers]
+            actors = () if reading else self._controllers
+            controllers = [await self.store.do_in_steps(actor.state) for actor in actors]
             since = earliest(driver, controllers)
             store = await self.store.do_in_steps(lambda store: store.forking(since))
             now = self.clock.now()
-            fresh = [controller for made in self._of_forks for controller in made()]
-            return ClusterSnapshot(driver, queue, controllers, store, now, now, next_leftover_s, fresh)
+            fresh = [] if reading else [controller for made in self._of_forks for controller in made()]
+            return ClusterSnapshot(driver, queue, controllers, store, now, now, next_leftover_s, fresh, reading)
 
     def fork_with(self, controllers: Callable[[], Sequence[Controller]]) -> None:
         """Create new controllers for forks: those of this cluster run elsewhere."""

@@ -1,18 +1,16 @@
 """Causes in amounts: requests that no node can hold, or that no node has room for now."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
-from kschedd.api.pods import Pod
 from kschedd.api.quantity import format_milli, format_value, milli_value, value
-from kschedd.api.similar_nodes import similar_csi_node, similar_node, similar_slice
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, spec_edit
+from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import nearest
-from kschedd.causes.steps import RemedyStep, created
+from kschedd.causes.new_nodes import more_nodes
 from kschedd.causes.tainted import all_tainted, meant_for, said, untolerated
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import workload_of
@@ -23,8 +21,11 @@ _USUAL: Final = ("cpu", *_BYTES)
 _LEAST_SHARE: Final = 0.25  # of a request: less is no change of an amount, but another pod
 _NEARLY_ALL: Final = 0.75  # where nodes are full: another node is what people add
 _STEPS: Final = {"cpu": (1_000, 500, 100, 10), "memory": (1 << 30, 1 << 28, 1 << 20), "": (1,)}
-_MOST_NODES: Final = 16
-_CORDONED: Final = {"NodeUnschedulable", "TaintToleration"}
+#: nodes that the first plugin rejects, and no others but these
+_KEPT_OUT: Final = {
+    "cordoned": ("NodeUnschedulable", {"NodeUnschedulable", "TaintToleration"}),
+    "not selected by the pod": ("NodeAffinity", {"NodeAffinity"}),
+}
 _PLAIN_EXCESS: Final = 16  # times the largest node: more is a slip of the unit
 
 
@@ -153,7 +154,7 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
         for each in case.workload.pod_spec.get("initContainers") or ()
         if each.get("restartPolicy") != "Always" and _request_of(each, resource) > largest
     ]
-    evidence += initial
+    evidence += [*initial, *_by_default(case, resource)]
     if elsewhere:
         taints = sorted({said(taint) for name in elsewhere for taint in untolerated(case, name)})
         why = f"tainted ({', '.join(taints)})" if taints else "not selected by the pod"
@@ -235,7 +236,7 @@ def _smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) 
             continue
         if fits < asked * least:
             return []
-        edits.append(_lowered(resource, asked - fits))
+        edits.append(_lowered(resource, asked, asked - fits))
         words.append(f"{shown(resource, fits)} {resource}")
     if not edits:
         return []
@@ -288,8 +289,21 @@ def _written(resource: str, written: str, meant: str) -> Callable[[Spec], None]:
     return edit
 
 
-def _lowered(resource: str, excess: int) -> Callable[[Spec], None]:
-    """Return the edit that lowers the pod's request by this amount.
+def _by_default(case: Case, resource: str) -> list[str]:
+    """Return the LimitRange that requests the resource for containers which state none, as they all do here."""
+    template = case.workload.pod_spec
+    if _asking(template, resource) or resource in (case.pod.pod_spec.raw.get("overhead") or {}):
+        return []
+    return [
+        f"the template states no {resource}: LimitRange {each.name} gives its containers {text}"
+        for each in case.store.list("LimitRange", case.pod.namespace)
+        for limit in each.spec.get("limits") or ()
+        if (text := (limit.get("defaultRequest") or limit.get("default") or {}).get(resource)) is not None
+    ]
+
+
+def _lowered(resource: str, asked: int, excess: int) -> Callable[[Spec], None]:
+    """Return the edit that lowers the pod's request by the excess of what is asked.
 
     Init containers request at most the new amount. The container with the largest request is lowered so that the sum
     fits. A limit that has to equal the request follows.
@@ -304,7 +318,13 @@ def _lowered(resource: str, excess: int) -> Callable[[Spec], None]:
         for container in initial:
             if _request_of(container, resource) > fits:
                 _state(container, resource, fits)
-        if together > fits:
+        if not running and not initial:  # a LimitRange requests it
+            containers = spec.get("containers") or ()
+            for container in containers:
+                container.setdefault("resources", {}).setdefault("requests", {})[resource] = amount(
+                    resource, (asked - excess) // len(containers)
+                )
+        elif together > fits:
             largest = max(running, key=lambda container: _request_of(container, resource))
             _state(largest, resource, max(0, _request_of(largest, resource) - together + fits))
 
@@ -377,7 +397,7 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
         message,
         [ObjectNamed("Node", "", first.where)],
         [field for lack in lacks for _, field in _asking(case.workload.pod_spec, lack.resource)],
-        [*_holders(case, first), *_more(case)],
+        [*_by_default(case, first.resource), *_holders(case, first), *_more(case)],
         [*_smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL), *more_nodes(case, full)],
     )
 
@@ -447,58 +467,10 @@ def _holders(case: Case, lack: _Lack) -> list[str]:
 def _more(case: Case) -> list[str]:
     waiting = len(case.workload.pending)
     found = [f"{counted(waiting, 'pod')} of the workload wait"] if waiting > 1 else []
-    cordoned = {name for name in case.rejected_by("NodeUnschedulable") if case.rejections[name].keys() <= _CORDONED}
-    return [*found, f"cordoned, with room: {some(cordoned)}"] if cordoned else found
-
-
-def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[RemedyOption]:
-    """Nodes like the one that is there most often, as many as the pods that wait need (0: those of the workload)."""
-    like = max((case.nodes[name] for name in full), key=lambda node: (_room(case.pod, node.allocatable), node.name))
-    each = max(1, _room(case.pod, like.allocatable))
-    waiting = waiting or max(1, len(case.workload.pending), case.workload.wanted - len(case.workload.scheduled))
-    least = min(-(-waiting // each), _MOST_NODES)
-    found = []
-    for number in dict.fromkeys((least, min(waiting, _MOST_NODES))):
-        steps = [step for place in range(number) for step in created_nodes(case, like.raw, place)]
-        summary = f"add {counted(number, 'node')} like {like.name}"
-        found.append(RemedyOption(summary, ADD_OBJECT, steps=steps, target=f"node/{like.name}"))
+    if case.workload.kind == "DaemonSet":  # each pod is for one node
+        return found
+    for what, (by, plugins) in _KEPT_OUT.items():
+        roomy = {name for name in case.rejected_by(by) if case.rejections[name].keys() <= plugins}
+        if roomy:
+            found.append(f"{what}, with room: {some(roomy)}")
     return found
-
-
-def created_nodes(case: Case, like: Mapping[str, Any], place: int) -> list[RemedyStep]:
-    """Return the steps that add a node like this one, with its CSINode and ResourceSlices where the pod needs them."""
-    step = created_node(case, like, place)
-    name, old = str(step.calls[0][1]["manifest"]["metadata"]["name"]), str(like["metadata"]["name"])
-    spec = case.pod.pod_spec
-    csi_node = case.store.find("CSINode", "", old) if spec.volumes else None
-    slices = case.store.list("ResourceSlice") if spec.resource_claims else ()
-    return [
-        step,
-        *([created(similar_csi_node(csi_node.raw, name))] if csi_node is not None else []),
-        *(created(similar_slice(each.raw, name)) for each in slices if each.spec.get("nodeName") == old),
-    ]
-
-
-def created_node(case: Case, like: Mapping[str, Any], place: int) -> RemedyStep:
-    """Return the step that adds a ready node like this one."""
-    name = _free_name(case, str(like["metadata"]["name"]), place)
-    made = similar_node(like, name)
-    made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
-    return created(made)
-
-
-def _free_name(case: Case, like: str, place: int) -> str:
-    number = 1
-    while True:
-        name = f"{like}-more-{number}"
-        if name not in case.nodes:
-            if not place:
-                return name
-            place -= 1
-        number += 1
-
-
-def _room(pod: Pod, allocatable: Mapping[str, int]) -> int:
-    """Return the number of such pods that an empty node holds."""
-    counts = [allocatable.get(name, 0) // number for name, number in pod.requests.items() if number]
-    return min([*counts, allocatable.get("pods", 110)])

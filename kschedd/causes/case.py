@@ -12,8 +12,8 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.causes.workload import Edit, ExaminedWorkload
-from kschedd.explain.answers import Explanation
-from kschedd.explain.explain import explain
+from kschedd.explain.explain import begin
+from kschedd.explain.judgment import Judgment
 from kschedd.scheduling.records import PodPreempted
 from kschedd.simulation.engine import Engine
 from kschedd.store.cluster_api import ClusterReader
@@ -23,12 +23,12 @@ Raw = Mapping[str, Any]
 
 @attrs.define(eq=False, slots=False)
 class Case:
-    """`explanation`: of the pod, as if it had no node. `deviceless`: nodes that never have the devices it asks for."""
+    """`judgment`: of the pod, as if it had no node. `deviceless`: nodes that never have the devices it asks for."""
 
     engine: Engine
     workload: ExaminedWorkload
     pod: Pod
-    explanation: Explanation
+    judgment: Judgment
     preempted: Sequence[PodPreempted] = ()  # pods of the namespace
     deviceless: frozenset[str] = frozenset()
     extended: Object | None = None  # the claim for extended resources that stand for devices; `pod` is without these
@@ -53,18 +53,15 @@ class Case:
     @cached_property
     def rejections(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
         """Return the plugins that reject each node, with their reasons, by node."""
-        found: dict[str, dict[str, tuple[str, ...]]] = {}
-        for verdict in self.explanation.verdicts:
-            said = found[verdict.node] = {}
-            if verdict.plugin is not None:
-                said[verdict.plugin] = tuple(verdict.reasons)
-            for other in verdict.also:
-                said[other.plugin] = tuple(other.reasons)
-        return found
+        return {node: said for said, nodes in self.judgment.alike for node in nodes}
 
     def rejected_by(self, *plugins: str) -> set[str]:
         """Return the nodes that one of these plugins rejects."""
-        return {node for node, said in self.rejections.items() if any(plugin in said for plugin in plugins)}
+        found: set[str] = set()
+        for said, nodes in self.judgment.alike:
+            if not said.keys().isdisjoint(plugins):
+                found.update(nodes)
+        return found
 
     @cached_property
     def selected(self) -> set[str]:
@@ -113,16 +110,16 @@ class Case:
 
 def case_of(engine: Engine, workload: ExaminedWorkload, pod: Pod, preempted: Sequence[PodPreempted] = ()) -> Case:
     """Return the case of a pod whose profile exists."""
-    found = explain(engine.machine, pod, engine.driver.nominator.by_node())
-    return Case(engine, workload, pod, found, preempted)
+    judgment = Judgment(begin(engine.machine, pod, engine.driver.nominator.by_node()))
+    return Case(engine, workload, pod, judgment, preempted)
 
 
 def values_by_key(labels: Iterable[Mapping[str, str]]) -> dict[str, Counter[str]]:
-    found: dict[str, Counter[str]] = {}
+    found: dict[str, list[str]] = {}
     for each in labels:
         for key, value in each.items():
-            counts = found.get(key)
-            if counts is None:
-                counts = found[key] = Counter()
-            counts[value] += 1
-    return found
+            if key in found:
+                found[key].append(value)
+            else:
+                found[key] = [value]
+    return {key: Counter(values) for key, values in found.items()}

@@ -18,6 +18,7 @@ from kschedd.causes.claims import as_many_as_scheduled
 from kschedd.causes.device_requests import EXTENDED, Devices, asking, label, request_at_fault
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
+from kschedd.causes.new_nodes import more_nodes
 from kschedd.causes.places import clashing, demanded, meeting
 from kschedd.causes.steps import as_new, created
 from kschedd.causes.storage import skips_scheduler
@@ -385,12 +386,14 @@ def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
                 if whole
                 else _few_left(wanted.device_class, len(suiting), len(held), count, most)
             )
-            return _all_taken(case, used, wanted.device_class, text, full)
+            more = [] if whole else more_nodes(case, full)
+            return _all_taken(case, used, wanted.device_class, text, full, more)
     asked = [request for used in open_ for request in read_claim(used.claim).requests if request.subrequests]
     if not asked:
         return None
     first = asked[0].subrequests[0].device_class
-    return _all_taken(case, open_[0], first, "no node has the devices of all requests free together", full)
+    text = "no node has the devices of all requests free together"
+    return _all_taken(case, open_[0], first, text, full, more_nodes(case, full))
 
 
 def _few_left(device_class: str, count: int, held: int, asked: int, most: int) -> str:
@@ -403,7 +406,9 @@ def _few_left(device_class: str, count: int, held: int, asked: int, most: int) -
     )
 
 
-def _all_taken(case: Case, used: _Used, device_class: str, text: str, full: Sequence[str]) -> FoundCause:
+def _all_taken(
+    case: Case, used: _Used, device_class: str, text: str, full: Sequence[str], more: Sequence[RemedyOption]
+) -> FoundCause:
     holders = _holders(case, full)
     return FoundCause(
         "DevicesAllocated",
@@ -414,7 +419,7 @@ def _all_taken(case: Case, used: _Used, device_class: str, text: str, full: Sequ
             f"nodes with such devices: {some(full)}",
             *(f"{name}: {number} of them" for name, number in sorted(holders.items(), key=lambda p: -p[1])[:3]),
         ],
-        as_many_as_scheduled(case),
+        [*more, *as_many_as_scheduled(case)],
     )
 
 

@@ -8,6 +8,8 @@ each enough by themselves are all named.
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from heapq import nsmallest
+from itertools import islice
 from typing import Any, Final
 
 import attrs
@@ -34,10 +36,11 @@ from kschedd.causes.devices import (
 )
 from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, named
 from kschedd.causes.groups import group_waits, member_to_examine
-from kschedd.causes.neighbors import apart_or_together, port_taken
+from kschedd.causes.neighbors import apart_or_together
 from kschedd.causes.node import node_causes, pods_to_move
 from kschedd.causes.places import told as places_told
 from kschedd.causes.places import volume_elsewhere
+from kschedd.causes.ports import port_taken
 from kschedd.causes.remedies import carried_out, remedies
 from kschedd.causes.rollouts import needs_room, outdated, stuck
 from kschedd.causes.selecting import no_node_selected
@@ -89,7 +92,7 @@ def diagnosis(
     case = None
     if examined is not None and examined.scheduler_name in engine.machine.schedulers:
         case = case_of(engine, workload, examined, preempted)
-        if workload.kind == POD_GROUP and case.explanation.message:  # the pod fits nowhere by itself
+        if workload.kind == POD_GROUP and not case.judgment.fits:  # the pod fits nowhere by itself
             workload = workload_of(engine.store, examined)
             case = attrs.evolve(case, workload=workload)
     findings = [_with_others(engine, each) for each in causes(engine, workload, examined, case)]
@@ -209,8 +212,8 @@ def causes(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
         yield finding
     if found:
         return
-    if case is not None and case.explanation.message:
-        yield FoundCause("Rejected", case.explanation.message, [named(workload.obj)], certain=False)
+    if case is not None and case.judgment.message:
+        yield FoundCause("Rejected", case.judgment.message, [named(workload.obj)], certain=False)
         return
     yield (
         stuck(engine, workload)
@@ -237,7 +240,7 @@ def _found(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
     yield from refused
     if pod is None and made is not None and made.scheduler_name in engine.machine.schedulers:
         later = case_of(engine, workload, made)  # what is wrong with it once it is created
-        if later.explanation.message:
+        if not later.judgment.fits:
             yield from _pending(engine, workload, made, later, claimless=bool(unmade))
 
 
@@ -259,7 +262,7 @@ def _pending(
     gate = group_waits(case) or gated(case)
     if gate is not None:
         yield gate
-    if (claims or claimless) and not case.explanation.message:
+    if (claims or claimless) and case.judgment.fits:
         return
     waits = provisioning(case) or nominated(case) or fits_now(case) or outdated(case)
     if waits is not None:
@@ -283,7 +286,7 @@ def _pending(
             return
         # With this one mended, is there another?
         case = case.after(first.edit)
-        if not case.explanation.message:
+        if case.judgment.fits:
             return
 
 
@@ -348,10 +351,10 @@ def _busy(case: Case) -> Iterator[FoundCause]:
 def blocking(case: Case) -> list[BlockingNodes]:
     """Return the nodes that reject the pod, grouped by plugin and reason, the largest group first."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for verdict in case.explanation.verdicts:
-        if verdict.plugin is not None:
-            groups.setdefault((verdict.plugin, ", ".join(verdict.reasons)), []).append(verdict.node)
+    for said, nodes in case.judgment.alike:
+        for plugin, reasons in islice(said.items(), 1):
+            groups.setdefault((plugin, ", ".join(reasons)), []).extend(nodes)
     ordered = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     return [
-        BlockingNodes(len(nodes), plugin, reason, sorted(nodes)[:_SHOWN_NODES]) for (plugin, reason), nodes in ordered
+        BlockingNodes(len(nodes), plugin, reason, nsmallest(_SHOWN_NODES, nodes)) for (plugin, reason), nodes in ordered
     ]

@@ -6,11 +6,11 @@ from typing import Any
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import KIND, min_count
-from kschedd.causes.amounts import more_nodes
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, case_of
 from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named
 from kschedd.causes.near import nearest
+from kschedd.causes.new_nodes import more_nodes
 from kschedd.causes.steps import as_new, patched, replaced
 from kschedd.causes.words import counted
 from kschedd.explain.answers import GroupExplanation, MemberAnswer
@@ -32,10 +32,10 @@ def member_to_examine(engine: Engine, group: Object) -> Pod | None:
 
 def group_waits(case: Case) -> FoundCause | None:
     """Find a PodGroup that keeps its pod out of the queue, or from a node that the pod would get by itself."""
-    explanation = case.explanation
-    key, engine = explanation.pod_group, case.engine
-    gate = explanation.gated_by
-    if not key or (explanation.message if gate is None else gate.plugin != _BY):
+    judgment = case.judgment
+    key, engine = judgment.pod_group, case.engine
+    gate = judgment.gated
+    if not key or (not judgment.fits if gate is None else gate.plugin != _BY):
         return None
     namespace, _, name = key.partition("/")
     group = engine.machine.groups.object(key)
@@ -99,7 +99,7 @@ def _without_room(case: Case, group: Object, found: GroupExplanation) -> FoundCa
 
 def _fits_alone(case: Case, member: MemberAnswer) -> bool:
     pod = case.store.find("Pod", *member.pod.split("/", 1))
-    return not isinstance(pod, Pod) or not case_of(case.engine, case.workload, pod).explanation.message
+    return not isinstance(pod, Pod) or case_of(case.engine, case.workload, pod).judgment.fits
 
 
 def _object(member: MemberAnswer) -> ObjectNamed:

@@ -1,7 +1,7 @@
 """Methods over causes: what is wrong with a workload, and the pending pods grouped by what keeps them waiting."""
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -22,8 +22,11 @@ from kschedd.service.objects.kinds import kind_meant
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
+from kschedd.simulation.engine import Engine
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Gone
+
+T = TypeVar("T")
 
 _PROGRAM: Final = Param(
     "program", "string", False, "", "of the commands: kschedd or kubectl; empty: kubectl where the cluster is a mirror"
@@ -70,24 +73,16 @@ class CauseMethods(Methods):
                 return gone
         if not manifests:
             await self._cluster.store.do(lambda store: store.get(kind.name, namespace, name))
-        snapshot = await self._cluster.snapshot()
         program = "kschedd" if self._daemon.mirror is None else "kubectl"  # which changes the cluster that is mirrored
         how = {"program": call["program"] or program, "trying": call["remedies"]}
 
-        def diagnosed(given_up: GivenUp) -> DiagnosisAnswer:
-            cluster = VirtualCluster(resumed=snapshot)
-            engine = cluster.engine
-            try:
-                if manifests:
-                    self._apply(cluster, manifests, given_up)
-                obj = engine.store.get(kind.name, namespace, name)
-                if isinstance(obj, Node):
-                    return node_diagnosis(engine, obj, self._methods, check=given_up.check, **how)
-                return diagnosis(engine, obj, self._methods, preempted=preempted, check=given_up.check, **how)
-            finally:
-                engine.close()
+        def diagnosed(engine: Engine, given_up: GivenUp) -> DiagnosisAnswer:
+            obj = engine.store.get(kind.name, namespace, name)
+            if isinstance(obj, Node):
+                return node_diagnosis(engine, obj, self._methods, check=given_up.check, **how)
+            return diagnosis(engine, obj, self._methods, preempted=preempted, check=given_up.check, **how)
 
-        return await call.services.workers.run(call.client, diagnosed)
+        return await self._examined(call, diagnosed, manifests=manifests, forking=call["remedies"])
 
     async def _left(self, namespace: str, name: str, preempted: Sequence[PodPreempted]) -> DiagnosisAnswer | None:
         """Return why a pod is gone that was attempted here; None if it is there, or nothing is known of it."""
@@ -125,16 +120,34 @@ class CauseMethods(Methods):
     )
     async def pending(self, call: Call) -> Any:
         namespace = call["namespace"]
-        snapshot = await self._cluster.snapshot()
 
-        def grouped(given_up: GivenUp) -> list[PendingGroup]:
+        def grouped(engine: Engine, given_up: GivenUp) -> list[PendingGroup]:
+            return pending_groups(engine, namespace, given_up.check)
+
+        return await self._examined(call, grouped)
+
+    async def _examined(
+        self, call: Call, examine: Callable[[Engine, GivenUp], T], *, manifests: Any = None, forking: bool = False
+    ) -> T:
+        """Return what `examine` makes of the cluster, which it reads and does not change.
+
+        `manifests`: are applied to a fork first. Without `forking` no fork is made of it, so that it is only read.
+        """
+        own = self._cluster.engine
+        if own is not None and not manifests:
+            return await call.services.workers.run(call.client, lambda given_up: examine(own, given_up))
+        snapshot = await self._cluster.snapshot(reading=not (manifests or forking))
+
+        def examined(given_up: GivenUp) -> T:
             cluster = VirtualCluster(resumed=snapshot)
             try:
-                return pending_groups(cluster.engine, namespace, given_up.check)
+                if manifests:
+                    self._apply(cluster, manifests, given_up)
+                return examine(cluster.engine, given_up)
             finally:
                 cluster.engine.close()
 
-        return await call.services.workers.run(call.client, grouped)
+        return await call.services.workers.run(call.client, examined)
 
 
 def _preempted(log: Log, namespace: str) -> list[PodPreempted]:

@@ -1,4 +1,4 @@
-"""Causes in other pods: affinity and anti-affinity between pods, and host ports that are taken."""
+"""Causes in other pods: affinity and anti-affinity between pods."""
 
 import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -51,7 +51,8 @@ def _of_itself(case: Case, term: PodAffinityTerm) -> bool:
     return term.matches(case.pod.namespace, case.pod.labels, case.namespaces.get(case.pod.namespace, {}))
 
 
-def _owner_label(case: Case, pod: Pod) -> str:
+def owner_label(case: Case, pod: Pod) -> str:
+    """Return the pod's workload, with its namespace if that is another one."""
     workload = workload_of(case.store, pod)
     return (
         workload.label if workload.obj.namespace == case.pod.namespace else f"{workload.obj.namespace}/{workload.label}"
@@ -110,7 +111,7 @@ def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Seque
 
 
 def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]) -> FoundCause:
-    owners = sorted({_owner_label(case, pod) for pod in others})
+    owners = sorted({owner_label(case, pod) for pod in others})
     word = _domain_word(term.topology_key)
     return FoundCause(
         "AntiAffinityOfOthers",
@@ -250,7 +251,7 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
         if isinstance(pod, Pod) and not pod.node_name and term.selector.matches(pod.labels) and pod.namespace in spaces
     ]
     if waiting:
-        owner = _owner_label(case, waiting[0])
+        owner = owner_label(case, waiting[0])
         return FoundCause(
             "PodAffinityPending",
             f"the pod must run beside a pod with `{term.selector}`, and the pods of {owner} are pending themselves",
@@ -261,26 +262,38 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
         )
     if elsewhere:
         space = sorted({pod.namespace for pod in elsewhere})
+        near = _near_spaces(case, raw, space)
 
         def elsewhere_edit(spec: Spec) -> None:
-            spec["affinity"]["podAffinity"][_REQUIRED][place]["namespaces"] = space
+            changed = spec["affinity"]["podAffinity"][_REQUIRED][place]
+            if near is None:
+                changed["namespaces"] = space
+            else:
+                changed["namespaceSelector"]["matchLabels"] = near
+
+        said = "" if near is None else f" `{_written(near)}`"
 
         return FoundCause(
             "PodAffinityWrongNamespace",
             f"{text}; {counted(len(elsewhere), 'pod')} in namespace {joined(space)} "
-            f"{'has' if len(elsewhere) == 1 else 'have'} these labels",
+            f"{'has' if len(elsewhere) == 1 else 'have'} these labels{said and f', and it has the label{said}'}",
             [named(pod) for pod in elsewhere[:3]],
-            [f"{field}.namespaces"],
-            options=[RemedyOption(f"look in namespace {joined(space)}", edit=spec_edit(elsewhere_edit))],
+            [f"{field}.namespaces" if near is None else f"{field}.namespaceSelector"],
+            options=[
+                RemedyOption(
+                    f"select namespaces with{said}" if said else f"look in namespace {joined(space)}",
+                    edit=spec_edit(elsewhere_edit),
+                )
+            ],
         )
-    near = _near_labels(wanted, [pod for pod in everyone if pod.namespace in spaces] or everyone)
-    if near is not None:
-        labels, pods = near
+    found = _near_labels(wanted, [pod for pod in everyone if pod.namespace in spaces] or everyone)
+    if found is not None:
+        labels, pods = found
 
         def near_edit(spec: Spec) -> None:
             spec["affinity"]["podAffinity"][_REQUIRED][place]["labelSelector"]["matchLabels"] = dict(labels)
 
-        said = ", ".join(f"{key}={value}" for key, value in labels.items())
+        said = _written(labels)
         return FoundCause(
             "PodAffinityMatchesNothing",
             f"{text}; {counted(len(pods), 'pod')} {'has' if len(pods) == 1 else 'have'} `{said}`",
@@ -288,11 +301,53 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
             [f"{field}.labelSelector"],
             options=[RemedyOption(f"select {said}", edit=spec_edit(near_edit))],
         )
-    return FoundCause("PodAffinityMatchesNothing", text, fields=[field], options=[_preferred("podAffinity", place)])
+    idle = _without_pods(case, term)
+    return FoundCause(
+        "PodAffinityMatchesNothing",
+        text
+        + (f": {some([each.label for each in idle])} {'has' if len(idle) == 1 else 'have'} no pods" if idle else ""),
+        [named(each.obj) for each in idle[:3]],
+        [field],
+        options=[_preferred("podAffinity", place)],
+    )
+
+
+def _without_pods(case: Case, term: PodAffinityTerm) -> list[ExaminedWorkload]:
+    """Return the workloads whose pods the term means, and that have none."""
+    found = [
+        workload
+        for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")
+        for obj in case.store.list(kind)
+        if obj.owner is None
+        and term.matches(
+            obj.namespace, (workload := ExaminedWorkload(obj, ())).pod_labels, case.namespaces.get(obj.namespace, {})
+        )
+    ]
+    return [each for each in found if not workload_of(case.store, each.obj).pods]
+
+
+def _near_spaces(case: Case, term: Mapping[str, Any], spaces: Sequence[str]) -> dict[str, str] | None:
+    """Return the labels of namespaces that the term's selector may mean; None if these spaces have none like them."""
+    wanted = (term.get("namespaceSelector") or {}).get("matchLabels") or {}
+    labels = _near(wanted, [case.namespaces.get(space, {}) for space in spaces]) if wanted else None
+    if labels is None or not all(labels.items() <= case.namespaces[space].items() for space in spaces):
+        return None
+    return labels
+
+
+def _written(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in labels.items())
 
 
 def _near_labels(wanted: Mapping[str, str], pods: Sequence[Pod]) -> tuple[dict[str, str], list[Pod]] | None:
-    values = values_by_key(pod.labels for pod in pods)
+    changed = _near(wanted, [pod.labels for pod in pods])
+    those = [] if changed is None else [pod for pod in pods if changed.items() <= dict(pod.labels).items()]
+    return None if changed is None or not those or changed == dict(wanted) else (changed, those)
+
+
+def _near(wanted: Mapping[str, str], there: Sequence[Mapping[str, str]]) -> dict[str, str] | None:
+    """Return labels that are there and are nearly these; None if there are none."""
+    values = values_by_key(there)
     changed: dict[str, str] = {}
     for key, value in wanted.items():
         own = key if key in values else nearest_key(key, values, [k for k, there in values.items() if value in there])
@@ -302,8 +357,7 @@ def _near_labels(wanted: Mapping[str, str], pods: Sequence[Pod]) -> tuple[dict[s
         if likely is None:
             return None
         changed[own] = likely
-    those = [pod for pod in pods if changed.items() <= dict(pod.labels).items()]
-    return (changed, those) if those and changed != dict(wanted) else None
+    return changed
 
 
 def _full_there(
@@ -313,7 +367,7 @@ def _full_there(
     there = [n for n in case.nodes if case.nodes[n].labels.get(term.topology_key) in domains]
     plugins = sorted({plugin for name in there for plugin in case.rejections.get(name, {}) if plugin != _PLUGIN})
     why = f": {joined(plugins)} {'rejects' if len(plugins) == 1 else 'reject'} the nodes there" if plugins else ""
-    owners = sorted({_owner_label(case, pod) for pod in others})
+    owners = sorted({owner_label(case, pod) for pod in others})
     return FoundCause(
         "PodAffinityDomainFull",
         f"the pod must share a {word} with pods of {some(owners)}, which are in "
@@ -346,111 +400,3 @@ def _prefer(held: dict[str, Any], place: int) -> None:
     if not held[_REQUIRED]:
         del held[_REQUIRED]
     held.setdefault(_PREFERRED, []).append({"weight": _WEIGHT, "podAffinityTerm": term})
-
-
-# -- host ports -------------------------------------------------------------------------------------------------------
-
-
-def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Find a host port that pods hold on every node which would do otherwise."""
-    taken = [name for name in among if "NodePorts" in case.rejections.get(name, {})]
-    if not taken:
-        return None
-    table = case.engine.machine.cluster.table
-    for ip, protocol, port in case.pod.pod_spec.host_ports:
-        holders = [
-            pod
-            for name in taken
-            for pod in table.pods[table.row_of[name]]
-            if any(_clash(one, (ip, protocol, port)) for one in pod.pod_spec.host_ports)
-        ]
-        if not holders:
-            continue
-        mine = {pod.uid for pod in case.workload.pods}
-        if all(pod.uid in mine for pod in holders):
-            return _port_of_own(case, taken, port)
-        owners = sorted({_owner_label(case, pod) for pod in holders if pod.uid not in mine})
-        free = _free_port(case, taken, protocol, port)
-        where = f"{every(len(taken))} that would do" if len(taken) > 1 else taken[0]
-        first = workload_of(case.store, next(pod for pod in holders if pod.uid not in mine)).obj
-        return FoundCause(
-            "HostPortTaken",
-            f"host port {port} ({protocol}) is held on {where} by {some(owners)}",
-            [named(first)],
-            _port_fields(case, port),
-            [f"such as {holders[0].key} on {holders[0].node_name}"],
-            [
-                RemedyOption(f"use host port {free}", edit=spec_edit(_with_port(port, free))),
-                RemedyOption(f"use no host port {port}", edit=spec_edit(_without_port(port))),
-            ],
-        )
-    return None
-
-
-def _port_of_own(case: Case, taken: Sequence[str], port: int) -> FoundCause:
-    nodes = len(case.open)
-    wanted = case.workload.wanted
-    return FoundCause(
-        "MoreReplicasThanDomains",
-        f"each of the {counted(wanted, 'replica')} needs host port {port} on a node of its own, and "
-        f"{counted(nodes, 'node')} would do",
-        [named(case.workload.obj)],
-        _port_fields(case, port),
-        [f"nodes where a replica holds it: {some(taken)}"],
-        [RemedyOption(f"use no host port {port}", edit=spec_edit(_without_port(port)))],
-    )
-
-
-def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
-    same = one[1:] == other[1:]
-    return same and (one[0] == other[0] or "0.0.0.0" in (one[0], other[0]))
-
-
-def _free_port(case: Case, nodes: Sequence[str], protocol: str, port: int) -> int:
-    """Return the next port that is free on these nodes."""
-    table = case.engine.machine.cluster.table
-    used = {
-        number
-        for name in nodes
-        for pod in table.pods[table.row_of[name]]
-        for _, kind, number in pod.pod_spec.host_ports
-        if kind == protocol
-    }
-    own = {number for _, _, number in case.pod.pod_spec.host_ports}
-    found: int = next(number for number in (*range(port + 1, 65_536), *range(1_024, port)) if number not in used | own)
-    return found
-
-
-def _port_fields(case: Case, port: int) -> list[str]:
-    return [
-        f"spec.containers[{place}].ports[{number}].hostPort"
-        for place, container in enumerate(case.workload.pod_spec.get("containers") or ())
-        for number, each in enumerate(container.get("ports") or ())
-        if _holds(each, port)
-    ]
-
-
-def _holds(each: Mapping[str, Any], port: int) -> bool:
-    return bool(each.get("hostPort") == port)
-
-
-def _with_port(port: int, free: int) -> Any:
-    def edit(spec: Spec) -> None:
-        for container in spec["containers"]:
-            for each in container.get("ports") or ():
-                if _holds(each, port):
-                    each["hostPort"] = free
-                    if spec.get("hostNetwork"):
-                        each["containerPort"] = free
-
-    return edit
-
-
-def _without_port(port: int) -> Any:
-    def edit(spec: Spec) -> None:
-        for container in spec["containers"]:
-            for each in container.get("ports") or ():
-                if _holds(each, port) and not spec.get("hostNetwork"):
-                    del each["hostPort"]
-
-    return edit

@@ -31,10 +31,14 @@ _UNSTATED: Final = re.compile(r"failed quota: ([^:]+): must specify (.+)$")
 _BOUND: Final = re.compile(
     r"(maximum|minimum) (\S+) usage per (Container|Pod) is (\S+?)(?:, but (request|limit) is (\S+)|\.)"
 )
+_RATIO: Final = re.compile(r"(\S+) max limit to request ratio per (Container|Pod) is (\S+), but (.+)")
 _DEFAULT_LIMIT: Final = re.compile(r"must be less than or equal to (\S+) limit of (\S+)")
 _SECURITY: Final = re.compile(r'violates PodSecurity "([^"]+)": (.+)$', re.DOTALL)
 _PRIORITY: Final = re.compile(r"no PriorityClass with name (\S+) was found")
 _POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']+)'")
+_CLASS_CONFLICT: Final = re.compile(
+    r"conflict: runtimeClass\.scheduling\.nodeSelector\[(\S+)\] = (\S*); pod\.spec\.nodeSelector\[\S+\] = (\S*)"
+)
 _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)"')
 _RUNTIME: Final = re.compile(r'RuntimeClass "?([^" ]+)"? not found|runtimeclass\S* "([^"]+)" not found', re.IGNORECASE)
 
@@ -47,10 +51,12 @@ def refused(store: ClusterWriter, workload: ExaminedWorkload, missing: int, why:
         (QUOTA, _over_quota),
         (_UNSTATED, _unstated),
         (_BOUND, _out_of_bounds),
+        (_RATIO, _above_ratio),
         (_DEFAULT_LIMIT, _above_default),
         (_SECURITY, _insecure),
         (_PRIORITY, _no_priority_class),
         (_RUNTIME, _no_runtime_class),
+        (_CLASS_CONFLICT, _against_runtime_class),
     ):
         found = pattern.search(why)
         if found is not None:
@@ -156,15 +162,7 @@ def _unstated(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found
 
 def _out_of_bounds(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
     way, resource, about, bound, which, stated = found.groups()
-    ranges = [
-        each
-        for each in store.list("LimitRange", workload.obj.namespace)
-        if any(
-            bound == str((limit.get("max" if way == "maximum" else "min") or {}).get(resource))
-            for limit in each.spec.get("limits") or ()
-        )
-    ]
-    name = ranges[0].name if ranges else ""
+    name = _limit_range(store, workload, "max" if way == "maximum" else "min", resource, bound)
 
     def edit(spec: Spec) -> None:
         for container in spec.get("containers") or ():
@@ -189,15 +187,44 @@ def _out_of_bounds(store: ClusterWriter, workload: ExaminedWorkload, rest: str, 
     )
 
 
+def _above_ratio(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
+    resource, about, most, why = found.groups()
+    name = _limit_range(store, workload, "maxLimitRequestRatio", resource, most)
+
+    def edit(spec: Spec) -> None:
+        for container in spec.get("containers") or ():
+            held = container.get("resources") or {}
+            limit, request = ((held.get(part) or {}).get(resource) for part in ("limits", "requests"))
+            if limit is not None and (request is None or nanos(limit) * 10**9 > nanos(request) * nanos(most)):
+                least = -(-nanos(limit) * 10**9 // nanos(most))
+                whole = 10**6 if resource == "cpu" else 10**9  # millicores, or bytes
+                held.setdefault("requests", {})[resource] = format_nanos(-(-least // whole) * whole, style(limit))
+
+    return FoundCause(
+        "LimitRangeViolated",
+        f"LimitRange {name} allows a {resource} limit of at most {most} times the request per {about}, but {why}: "
+        f"{rest}",
+        [ObjectNamed("LimitRange", workload.obj.namespace, name)],
+        [f"{_path(workload)}.containers[].resources"],
+        options=[RemedyOption(f"request enough {resource} for its limit", edit=spec_edit(edit))],
+    )
+
+
+def _limit_range(store: ClusterWriter, workload: ExaminedWorkload, part: str, resource: str, bound: str) -> str:
+    """Return the LimitRange of the namespace that states this bound; "" if none does."""
+    ranges = store.list("LimitRange", workload.obj.namespace)
+    found = [
+        each.name
+        for each in ranges
+        if any(bound == str((limit.get(part) or {}).get(resource)) for limit in each.spec.get("limits") or ())
+    ]
+    return found[0] if found else ""
+
+
 def _above_default(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
     """Find a request above the limit that a LimitRange gives to containers which state none."""
     resource, bound = found.groups()
-    named_so = [
-        each.name
-        for each in store.list("LimitRange", workload.obj.namespace)
-        if any(bound == str((limit.get("default") or {}).get(resource)) for limit in each.spec.get("limits") or ())
-    ]
-    name = named_so[0] if named_so else ""
+    name = _limit_range(store, workload, "default", resource, bound)
 
     def edit(spec: Spec) -> None:
         for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
@@ -303,6 +330,24 @@ def _no_runtime_class(store: ClusterWriter, workload: ExaminedWorkload, rest: st
         workload,
         rest,
         f"there {'is' if len(classes) == 1 else 'are'} {joined(classes)}" if classes else "there is none",
+    )
+
+
+def _against_runtime_class(
+    store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]
+) -> FoundCause:
+    key, required, selected = found.groups()
+    name = str(workload.pod_spec.get("runtimeClassName"))
+
+    def edit(spec: Spec) -> None:
+        spec["nodeSelector"].pop(key)
+
+    return FoundCause(
+        "NodeAffinityContradiction",
+        f"RuntimeClass {name} requires `{key}={required}`, and the pod selects `{key}={selected}`: {rest}",
+        [ObjectNamed("RuntimeClass", "", name)],
+        [f"{_path(workload)}.nodeSelector[{key}]", f"{_path(workload)}.runtimeClassName"],
+        options=[RemedyOption(f"do not require {key}={selected}", edit=spec_edit(edit))],
     )
 
 

@@ -84,7 +84,7 @@ def outdated(case: Case) -> FoundCause | None:
     if not isinstance(made, Pod):
         return None
     raw = {**pod.raw, "spec": {**made.raw["spec"], "volumes": pod.raw["spec"].get("volumes") or []}}
-    if case_of(case.engine, workload, Pod.from_raw(raw)).explanation.message:
+    if not case_of(case.engine, workload, Pod.from_raw(raw)).judgment.fits:
         return None
     asked = joined([f"{_amount(container)} for {container['name']}" for container in pod.raw["spec"]["containers"]])
     return FoundCause(

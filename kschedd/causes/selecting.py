@@ -1,5 +1,6 @@
 """Causes in what the pod demands of a node's labels: nodeSelector, required node affinity, spec.nodeName."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -206,7 +207,16 @@ def _without_guess(case: Case, unmet: Sequence[Demand]) -> int:
 
 def _unmet(case: Case, alternative: Sequence[Demand]) -> list[Demand]:
     """Return the demands that no node meets."""
-    return [each for each in alternative if not _met(case, each)]
+    return [each for each in alternative if not _met_by_some(case, each)]
+
+
+def _met_by_some(case: Case, demand: Demand) -> bool:
+    if demand.of_fields:
+        return bool(_met(case, demand))
+    values = case.labels.get(demand.key) or Counter()
+    return any(demand.matches({demand.key: value}, "") for value in values) or (
+        sum(values.values()) < len(case.nodes) and demand.matches({}, "")
+    )
 
 
 def _met(case: Case, demand: Demand) -> set[str]:
@@ -255,17 +265,17 @@ def _guess(case: Case, demand: Demand) -> _Guess:
     if demand.of_fields or demand.key == HOSTNAME_LABEL:
         return _guess_node(case, demand)
     values = case.labels.get(demand.key)
-    wanted = demand.values[0] if demand.values else ""
     if values is not None and demand.operator == IN:
-        likely = None if wanted in _PLATFORMS.get(demand.key, ()) else nearest(wanted, values)
-        text = f"no node has {_quoted(f'{demand.key}={wanted}')}"
-        if likely is None:
+        platforms = _PLATFORMS.get(demand.key, ())
+        near = [nearest(wanted, values) for wanted in demand.values if wanted not in platforms]
+        meant = list(dict.fromkeys(name for name in near if name is not None))
+        text = f"no node has {_quoted(str(demand))}"
+        if not meant:
             return _Guess("NodeLabelValueMissing", f"{text}; the values of {_quoted(demand.key)} are {_shown(values)}")
-        message = f"{text}; {counted(values[likely], 'node')} have {_quoted(f'{demand.key}={likely}')}"
-        becomes = f"{demand.key}={likely}"
-        return _Guess(
-            "NodeLabelMisspelled", _one(message, values[likely]), demand.changed(demand.key, [likely]), becomes
-        )
+        becomes = str(attrs.evolve(demand, values=tuple(meant)))
+        count = sum(values[name] for name in meant)
+        message = _one(f"{text}; {counted(count, 'node')} have {_quoted(becomes)}", count)
+        return _Guess("NodeLabelMisspelled", message, demand.changed(demand.key, meant), becomes)
     if values is None and demand.operator in (IN, EXISTS, GT, LT):
         having = [key for key, there in case.labels.items() if set(demand.values) & set(there)]
         likely = nearest_key(demand.key, case.labels, having)

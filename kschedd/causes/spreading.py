@@ -10,7 +10,7 @@ from kschedd.causes.case import Case, values_by_key
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
 from kschedd.causes.tainted import said, untolerated
-from kschedd.causes.words import counted, joined, some
+from kschedd.causes.words import counted, every, joined, some
 
 Spec = dict[str, Any]
 _PLUGIN: Final = "PodTopologySpread"
@@ -72,6 +72,17 @@ def not_spread(case: Case, among: Collection[str]) -> FoundCause | None:
         ]
         if over:
             return _skewed(case, place, constraint, counts)
+    for place, constraint in _hard(case.pod):
+        key = constraint.topology_key
+        if all(key not in case.nodes[name].labels for name in turned_away):
+            return FoundCause(
+                "SpreadConstraints",
+                f"the pod is to be spread over `{key}`, and {every(len(turned_away))} that would do otherwise "
+                f"{'lacks' if len(turned_away) == 1 else 'lack'} that label",
+                fields=[_field(place)],
+                evidence=[f"without the label: {some(turned_away)}", _told(key, _counts(case, constraint))],
+                options=[_relaxed([place])],
+            )
     places = [place for place, _ in _hard(case.pod)]
     return FoundCause(
         "SpreadConstraints",

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.causes.amounts import created_nodes, more_nodes
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.claims import ClaimUse, as_many_as_scheduled, claims_of
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, fewer_replicas, named
+from kschedd.causes.new_nodes import created_nodes, more_nodes
 from kschedd.causes.strategies import in_place
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of

@@ -17,6 +17,7 @@ from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.pod_state import ready
 from kschedd.printing.columns.ages import span
 from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
+from kschedd.scheduling.attempt.outcome import FitError
 from kschedd.simulation.engine import Engine
 
 Spec = dict[str, Any]
@@ -50,7 +51,7 @@ def unknown_scheduler(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> F
 
 def gated(case: Case) -> FoundCause | None:
     """Find a PreEnqueue plugin that holds the pod back, mostly for its scheduling gates."""
-    by = case.explanation.gated_by
+    by = case.judgment.gated
     if by is None:
         return None
     gates = case.pod.pod_spec.scheduling_gates
@@ -79,7 +80,7 @@ def nominated(case: Case) -> FoundCause | None:
         going = [pod for pod in case.store.pods_on(node) if pod.deleting and not pod.finished]
         if going:
             return _for_victims(case, node, going)
-    preemption = case.explanation.preemption
+    preemption = case.judgment.preemption
     if preemption is not None and preemption.victims:
         return FoundCause(
             "WaitsForVictims",
@@ -104,10 +105,10 @@ def _for_victims(case: Case, node: str, going: list[Pod]) -> FoundCause:
 
 def fits_now(case: Case) -> FoundCause | None:
     """Find a pod that would be placed now: it waits for its attempt, or no event has woken it."""
-    explanation = case.explanation
-    if explanation.message or not (explanation.chosen or explanation.ties):
+    placed = case.judgment.outcome
+    if isinstance(placed, FitError):
         return None
-    engine, where = case.engine, explanation.chosen or explanation.ties[0]
+    engine, where = case.engine, placed.node_name
     stop = engine.driver.debugger.stop
     if stop is not None:
         return FoundCause(

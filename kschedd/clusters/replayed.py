@@ -163,8 +163,13 @@ class ReplayCluster(OwnersAtHand):
     async def end_recording(self) -> Never:
         raise PastError("record stop")
 
-    async def snapshot(self) -> ClusterSnapshot:
-        return self._objects.snapshot(embedded_controllers(options=self._options))
+    @property
+    def engine(self) -> None:
+        """None: a player owns the state."""
+
+    async def snapshot(self, *, reading: bool = False) -> ClusterSnapshot:
+        found = self._objects.snapshot(() if reading else embedded_controllers(options=self._options))
+        return attrs.evolve(found, reading=reading)
 
     async def faults(self) -> list[ObjectFault]:
         return list(self.player.driver.machine.faults.faults())

@@ -204,7 +204,7 @@ class VirtualCluster(OwnersAtHand):
         if resumed is None:
             self.engine.run_until_idle()
 
-    async def snapshot(self) -> ClusterSnapshot:
+    async def snapshot(self, *, reading: bool = False) -> ClusterSnapshot:
         return self.engine.snapshot()
 
     def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:

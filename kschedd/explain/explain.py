@@ -19,12 +19,11 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Rows
 from kschedd.errors import KscheddError
-from kschedd.explain import dumped, preempting, upstream_bugs
+from kschedd.explain import dumped, upstream_bugs
 from kschedd.explain.answers import (
     DecisionAnswer,
     Explanation,
     PastAttempt,
-    PreemptionAnswer,
     Rejection,
     Reserved,
     Score,
@@ -33,23 +32,20 @@ from kschedd.explain.answers import (
     Took,
     VerdictAnswer,
 )
-from kschedd.explain.extenders import ExtendersAsked
 from kschedd.explain.fork import Fork, fork_for, scheduler_on
-from kschedd.explain.judging import NodeVerdict, judge
+from kschedd.explain.judging import NodeVerdict
+from kschedd.explain.judgment import Judgment
 from kschedd.explain.past import Past
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.interface import PRE_ENQUEUE
-from kschedd.framework.postfilter import Preemption
-from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
+from kschedd.framework.status import Code, Status, error
 from kschedd.scheduling.attempt.node_search import nodes_to_find
-from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
-from kschedd.scheduling.attempt.pre_filtering import PreFiltered
+from kschedd.scheduling.attempt.outcome import FitError
 from kschedd.scheduling.attempt.ranking import Ranking, Scores
 from kschedd.scheduling.attempt.scheduler import Scheduler
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.filtering.node_local_plugins import PluginFault
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.nominations.counted import Nominated, NominatedPods
+from kschedd.scheduling.nominations.counted import Nominated
 from kschedd.scheduling.records import AttemptRecord
 
 
@@ -194,31 +190,23 @@ class _Explaining:
         self._profile = scheduler.profile
         self._table = scheduler.cluster.table
         self._pod = fork.judged
-        self._nominated = fork.nominated
         self._clock = clock
         self._since = 0.0
         self._took: list[Took] = []
+        self._judgment = Judgment(fork, scheduler, self._tick)
         self._notes: list[str] = []
 
     def run(self) -> Explanation:
-        asked = ExtendersAsked(self._scheduler.extenders, self._pod)
-        outcome = asked.attempt(self._scheduler.attempt(self._pod, self._nominated, every_node=True))
-        state = CycleState(scores_without_pods=asked.lose_pods)
-        gated = self._gate()
+        judgment = self._judgment
+        asked, outcome = judgment.asked, judgment.outcome
+        gated = judgment.gated
         self._begin()
-        pre_filtered = self._scheduler.pre_filters.at_once(state, self._pod)
-        self._tick("PreFilter", "")
-        verdicts = self._verdicts(state, pre_filtered)
-        rejected = asked.rejections(self._table)
-        if rejected:
-            for verdict in verdicts:
-                if not verdict.rejections:
-                    verdict.rejections = tuple(rejected.get(verdict.row, ()))
+        verdicts = judgment.verdicts
         self._notes += asked.failures()
         if asked.lose_pods:
             self._notes.append(_WITHOUT_PODS)
         feasible = np.array([v.row for v in verdicts if not v.rejections], dtype=np.int64)
-        scores, failure = self._scores(state, feasible)
+        scores, failure = self._scores(judgment.state, feasible)
         by_extender = asked.scores(self._named(feasible))
         if scores is not None and by_extender:
             more = [sum(one[name].weighted for one in by_extender.values()) for name in self._named(feasible)]
@@ -251,10 +239,10 @@ class _Explaining:
             reserved=None,
             profile=self._pod.scheduler_name,
             gated_by=_said(gated),
-            pre_filter=_said(pre_filtered.status),
+            pre_filter=_said(judgment.pre_filtered.status),
             verdicts=told,
             filters=[each.name for each in self._profile.filters],
-            skipped=Skipped(sorted(state.skip_filter), sorted(state.skip_score)),
+            skipped=Skipped(sorted(judgment.state.skip_filter), sorted(judgment.state.skip_score)),
             scores={**self._by_plugin(scores), **by_extender},
             weights={**{score.name: score.weight for score in self._profile.scores}, **asked.weights(by_extender)},
             totals=totals,
@@ -262,11 +250,11 @@ class _Explaining:
             ties=ties,
             nominated=self._pod.nominated_node_name or None,
             message=message,
-            preemption=_preemption(outcome),
+            preemption=judgment.preemption,
             search=SearchAnswer(self._table.node_count, len(feasible), enough),
             took_us=self._took,
             notes=self._notes,
-            pod_group=(self._pod.pod_group or None) if self._profile.rules.pod_groups else None,
+            pod_group=judgment.pod_group or None,
         )
 
     def _named(self, rows: Rows) -> list[str]:
@@ -283,44 +271,6 @@ class _Explaining:
             now = self._clock()
             self._took.append(Took(point, plugin, round((now - self._since) * 1e6)))
             self._since = now
-
-    def _gate(self) -> Status | None:
-        for plugin in self._profile.at(PRE_ENQUEUE):
-            try:
-                status: Status | None = plugin.pre_enqueue(self._pod)
-            except Exception as fault:  # a plugin's fault ends here, not in the daemon
-                status = error(fault_text(fault))
-            if status is not None and status.code != Code.SUCCESS:
-                return status.by(plugin.name)
-        return None
-
-    def _verdicts(self, state: CycleState, pre_filtered: PreFiltered) -> list[NodeVerdict]:
-        order = self._visiting()
-        narrowed, narrowed_by = pre_filtered.narrowed, pre_filtered.narrowed_by
-        if pre_filtered.status is not None:
-            everywhere = (pre_filtered.status.by(_joined(narrowed_by)),)
-            return [NodeVerdict(row, everywhere) for row in order.tolist()]
-        asked = order
-        if narrowed is not None:
-            # The nominated node is looked at anyway.
-            wished = {*narrowed.node_names, self._pod.nominated_node_name}
-            asked = order[np.array([self._table.names[row] in wished for row in order.tolist()], dtype=bool)]
-        counted = NominatedPods(self._table, self._pod, self._nominated).everywhere
-        self._begin()
-        verdicts = judge(self._scheduler.filters, state, self._pod, asked, counted, self._tick)
-        if narrowed is not None:
-            by_row = {verdict.row: verdict for verdict in verdicts}
-            nominee = by_row.get(self._table.row_of.get(self._pod.nominated_node_name, -1))
-            blamed = narrowed_by | {nominee.rejections[0].plugin if nominee and nominee.rejections else ""} - {""}
-            out = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(blamed))}]")
-            out = out.by(_joined(narrowed_by))
-            verdicts = [by_row.get(row) or NodeVerdict(row, (out,)) for row in order.tolist()]
-        return verdicts
-
-    def _visiting(self) -> Rows:
-        """All rows in the order in which the next search would visit them."""
-        order = self._table.order
-        return np.roll(order, -(self._scheduler.start.index % len(order))) if len(order) else order
 
     def _enough(self, verdicts: list[NodeVerdict]) -> int:
         return nodes_to_find(len(verdicts), self._profile.percentage) if self._profile.scores else 1
@@ -409,23 +359,9 @@ class _Explaining:
         return found
 
 
-def _joined(names: set[str]) -> str:
-    return " ".join(sorted(names))
-
-
 def _said(status: Status | None) -> Rejection | None:
     return None if status is None else _rejection(status)
 
 
 def _rejection(status: Status) -> Rejection:
     return Rejection(status.plugin, status.code.label, list(status.reasons))
-
-
-def _preemption(outcome: ScheduleResult | FitError) -> PreemptionAnswer | None:
-    if not isinstance(outcome, FitError) or outcome.post_filter is None:
-        return None
-    post = outcome.post_filter
-    if post.status.code != Code.SUCCESS or not post.nominated_node:
-        return None
-    details = post.details if isinstance(post.details, Preemption) else None
-    return preempting.told(post.nominated_node, [victim.key for victim in post.victims], details)

@@ -22,6 +22,7 @@ from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
+from kschedd.simulation.engine import Engine
 from kschedd.store.cluster_api import ClusterReader, ClusterWatch, ClusterWriter
 
 T = TypeVar("T")
@@ -138,7 +139,11 @@ class ClusterBackend(Protocol):
     async def end_recording(self) -> RecordingState:
         """End the recording of this run. Raises RecordingError."""
 
-    async def snapshot(self) -> ClusterSnapshot:
+    @property
+    def engine(self) -> Engine | None:
+        """The cluster in virtual time, which a method may read directly; None if actors own the state."""
+
+    async def snapshot(self, *, reading: bool = False) -> ClusterSnapshot:
         """Return the state from which a fork of the cluster continues."""
 
     async def faults(self) -> list[ObjectFault]:

@@ -202,7 +202,9 @@ class Engine:
     @collection_postponed()
     def _resumed_loop(self, snapshot: ClusterSnapshot, recorder: Recorder | None) -> SchedulingLoop:
         copies = EntryCopies(snapshot.driver.states, snapshot.queue.states)
-        driver = snapshot.driver.restored(copies, self.current_pod, self._is_bound, self.now_s)
+        driver = snapshot.driver.restored(
+            copies, self.current_pod, self._is_bound, self.now_s, reading=snapshot.reading
+        )
         loop = SchedulingLoop(driver.machine, self, recorder=recorder, on_effects=self._applied, driver=driver)
         loop.queue.restore(snapshot.queue, copies)
         return loop

@@ -183,6 +183,12 @@ class KeptStore(StoreReader):
     def _create(
         self, raw: Raw, managing: Managing, dry_run: bool, restore: bool = False, as_client: bool = False
     ) -> Object:
+        if dry_run:
+            with self._generated.apart():
+                return self._create_named(raw, managing, dry_run, restore, as_client)
+        return self._create_named(raw, managing, dry_run, restore, as_client)
+
+    def _create_named(self, raw: Raw, managing: Managing, dry_run: bool, restore: bool, as_client: bool) -> Object:
         kind, meta = self._creation.identified(raw, served=as_client)
         try:
             return self._create_identified(kind, meta, raw, managing, dry_run, restore)

@@ -1,9 +1,9 @@
-"""Forks of a large cluster: how long one takes, its memory, a planned drain, and what another client feels of it.
+"""Forks of a large cluster: how long one takes, its memory, a planned drain, causes, and what another client feels.
 
 `python -m tests.bench.what_if [--nodes N] [--pods N]` starts a daemon, fills it with pods that run, and times, from
-another process: `fork.create`, a change in the fork, and `plan drain` of a node, the best of some runs. A third process
-calls `rpc.ping` every millisecond meanwhile; its longest wait bounds how long the loop was held. Not a test: times
-depend on the machine.
+another process: `fork.create`, a change in the fork, `plan drain` of a node, and `explain`, the best of some runs. A
+third process calls `rpc.ping` every millisecond meanwhile; its longest wait bounds how long the loop was held. Not a
+test: times depend on the machine.
 """
 
 import argparse
@@ -115,6 +115,31 @@ def verb(client: BlockingClient, *words: str) -> str:
     return out.getvalue()
 
 
+def misplaced() -> Raw:
+    """Return a Deployment of 1,000 pods with a misspelled label."""
+    spec = {
+        "nodeSelector": {"topology.kubernetes.io/zone": "zone1"},
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "10m"}}}],
+    }
+    template = {"metadata": {"labels": {"app": "misplaced"}}, "spec": spec}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "misplaced"},
+        "spec": {"replicas": 1_000, "selector": {"matchLabels": {"app": "misplaced"}}, "template": template},
+    }
+
+
+def one_of(client: BlockingClient, prefix: str) -> str:
+    """Return the key of a pod with this prefix, once there is one."""
+    while True:
+        names = [each["metadata"]["name"] for each in client.call("objects.list", kind="Pod")["items"]]
+        found = [name for name in names if name.startswith(prefix)]
+        if len(found) >= 1_000:
+            return f"default/{found[0]}"
+        time.sleep(0.5)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--nodes", type=int, default=5_000)
@@ -146,6 +171,13 @@ def main() -> None:
                 timed("cordon in a fork", ours, lambda: verb(client, "in", "fork-1", "cordon", "node-7"), 3)
                 timed("plan drain", ours, lambda: verb(client, "plan", "drain", "node-1", "--force"), 3)
                 print(verb(client, "plan", "drain", "node-1", "--force").splitlines()[-1], flush=True)
+                client.call("objects.create", manifest=misplaced())
+                asked = {"kind": "Deployment", "name": "misplaced"}
+                pod = one_of(client, "misplaced-")
+                timed("explain, without causes", ours, lambda: client.call("scheduler.explain", pod=pod), 5)
+                timed("cause", ours, lambda: client.call("causes.explain", **asked, remedies=False), 5)
+                timed("cause and remedies", ours, lambda: client.call("causes.explain", **asked), 3)
+                timed("pending, grouped", ours, lambda: client.call("causes.pending"), 3)
                 ours.send(None)
         finally:
             daemon.terminate()

@@ -3,12 +3,11 @@
 `python -m tests.mistakes.page > docs/CAUSES.md` writes it anew.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from tests.mistakes.mistake_files import FOLDER, Mistake, mistakes
+from tests.mistakes.asking import answer
+from tests.mistakes.mistake_files import FOLDER, mistakes
 
 #: codes that no file of the corpus shows
 OTHERS = {
@@ -20,15 +19,12 @@ OTHERS = {
     "EvictedSoon": "A pod is evicted in a while, since it tolerates a NoExecute taint for a limited time.",
     "HeldBack": "A PreEnqueue plugin keeps the pod out of the queue.",
     "NoPods": "The workload has no pods, and wants none now.",
-    "NodeLabelExcluded": "All nodes have what the workload excludes.",
     "NodeLabelMissing": "No node has the label that the workload asks for, nor one like it.",
     "NodeTainted": "The node takes only pods that tolerate its taints.",
-    "PodAffinityDomainFull": "The node or zone of the pods that the workload must be near cannot take it.",
     "Rejected": "No cause with a name was found; the message is the scheduler's.",
     "ResourceOnOtherNodes": "Only nodes that the workload does not select have the resource.",
     "SchedulingStopped": "The pod fits, and scheduling is stopped by the debugger.",
     "ServiceAccountMissing": "The pods name a ServiceAccount that does not exist.",
-    "SpreadConstraints": "Several topology spread constraints together leave no node.",
     "PodDeleted": "The pod is gone, and nothing preempted or evicted it.",
     "PodEvicted": "The pod is gone: it was evicted, by a drain, the kubelet or for a taint.",
     "PodPreempted": "The pod is gone: another one of higher priority preempted it.",
@@ -58,21 +54,15 @@ def sentences() -> Mapping[str, str]:
     return dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE))
 
 
-def explained(mistake: Mistake) -> dict[str, Any]:
-    """Return the answer of `explain -o json`."""
-    words = f"explain {mistake.expect.ask} -n {mistake.expect.namespace} -o json"
-    told: dict[str, Any] = json.loads(mistake.build().execute(words, "").text)
-    return told
-
-
 def examples() -> Mapping[str, tuple[str, str]]:
     """Return by code the name of a file of the corpus, and the sentence of the cause that `explain` gives for it."""
     found: dict[str, tuple[str, str]] = {}
-    for mistake in mistakes():
-        expect = mistake.expect
-        new = {expect.code, *expect.also} - found.keys()
+    corpus = mistakes()
+    wanted = [(each, {each.expect.code}) for each in corpus] + [(each, set(each.expect.also)) for each in corpus]
+    for mistake, codes in wanted:
+        new = codes - found.keys()
         if new:
-            told = explained(mistake)
+            told = answer(mistake, mistake.build())
             for cause in (told["cause"], *told["also"]):
                 if cause["code"] in new:
                     found[cause["code"]] = mistake.file.name, cause["message"]

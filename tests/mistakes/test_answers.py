@@ -3,42 +3,64 @@
 The remedy's commands are run on the cluster as a user would run them; what counts is the whole workload afterwards.
 """
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Final
 
+import attrs
 import pytest
 
-from kschedd.scenarios.commands import ScenarioCluster
+from kschedd.causes.steps import RemedyStep
+from kschedd.causes.trial import TrialOutcome, Trials
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
+from kschedd.simulation.engine import Engine
+from tests.mistakes.asking import answer, step
 from tests.mistakes.harms import harms
-from tests.mistakes.mistake_files import FOLDER, WAIT, Mistake, Step, load, run
+from tests.mistakes.mistake_files import FOLDER, WAIT, Step, load, run
 from tests.mistakes.standing import displaced, standing
 
+MOST_TO_THE_FIRST: Final = 5  # forks
+MOST_FORKS: Final = 20
 FILES = [pytest.param(file, id=file.stem) for file in sorted(FOLDER.glob("*.yaml"))]
 
 
-def answer(mistake: Mistake, cluster: ScenarioCluster) -> dict[str, Any]:
-    """Return what `explain -o json` says."""
-    result = cluster.execute(f"explain {mistake.expect.ask} -n {mistake.expect.namespace} -o json", "")
-    assert result.status == 0, result.text
-    found: dict[str, Any] = json.loads(result.text)
-    return found
+@attrs.define
+class ForksMade:
+    """Forks of one diagnosis. `first`: up to the first verified remedy; 0 if there is none."""
+
+    all: int = 0
+    first: int = 0
 
 
-def step(command: str) -> Step:
-    """Return a command of a remedy, which is for a shell, as a scenario runs it."""
-    line, _, given = command.partition("\n")
-    words = line.removesuffix(" <<'EOF'").removeprefix("kschedd ")
-    return Step(words, given.removesuffix("\nEOF"))
+@pytest.fixture
+def forks(monkeypatch: pytest.MonkeyPatch) -> ForksMade:
+    counted = ForksMade()
+    snapshot, tried = Engine.snapshot, Trials.run
+
+    def counting(engine: Engine) -> ClusterSnapshot:
+        counted.all += 1
+        return snapshot(engine)
+
+    def noting(trials: Trials, steps: Sequence[RemedyStep]) -> TrialOutcome:
+        outcome = tried(trials, steps)
+        if outcome.solves and not counted.first:
+            counted.first = counted.all
+        return outcome
+
+    monkeypatch.setattr(Engine, "snapshot", counting)
+    monkeypatch.setattr(Trials, "run", noting)
+    return counted
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_cause_is_named_and_the_first_remedy_solves_it(file: Path) -> None:
+def test_the_cause_is_named_and_the_first_remedy_solves_it(file: Path, forks: ForksMade) -> None:
     mistake = load(file)
     expect = mistake.expect
     cluster = mistake.build()
     before = standing(cluster, expect.ask, expect.namespace)
     found = answer(mistake, cluster)
+    assert forks.first <= MOST_TO_THE_FIRST
+    assert forks.all <= MOST_FORKS
     causes = [found["cause"], *found["also"]]
     assert causes[0]["code"] == expect.code
     assert {cause["code"] for cause in causes[1:]} >= set(expect.also)

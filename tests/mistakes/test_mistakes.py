@@ -46,6 +46,12 @@ def test_every_name_of_the_page_has_a_file() -> None:
     assert {name for expect in expectations for name in expect.never} == listed("Remedies that do harm")
 
 
+def test_the_first_half_consists_of_files() -> None:
+    names = (FOLDER / "first-half.txt").read_text(encoding="utf-8").split()
+    assert len(names) == len(set(names))
+    assert {name for name in names if not (FOLDER / f"{name}.yaml").exists()} == set()
+
+
 def symptoms(mistake: Mistake, cluster: ScenarioCluster) -> list[str]:
     """Return the assertions of the file that do not hold."""
     findings = {line: cluster.expect(f"expect {line}") for line in mistake.expect.shows}

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 
 from kschedd.causes.findings import KINDS as IN_ORDER
+from tests.mistakes.asking import answer
 from tests.mistakes.mistake_files import FOLDER, load
-from tests.mistakes.page import KINDS, OTHERS, explained, lines, sentences
+from tests.mistakes.page import KINDS, OTHERS, lines, sentences
 from tests.pages import DOCS
 
 CAUSES = DOCS.parent / "kschedd" / "causes"
@@ -49,7 +50,8 @@ def test_the_stories_end_as_the_page_says() -> None:
     stories = re.findall(r"^\| \[.+\]\(\.\./examples/mistakes/(\S+)\) \| (.+) \| (.+) \|$", page, re.MULTILINE)
     assert len(stories) == 5
     for file, cause, remedy in stories:
-        told = explained(load(FOLDER / file))
+        mistake = load(FOLDER / file)
+        told = answer(mistake, mistake.build())
         assert (told["cause"]["message"], told["remedies"][0]["summary"]) == (cause, remedy)
 
 

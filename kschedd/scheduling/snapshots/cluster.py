@@ -24,7 +24,8 @@ class ClusterSnapshot:
 
     `next_leftover_s`: the next flush of unschedulable pods; `start_s`: the origin of relative times. The store's log
     goes back to the earliest version that the scheduler or a controller has seen. `fresh`: controllers that begin with
-    the present objects, such as those of a mirror's fork.
+    the present objects, such as those of a mirror's fork. `reading`: the engine is only read. It has no controllers,
+    and its pods are not counted, which is most of the cost of a fork.
     """
 
     driver: DriverSnapshot
@@ -35,6 +36,7 @@ class ClusterSnapshot:
     start_s: float
     next_leftover_s: float
     fresh: "Sequence[Controller]" = ()
+    reading: bool = False
 
 
 def earliest(driver: DriverSnapshot, controllers: "Sequence[ControllerState]") -> int:

@@ -118,10 +118,20 @@ class DriverSnapshot:
         )
 
     def restored(
-        self, copies: EntryCopies, current_pod: Callable[[str], Pod | None] | None, is_bound: IsBound, now: float
+        self,
+        copies: EntryCopies,
+        current_pod: Callable[[str], Pod | None] | None,
+        is_bound: IsBound,
+        now: float,
+        *,
+        reading: bool = False,
     ) -> SchedulingDriver:
-        """Return the driver. The next steps of its binding cycles are among its effects. Raises PluginLoadError."""
-        self.cluster.recount()
+        """Return the driver. The next steps of its binding cycles are among its effects. Raises PluginLoadError.
+
+        `reading`: it makes no attempt itself, so its pods are not counted.
+        """
+        if not reading:
+            self.cluster.recount()
         machine = SchedulingMachine(
             self.config,
             registry=self.registry,

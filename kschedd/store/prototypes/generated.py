@@ -1,13 +1,15 @@
 """Generated: uids of new objects, and names of objects that have only a generateName.
 
 They are random, but the same for the same seed, store version and sequence of calls, so that a run can be repeated.
-Events and Leases draw from a sequence of their own, so that they do not change the names of other objects.
+Events and Leases draw from a sequence of their own, and dry runs from another, so that they do not change the names of
+other objects.
 
-Owns the two sequences. Source: Kubernetes v1.34, apiserver/pkg/storage/names/generate.go.
+Owns the sequences. Source: Kubernetes v1.34, apiserver/pkg/storage/names/generate.go.
 """
 
 import random
-from collections.abc import Container
+from collections.abc import Container, Generator
+from contextlib import contextmanager
 from typing import Final
 
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -24,11 +26,23 @@ class Generated:
         """Restart the sequences as in a store that begins with this version."""
         self._random = random.Random(f"{self.seed}/{version}")
         self._aside = random.Random(f"{self.seed}/{version}/aside")
+        self._tried = random.Random(f"{self.seed}/{version}/tried")
 
     def go_on_as(self, other: "Generated") -> None:
         """Continue with the same values as another instance."""
         self._random.setstate(other._random.getstate())
         self._aside.setstate(other._aside.getstate())
+        self._tried.setstate(other._tried.getstate())
+
+    @contextmanager
+    def apart(self) -> Generator[None]:
+        """Draw from a third sequence in the block, which is a dry run: the other two stay as they are."""
+        kept = self._random, self._aside
+        self._random = self._aside = self._tried
+        try:
+            yield
+        finally:
+            self._random, self._aside = kept
 
     def uid(self, kind: str) -> str:
         """Return a new uid for an object of this kind."""

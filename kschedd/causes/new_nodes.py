@@ -1,0 +1,66 @@
+"""Nodes that a remedy adds: each like one that is there, with what its drivers keep of it."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from kschedd.api.pods import Pod
+from kschedd.api.similar_nodes import similar_csi_node, similar_node, similar_slice
+from kschedd.causes.case import Case
+from kschedd.causes.findings import ADD_OBJECT, RemedyOption
+from kschedd.causes.steps import RemedyStep, created
+from kschedd.causes.words import counted
+
+_MOST_NODES: Final = 16
+
+
+def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[RemedyOption]:
+    """Nodes like the one that is there most often, as many as the pods that wait need (0: those of the workload)."""
+    like = max((case.nodes[name] for name in full), key=lambda node: (_room(case.pod, node.allocatable), node.name))
+    each = max(1, _room(case.pod, like.allocatable))
+    waiting = waiting or max(1, len(case.workload.pending), case.workload.wanted - len(case.workload.scheduled))
+    least = min(-(-waiting // each), _MOST_NODES)
+    found = []
+    for number in dict.fromkeys((least, min(waiting, _MOST_NODES))):
+        steps = [step for place in range(number) for step in created_nodes(case, like.raw, place)]
+        summary = f"add {counted(number, 'node')} like {like.name}"
+        found.append(RemedyOption(summary, ADD_OBJECT, steps=steps, target=f"node/{like.name}"))
+    return found
+
+
+def created_nodes(case: Case, like: Mapping[str, Any], place: int) -> list[RemedyStep]:
+    """Return the steps that add a node like this one, with its CSINode and ResourceSlices where the pod needs them."""
+    step = created_node(case, like, place)
+    name, old = str(step.calls[0][1]["manifest"]["metadata"]["name"]), str(like["metadata"]["name"])
+    spec = case.pod.pod_spec
+    csi_node = case.store.find("CSINode", "", old) if spec.volumes else None
+    slices = case.store.list("ResourceSlice") if spec.resource_claims else ()
+    return [
+        step,
+        *([created(similar_csi_node(csi_node.raw, name))] if csi_node is not None else []),
+        *(created(similar_slice(each.raw, name)) for each in slices if each.spec.get("nodeName") == old),
+    ]
+
+
+def created_node(case: Case, like: Mapping[str, Any], place: int) -> RemedyStep:
+    """Return the step that adds a ready node like this one."""
+    name = _free_name(case, str(like["metadata"]["name"]), place)
+    made = similar_node(like, name)
+    made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    return created(made)
+
+
+def _free_name(case: Case, like: str, place: int) -> str:
+    number = 1
+    while True:
+        name = f"{like}-more-{number}"
+        if name not in case.nodes:
+            if not place:
+                return name
+            place -= 1
+        number += 1
+
+
+def _room(pod: Pod, allocatable: Mapping[str, int]) -> int:
+    """Return the number of such pods that an empty node holds."""
+    counts = [allocatable.get(name, 0) // number for name, number in pod.requests.items() if number]
+    return min([*counts, allocatable.get("pods", 110)])

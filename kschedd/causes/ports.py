@@ -1,0 +1,118 @@
+"""Causes in host ports: pods hold one on every node that would do."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from kschedd.causes.case import Case
+from kschedd.causes.findings import FoundCause, RemedyOption, named, spec_edit
+from kschedd.causes.neighbors import owner_label
+from kschedd.causes.words import counted, every, some
+from kschedd.causes.workload import workload_of
+
+Spec = dict[str, Any]
+
+
+def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
+    """Find a host port that pods hold on every node which would do otherwise."""
+    taken = [name for name in among if "NodePorts" in case.rejections.get(name, {})]
+    if not taken:
+        return None
+    table = case.engine.machine.cluster.table
+    for ip, protocol, port in case.pod.pod_spec.host_ports:
+        holders = [
+            pod
+            for name in taken
+            for pod in table.pods[table.row_of[name]]
+            if any(_clash(one, (ip, protocol, port)) for one in pod.pod_spec.host_ports)
+        ]
+        if not holders:
+            continue
+        mine = {pod.uid for pod in case.workload.pods}
+        if all(pod.uid in mine for pod in holders):
+            return _port_of_own(case, taken, port)
+        owners = sorted({owner_label(case, pod) for pod in holders if pod.uid not in mine})
+        free = _free_port(case, taken, protocol, port)
+        where = f"{every(len(taken))} that would do" if len(taken) > 1 else taken[0]
+        first = workload_of(case.store, next(pod for pod in holders if pod.uid not in mine)).obj
+        return FoundCause(
+            "HostPortTaken",
+            f"host port {port} ({protocol}) is held on {where} by {some(owners)}",
+            [named(first)],
+            _port_fields(case, port),
+            [f"such as {holders[0].key} on {holders[0].node_name}"],
+            [
+                RemedyOption(f"use host port {free}", edit=spec_edit(_with_port(port, free))),
+                RemedyOption(f"use no host port {port}", edit=spec_edit(_without_port(port))),
+            ],
+        )
+    return None
+
+
+def _port_of_own(case: Case, taken: Sequence[str], port: int) -> FoundCause:
+    nodes = len(case.open)
+    wanted = case.workload.wanted
+    return FoundCause(
+        "MoreReplicasThanDomains",
+        f"each of the {counted(wanted, 'replica')} needs host port {port} on a node of its own, and "
+        f"{counted(nodes, 'node')} would do",
+        [named(case.workload.obj)],
+        _port_fields(case, port),
+        [f"nodes where a replica holds it: {some(taken)}"],
+        [RemedyOption(f"use no host port {port}", edit=spec_edit(_without_port(port)))],
+    )
+
+
+def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+    same = one[1:] == other[1:]
+    return same and (one[0] == other[0] or "0.0.0.0" in (one[0], other[0]))
+
+
+def _free_port(case: Case, nodes: Sequence[str], protocol: str, port: int) -> int:
+    """Return the next port that is free on these nodes."""
+    table = case.engine.machine.cluster.table
+    used = {
+        number
+        for name in nodes
+        for pod in table.pods[table.row_of[name]]
+        for _, kind, number in pod.pod_spec.host_ports
+        if kind == protocol
+    }
+    own = {number for _, _, number in case.pod.pod_spec.host_ports}
+    found: int = next(number for number in (*range(port + 1, 65_536), *range(1_024, port)) if number not in used | own)
+    return found
+
+
+def _port_fields(case: Case, port: int) -> list[str]:
+    return [
+        f"spec.containers[{place}].ports[{number}].hostPort"
+        for place, container in enumerate(case.workload.pod_spec.get("containers") or ())
+        for number, each in enumerate(container.get("ports") or ())
+        if _holds(case.workload.pod_spec, each, port)
+    ]
+
+
+def _holds(spec: Mapping[str, Any], each: Mapping[str, Any], port: int) -> bool:
+    """With hostNetwork a container's port is the host's, which the template need not state."""
+    return bool((each.get("hostPort") or (spec.get("hostNetwork") and each.get("containerPort"))) == port)
+
+
+def _with_port(port: int, free: int) -> Any:
+    def edit(spec: Spec) -> None:
+        for container in spec["containers"]:
+            for each in container.get("ports") or ():
+                if _holds(spec, each, port):
+                    for field in ("hostPort", "containerPort") if spec.get("hostNetwork") else ("hostPort",):
+                        if field in each:
+                            each[field] = free
+
+    return edit
+
+
+def _without_port(port: int) -> Any:
+    def edit(spec: Spec) -> None:
+        for container in spec["containers"]:
+            for each in container.get("ports") or ():
+                if _holds(spec, each, port) and not spec.get("hostNetwork"):
+                    del each["hostPort"]
+
+    return edit
