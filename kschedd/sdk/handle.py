@@ -23,7 +23,7 @@ from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord, no
 from kschedd.service.objects.answers import ApplyAnswer, DeletionAnswer, FaultAnswer
 from kschedd.service.scheduling.answers import QueueAnswer
 from kschedd.simulation.changes import DiffAnswer
-from kschedd.simulation.comparison import ComparedConfigs
+from kschedd.simulation.comparison import PlacementComparison
 
 Raw = Mapping[str, Any]
 Manifests = str | Path | Raw | Sequence["Manifests"]
@@ -337,22 +337,23 @@ class ClusterHandle(ABC):
     @overload
     def compare(self, other: "ClusterHandle") -> Records[MovedPod]: ...
     @overload
-    def compare(self, *, config: Configuration, manifests: Manifests = ()) -> ComparedConfigs: ...
+    def compare(self, *, config: Configuration, manifests: Manifests = ()) -> PlacementComparison: ...
     def compare(
         self, other: "ClusterHandle | None" = None, *, config: Configuration | None = None, manifests: Manifests = ()
-    ) -> "Records[MovedPod] | ComparedConfigs":
+    ) -> "Records[MovedPod] | PlacementComparison":
         """Return the differences to another cluster, or to another configuration of this one.
 
         `other`: returns the pods that have another node there, sorted by namespace and name.
-        `config`: places `manifests` (none: the pending pods) on two copies, under the present configuration and under
-        this one, with the same random numbers; returns the pods whose nodes differ, with the plugin that decided.
+        `config`: places `manifests` on two copies, under the present configuration and under this one, with the same
+        random numbers; returns the pods whose nodes differ, with the plugin that decided. Without manifests, each pod
+        of the cluster is scheduled independently, as if it were pending now.
         """
         if (other is None) == (config is None):
             raise TypeError("compare: another cluster or `config` is required")
         if other is None:
             present: str = self.call("config.convert")["text"]
-            compared: ComparedConfigs = self._ask(
-                ComparedConfigs,
+            compared: PlacementComparison = self._ask(
+                PlacementComparison,
                 "capacity.compare",
                 configs=[present, config_text(config)],
                 manifests=_merged([manifests]),
