@@ -26,12 +26,14 @@ def _profiles(found: LintedObject) -> Iterator[tuple[Steps, Raw]]:
 
 
 def _plugins(found: LintedObject) -> Iterator[tuple[Steps, str]]:
-    """Yield the names of plugins that profiles enable, disable or configure, each with its path."""
+    """Yield the names of plugins that profiles enable or configure, each with its path.
+
+    kube-scheduler does not look at names that are only disabled.
+    """
     for path, profile in _profiles(found):
         for point, listed in mapping(profile.get("plugins")).items():
-            for side in ("enabled", "disabled"):
-                for inside, plugin in entries(listed, side):
-                    yield (*path, "plugins", point, *inside, "name"), text_of(plugin.get("name"))
+            for inside, plugin in entries(listed, "enabled"):
+                yield (*path, "plugins", point, *inside, "name"), text_of(plugin.get("name"))
         for inside, config in entries(profile, "pluginConfig"):
             yield (*path, *inside, "name"), text_of(config.get("name"))
 
@@ -81,7 +83,7 @@ def volumebinding_shape(found: LintedObject, known: KnownObjects) -> Iterator[Hi
 )
 def balanced_evenness(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, name in _plugins(found):
-        if name == "NodeResourcesBalancedAllocation" and "disabled" not in path:
+        if name == "NodeResourcesBalancedAllocation":
             yield Hit(path)
 
 

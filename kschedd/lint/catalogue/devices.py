@@ -584,9 +584,7 @@ def capacity_step_zero(found: LintedObject, known: KnownObjects) -> Iterator[Hit
 )
 def claim_class_missing(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     classes = {each.name for each in known.of("DeviceClass")}
-    if not classes:
-        return
-    for path, request in _requests(found):
+    for path, request in _requests(found) if known.lists("DeviceClass") else ():
         name = text_of(request.get("deviceClassName"))
         if name and name not in classes:
             yield Hit((*path, "deviceClassName"), name)
