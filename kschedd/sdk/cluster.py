@@ -28,8 +28,8 @@ from kschedd.framework.guarding.guarded import GuardedRegistry
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
-from kschedd.methods import daemon_methods
 from kschedd.sdk.handle import ClusterHandle, Commands, Configuration, Raw, seconds
+from kschedd.sdk.methods_on_demand import MethodsOnDemand
 from kschedd.sdk.objects import node
 from kschedd.sdk.records import Records
 from kschedd.service.table import Large
@@ -175,7 +175,7 @@ class Cluster(ClusterHandle):
         return made
 
     def _stand_on(self, cluster: VirtualCluster) -> None:
-        self._open: _OpenCluster | None = _OpenCluster(cluster, VirtualDaemon(cluster, daemon_methods))
+        self._open: _OpenCluster | None = _OpenCluster(cluster, VirtualDaemon(cluster, MethodsOnDemand))
         self.warnings: tuple[str, ...] = ()
 
     @property

@@ -127,9 +127,9 @@ def evaluate(
     artifacts = {"output": output} if output else {}
     if answer is None:
         return _invalid(fault, artifacts)
-    artifacts |= answer.artifacts
+    artifacts |= {_printable(name): _printable(text) for name, text in answer.artifacts.items()}
     if answer.error:
-        return _invalid(answer.error, artifacts)
+        return _invalid(_printable(answer.error), artifacts)
     runs = Records(EvaluationRun, answer.runs)
     metrics = {name: sum(getattr(run, name) for run in runs) / len(runs) for name in METRICS}
     weights = cases.get("weights") or {"placed": 1.0}
@@ -193,6 +193,11 @@ def _invalid(error: str, artifacts: Mapping[str, str]) -> PluginEvaluation:
     return PluginEvaluation(
         valid=False, combined_score=0.0, metrics={}, artifacts=artifacts, runs=Records(EvaluationRun), error=error
     )
+
+
+def _printable(text: str) -> str:
+    """Return a text of the program in which every character can be encoded."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _in_process(task: str, time_limit_s: float) -> tuple[_Answer | None, str, str]:

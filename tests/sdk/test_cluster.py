@@ -6,6 +6,7 @@ import io
 import pdb
 import pickle
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from kschedd import (
     Cluster,
     CommandFailedError,
     Explanation,
+    KscheddError,
     Records,
     RpcError,
     SimulationSpec,
@@ -487,6 +489,29 @@ def test_it_works_under_asyncio() -> None:
 
 
 # -- the public names -------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_imports_what_it_uses() -> None:
+    code = """
+import gc, sys
+import kschedd
+others = ("numpy", "trio", "attrs", "kschedd.sdk")
+assert not [name for name in others if name in sys.modules]
+cluster = kschedd.Cluster(nodes=2)
+cluster.apply(kschedd.deployment("web", 2))
+assert len(cluster.pods) == 2 and not cluster.pending()
+others = ("structlog", "asyncio", "httpx", "pandas", "kschedd.causes.diagnosis", "kschedd.report.methods")
+print([name for name in others if name in sys.modules], gc.isenabled(), gc.get_freeze_count())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] True 0\n"
+
+
+def test_a_method_that_most_programs_do_not_call_is_there_when_it_is_called() -> None:
+    cluster = Cluster(nodes=1)
+    assert len(cluster.call("rpc.methods")) > 90
+    with pytest.raises(KscheddError, match="no method"):
+        cluster.call("objects.aply")
 
 
 def test_every_public_name_is_there_and_no_other() -> None:
