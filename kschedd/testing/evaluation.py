@@ -62,19 +62,23 @@ class SuiteError(KscheddError):
 
 @attrs.frozen(kw_only=True)
 class EvaluationRun:
-    """The result of one case with one seed.
+    """The result of one case with one seed. Shares are from 0 to 1.
 
-    Shares are from 0 to 1; `imbalance` is the deviation of the nodes' CPU shares.
+    * `placed`: the share of the pods that have a node.
+    * `cpu_used`, `memory_used`: the requested share of the nodes in use.
+    * `nodes_used`: the share of the nodes with pods.
+    * `imbalance`: the standard deviation of the nodes' requested CPU shares.
+    * `seconds`: of CPU.
     """
 
     case: str
     seed: int
-    placed: float  # share of the pods that have a node
-    cpu_used: float  # requested share of the CPU of the nodes in use
+    placed: float
+    cpu_used: float
     memory_used: float
-    nodes_used: float  # share of the nodes with pods
+    nodes_used: float
     imbalance: float
-    seconds: float  # of CPU
+    seconds: float
 
 
 @attrs.frozen(kw_only=True)
