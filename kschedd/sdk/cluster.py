@@ -28,12 +28,13 @@ from kschedd.framework.guarding.guarded import GuardedRegistry
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
+from kschedd.sdk.changed_placements import PlannedChanges, planned
 from kschedd.sdk.handle import ClusterHandle, Commands, Configuration, Raw, seconds
 from kschedd.sdk.methods_on_demand import MethodsOnDemand
 from kschedd.sdk.objects import node
 from kschedd.sdk.records import Records
 from kschedd.service.table import Large
-from kschedd.simulation.changes import DiffAnswer, ForkStart, changes
+from kschedd.simulation.changes import ForkStart, changes
 from kschedd.simulation.engine import EPOCH
 from kschedd.values import run_steps
 
@@ -258,14 +259,14 @@ class Cluster(ClusterHandle):
         self._stand_on(VirtualCluster(resumed=state._cluster.engine.snapshot()))
         old.engine.close()
 
-    def plan(self, change: "Callable[[Cluster], object] | Commands", *, within: str | float = "1h") -> DiffAnswer:
+    def plan(self, change: "Callable[[Cluster], object] | Commands", *, within: str | float = "1h") -> PlannedChanges:
         fork = self._copy()
         start = ForkStart(fork.engine)
         copy = Cluster._of(fork)
         try:
             copy._make(change)
             copy.run_until_idle(within)
-            return changes(fork.engine, start, fork.log.owned)
+            return planned(changes(fork.engine, start, fork.log.owned))
         finally:
             copy.close()
 

@@ -18,11 +18,11 @@ from kschedd.clusters.answers import FitsAnswer, NeededAnswer
 from kschedd.errors import KscheddError
 from kschedd.explain.answers import DecisionAnswer
 from kschedd.input_files import manifest_files
+from kschedd.sdk.changed_placements import ConfigComparison, PlannedChanges, compared
 from kschedd.sdk.records import Records
 from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord, node_records, pod_records
 from kschedd.service.objects.answers import ApplyAnswer, DeletionAnswer, FaultAnswer
 from kschedd.service.scheduling.answers import QueueAnswer
-from kschedd.simulation.changes import DiffAnswer
 from kschedd.simulation.comparison import PlacementComparison
 
 Raw = Mapping[str, Any]
@@ -337,10 +337,10 @@ class ClusterHandle(ABC):
     @overload
     def compare(self, other: "ClusterHandle") -> Records[MovedPod]: ...
     @overload
-    def compare(self, *, config: Configuration, manifests: Manifests = ()) -> PlacementComparison: ...
+    def compare(self, *, config: Configuration, manifests: Manifests = ()) -> ConfigComparison: ...
     def compare(
         self, other: "ClusterHandle | None" = None, *, config: Configuration | None = None, manifests: Manifests = ()
-    ) -> "Records[MovedPod] | PlacementComparison":
+    ) -> "Records[MovedPod] | ConfigComparison":
         """Return the differences to another cluster, or to another configuration of this one.
 
         `other`: returns the pods that have another node there, sorted by namespace and name.
@@ -352,13 +352,13 @@ class ClusterHandle(ABC):
             raise TypeError("compare: another cluster or `config` is required")
         if other is None:
             present: str = self.call("config.convert")["text"]
-            compared: PlacementComparison = self._ask(
+            answer: PlacementComparison = self._ask(
                 PlacementComparison,
                 "capacity.compare",
                 configs=[present, config_text(config)],
                 manifests=_merged([manifests]),
             )
-            return compared
+            return compared(answer)
         ours, theirs = self._nodes_of_pods(), other._nodes_of_pods()
         found = [
             MovedPod(namespace=key[0], name=key[1], node=ours.get(key), other_node=theirs.get(key))
@@ -389,7 +389,7 @@ class ClusterHandle(ABC):
         return causes(self.causes(), axes)
 
     @abstractmethod
-    def plan(self, change: "Callable[[Any], object] | Commands", *, within: str | float = "1h") -> DiffAnswer:
+    def plan(self, change: "Callable[[Any], object] | Commands", *, within: str | float = "1h") -> PlannedChanges:
         """Return what a change would do: it is made on a fork, which then runs until it is idle.
 
         `change`: a function that is called with the fork, or one or more commands as `kschedd plan` takes them, such as

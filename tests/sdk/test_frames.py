@@ -28,6 +28,16 @@ def test_properties_of_records_are_columns() -> None:
     assert "cpu_used" not in repr(found.nodes)
 
 
+def test_plans_and_comparisons_are_tables() -> None:
+    pytest.importorskip("pandas", reason="the extra frames is not installed")
+    plan = cluster().plan("cordon n1")
+    assert plan.nodes.to_pandas()["name"].tolist() == ["n1"]
+    assert list(plan.pods.to_pandas().columns)[:2] == ["sign", "change"]
+    assert "cpu" in plan.usage.to_pandas()["resource"].tolist()
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    assert len(cluster().compare(config=config).different.to_pandas()) == 0
+
+
 def test_polars() -> None:
     pytest.importorskip("polars", reason="the extra frames is not installed")
     frame = cluster().nodes.to_polars()
