@@ -136,6 +136,7 @@ class CauseMethods(Methods):
         own = self._cluster.engine
         if own is not None and not manifests:
             return await call.services.workers.run(call.client, lambda given_up: examine(own, given_up))
+        stop = await self._cluster.scheduler.query(lambda owner: owner.debugger.stop)
         snapshot = await self._cluster.snapshot(reading=not (manifests or forking))
 
         def examined(given_up: GivenUp) -> T:
@@ -143,6 +144,8 @@ class CauseMethods(Methods):
             try:
                 if manifests:
                     self._apply(cluster, manifests, given_up)
+                if stop is not None:  # which a copy does not carry over, so that its scheduling runs
+                    cluster.engine.driver.debugger.stop = attrs.evolve(stop, point=None)
                 return examine(cluster.engine, given_up)
             finally:
                 cluster.engine.close()
