@@ -9,6 +9,7 @@
 The names of `__all__` are the library's public interface. Each is imported when it is first used.
 """
 
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,14 @@ if TYPE_CHECKING:
     from kschedd.sdk.environment import KubeQueueEnv as KubeQueueEnv
     from kschedd.sdk.environment import KubeSchedulingEnv as KubeSchedulingEnv
     from kschedd.sdk.handle import ApplyError as ApplyError
+    from kschedd.sdk.handle import CommandFailedError as CommandFailedError
+    from kschedd.sdk.handle import Explanation as Explanation
+    from kschedd.sdk.objects import daemonset as daemonset
+    from kschedd.sdk.objects import deployment as deployment
+    from kschedd.sdk.objects import job as job
     from kschedd.sdk.objects import node as node
     from kschedd.sdk.objects import pod as pod
+    from kschedd.sdk.objects import statefulset as statefulset
     from kschedd.sdk.records import Records as Records
     from kschedd.sdk.remote import RemoteCluster as RemoteCluster
     from kschedd.sdk.remote import connect as connect
@@ -33,6 +40,8 @@ if TYPE_CHECKING:
 _MODULES = {
     "ApplyError": "kschedd.sdk.handle",
     "Cluster": "kschedd.sdk.cluster",
+    "CommandFailedError": "kschedd.sdk.handle",
+    "Explanation": "kschedd.sdk.handle",
     "KscheddError": "kschedd.errors",
     "KubeQueueEnv": "kschedd.sdk.environment",
     "KubeSchedulingEnv": "kschedd.sdk.environment",
@@ -43,15 +52,21 @@ _MODULES = {
     "SimulationResult": "kschedd.sdk.simulation",
     "SimulationSpec": "kschedd.sdk.simulation",
     "connect": "kschedd.sdk.remote",
+    "daemonset": "kschedd.sdk.objects",
+    "deployment": "kschedd.sdk.objects",
     "evaluate": "kschedd.testing.evaluation",
+    "job": "kschedd.sdk.objects",
     "node": "kschedd.sdk.objects",
     "pod": "kschedd.sdk.objects",
     "simulate": "kschedd.sdk.simulation",
+    "statefulset": "kschedd.sdk.objects",
 }
 
 __all__ = [
     "ApplyError",
     "Cluster",
+    "CommandFailedError",
+    "Explanation",
     "KscheddError",
     "KubeQueueEnv",
     "KubeSchedulingEnv",
@@ -62,10 +77,14 @@ __all__ = [
     "SimulationResult",
     "SimulationSpec",
     "connect",
+    "daemonset",
+    "deployment",
     "evaluate",
+    "job",
     "node",
     "pod",
     "simulate",
+    "statefulset",
 ]
 
 
@@ -73,7 +92,13 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(module), name)
+    collecting = gc.isenabled()
+    gc.disable()  # it would look at all modules imported so far again and again, for a tenth of the time
+    try:
+        found = getattr(import_module(module), name)
+    finally:
+        if collecting:
+            gc.enable()
     globals()[name] = found
     return found
 

@@ -80,11 +80,12 @@ class AnswerError(KscheddError, rpc_code="invalid"):
 def read(kind: Any, value: Any, where: str = "answer") -> Any:
     """Return the answer, of this class or type, that `plain` made the value of. Raises AnswerError.
 
-    Keys that the class does not have are ignored: a newer daemon may send more.
+    An instance of the class is returned as it is. Keys that the class does not have are ignored: a newer daemon may
+    send more.
     """
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
-    if kind is Any:
+    if kind is Any or type(value) is kind:
         return value
     if get_origin(kind) in (Union, UnionType):
         return _read_one_of([each for each in get_args(kind) if each is not Absent], value, where)

@@ -35,6 +35,7 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "repl": ("kschedd.commands.repl", "Open a prompt with completion, history and a status bar; or run a script."),
     "simulate": ("kschedd.commands.simulate", "Schedule pods in virtual time, without a daemon."),
     "replay": ("kschedd.commands.replay", "Replay a recorded run and compare its decisions."),
+    "lint": ("kschedd.commands.lint", "Find what a Kubernetes release ignores or rejects in manifests."),
     "check": ("kschedd.commands.check", "Check whether manifests fit into a cluster, for pull requests and CI."),
     "mcp": ("kschedd.commands.mcp", "Serve tools for language models (Model Context Protocol)."),
     "test": ("kschedd.commands.test", "Run scenario files and check their expectations."),
@@ -334,6 +335,8 @@ def _of_file(method: str, named: Mapping[str, Any]) -> Any:
         from kschedd.commands.compare import answer
 
         return answer(named)
+    import attrs
+
     from kschedd.answers import plain
     from kschedd.config.changing import files
     from kschedd.config.in_tree import IN_TREE
@@ -345,7 +348,13 @@ def _of_file(method: str, named: Mapping[str, Any]) -> Any:
         registry.add_file(Path(path))
     given = named["text"], named["source"], IN_TREE | registry.catalogue()
     if method == "config.check":
-        return plain(files.check(*given))
+        checked = files.check(*given)
+        if named.get("upgrade_to"):
+            from kschedd.lint.upgrades import upgrade_warnings
+
+            more = upgrade_warnings(*given[:2], named["upgrade_to"], named.get("kube_version", ""))
+            checked = attrs.evolve(checked, warnings=[*checked.warnings, *more])
+        return plain(checked)
     if method == "config.convert":
         return {"text": files.convert(*given, upstream=bool(named.get("upstream")))}
     return plain(files.show(*given))

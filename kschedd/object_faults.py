@@ -20,8 +20,10 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
+from kschedd.lazy_log import LazyLogger
 from kschedd.values import in_parts, run_steps
 
+_log: Final = LazyLogger("kschedd.objects")
 R = TypeVar("R")
 W = TypeVar("W")
 
@@ -168,13 +170,13 @@ class FaultLedger(Generic[R]):
         self._count += 1
         heapq.heappush(self._heap, (fault.retry_s, self._count, key))
         if not known:
-            _log().error("object_fault", component=self.component, object=str(ref), why=why, retry_in_s=wait)
+            _log.error("object_fault", component=self.component, object=str(ref), why=why, retry_in_s=wait)
 
     def strike_off(self, ref: ObjectRef, step: str = "") -> None:
         """Remove the fault of an object that was handled without a fault, or is gone."""
         if self.by_object.pop((ref, step), None) is not None:
             self._retries.pop((ref, step), None)
-            _log().info("object_recovered", component=self.component, object=str(ref))
+            _log.info("object_recovered", component=self.component, object=str(ref))
 
     @property
     def next_retry(self) -> float | None:
@@ -203,13 +205,6 @@ class FaultLedger(Generic[R]):
 
 def _at_once(work: Callable[[float], Generator[None, None, R]], now: float) -> R:
     return run_steps(work(now))
-
-
-def _log() -> Any:
-    """Import and return the log. The first fault imports it, since the import takes a sixth of a program's start."""
-    import structlog
-
-    return structlog.get_logger("kschedd.objects")
 
 
 def fault_text(raised: BaseException) -> str:

@@ -51,6 +51,16 @@ class Manifest:
     def line(self) -> int:
         return self.locate("")
 
+    @property
+    def text(self) -> str:
+        """The text of its document, comments included."""
+        return self._document.text
+
+    @property
+    def first_line(self) -> int:
+        """The line of the source where that text begins."""
+        return self._document.first_line
+
     def locate(self, path: str) -> int:
         """Return the line of the field at `path`, or of its nearest existing ancestor."""
         return self._document.line_of(self._root + steps(path))

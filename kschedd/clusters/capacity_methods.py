@@ -1,7 +1,7 @@
 """Methods that compute how many pods fit, or compare configurations. Each works on its own forks."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -18,6 +18,7 @@ from kschedd.clusters.answers import (
     UnplacedAnswer,
 )
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
+from kschedd.config.model import Config
 from kschedd.config.versions.kube_versions import KubernetesVersion, kube_version
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
@@ -25,6 +26,7 @@ from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.inputs import Reconfigure
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.daemon.config import whole_config
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.applying import parse
 from kschedd.service.objects.kinds import find_kind
@@ -43,10 +45,19 @@ from kschedd.simulation.capacity import (
     sized_by,
     uids_of,
 )
-from kschedd.simulation.comparison import ComparedConfigs, OnResult, Side, SideOutcome, compare
+from kschedd.simulation.comparison import (
+    Decide,
+    PlacementComparison,
+    PodOutcomes,
+    ReadDecision,
+    compare_configs,
+    pod_outcome,
+)
 from kschedd.simulation.engine import Engine
 from kschedd.simulation.standing_pods import judge_standing, standing_pods
-from kschedd.simulation.upgrade import ComparedVersions, Judge, PodOutcomes, compare_versions
+from kschedd.simulation.upgrade import Judge, compare_versions
+
+T = TypeVar("T")
 
 _MOST_PODS: Final = 100_000
 _REST_S: Final = 3_600.0
@@ -64,94 +75,42 @@ class CapacityMethods(Methods):
         "capacity.compare",
         (
             Param("configs", "string[]", False, [], "the texts of two configurations"),
-            Param("manifests", "string|map|map[]", False, "", "the workload; empty: the pending pods"),
+            Param("names", "string[]", False, [], "the names of these configurations in messages"),
+            Param("manifests", "string|map|map[]", False, "", "the workload; empty: all pods of the cluster"),
             Param("versions", "string[]", False, [], "instead of `configs`: two Kubernetes versions, such as 1.36"),
         ),
         reads=True,
-        doc="Runs one workload under two configurations, or under the rules of two Kubernetes versions, each "
-        "on a fork of the cluster with the same random numbers. Nothing is changed. For versions without a "
-        "workload, each pod of the cluster is scheduled independently, as if it were pending now.",
-        answer=ComparedConfigs | ComparedVersions,
+        doc="Compares two configurations, or two Kubernetes versions. A workload is created on two forks of the "
+        "cluster with the same random numbers. Without a workload, each pod of the cluster is scheduled "
+        "independently, as if it were pending now. Nothing is changed.",
+        answer=PlacementComparison,
     )
     async def compare(self, call: Call) -> Any:
-        if call["versions"]:
-            return await self._compare_versions(call)
-        if len(call["configs"]) != 2:
-            raise RpcError("invalid", "configs: two are expected")
-        snapshot = await self._cluster.snapshot()
-        return await call.services.workers.run(
-            call.client, lambda given_up: self._compared(snapshot, call["configs"], call["manifests"], given_up)
-        )
-
-    def _compared(
-        self, snapshot: ClusterSnapshot, configs: list[str], manifests: Any, given_up: GivenUp
-    ) -> ComparedConfigs:
-        base = VirtualCluster(resumed=snapshot)
-
-        def side(config: str) -> Side:
-            def run(on_result: OnResult) -> None:
-                def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
-                    given_up.check()
-                    on_result(cluster.engine, entry, result)
-
-                cluster = VirtualCluster(resumed=base.engine.snapshot(), on_result=note)
-                try:
-                    VirtualDaemon(cluster, self._methods).call("config.change", what="all", text=config)
-                    if manifests:
-                        self._apply(cluster, manifests)
-                    else:
-                        cluster.engine.run_to_rest(_REST_S)
-                finally:
-                    cluster.engine.close()
-
-            return run
-
-        try:
-            return compare(side(configs[0]), side(configs[1]))
-        finally:
-            base.engine.close()
-
-    async def _compare_versions(self, call: Call) -> Any:
-        if call["configs"] or len(call["versions"]) != 2:
-            raise RpcError("invalid", "versions: two are expected, without configs")
-        a, b = map(kube_version, call["versions"])
+        configs, versions = call["configs"], call["versions"]
+        if len(configs) + len(versions) != 2 or len(configs) == 1:
+            raise RpcError("invalid", "either two configs or two versions are required")
+        names = call["names"] or ["configs[0]", "configs[1]"]
+        if len(names) != 2:
+            raise RpcError("invalid", "names: two are required, one for each of configs")
+        pair = [kube_version(version) for version in versions]
         snapshot = await self._cluster.snapshot()
 
-        def work(given_up: GivenUp) -> ComparedVersions:
-            base = VirtualCluster(resumed=snapshot)
+        def work(given_up: GivenUp) -> PlacementComparison:
+            base = VirtualCluster(resumed=snapshot).engine
             try:
-                judge = (
-                    self._workload_judge(base.engine, call["manifests"], given_up)
+                decide: Decide[Config] = (
+                    _OfWorkload(base, self._apply, call["manifests"], given_up)
                     if call["manifests"]
-                    else _standing_judge(base.engine, given_up)
+                    else _OfCluster(base, given_up)
                 )
-                return compare_versions(judge, a, b)
+                if versions:
+                    return compare_versions(_by_version(decide, base), *pair)
+                read = [whole_config(base.driver, text, name) for text, name in zip(configs, names, strict=True)]
+                return compare_configs(decide, read, names)
             finally:
-                base.engine.close()
+                base.close()
 
         return await call.services.workers.run(call.client, work)
-
-    def _workload_judge(self, base: Engine, manifests: Any, given_up: GivenUp) -> Judge:
-        def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
-            outcome = SideOutcome()
-
-            def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
-                given_up.check()
-                outcome.note(cluster.engine, entry, result)
-
-            cluster = VirtualCluster(resumed=base.snapshot(), on_result=note)
-            try:
-                config = base.config_by(base.machine.config, version)
-                cluster.engine.driver.step(Reconfigure(config))
-                cluster.engine.store.stand_for(config.rules)  # the store then keeps the fields of that version
-                self._apply(cluster, manifests)
-            except RpcError as refusal:
-                raise RpcError(refusal.code, f"by {version.name}: {refusal.message}", refusal.data) from refusal
-            finally:
-                cluster.engine.close()
-            return outcome.outcomes
-
-        return judge
 
     def _apply(self, cluster: VirtualCluster, manifests: Any) -> None:
         """Apply the workload, and run the cluster until it is idle."""
@@ -266,22 +225,60 @@ class CapacityMethods(Methods):
         )
 
 
-def _standing_judge(engine: Engine, given_up: GivenUp) -> Judge:
-    """Return a function that schedules each pod of the cluster independently."""
-    config, machine = engine.machine.config, engine.machine
-    machine.choose = by_name
-    listed = [pod for pod in engine.store.list("Pod") if isinstance(pod, Pod)]
-    standing = standing_pods(listed)
+def _by_version(decide: Decide[Config], base: Engine) -> Judge:
+    """Return a function that schedules by the present configuration and the rules of a version."""
+    config = base.machine.config
 
     def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
-        engine.driver.step(Reconfigure(engine.config_by(config, version)))
-        if keys is not None:
-            some = frozenset(keys)
-            return judge_standing(machine, [each for each in standing if each.pod.key in some], given_up.check)
-        outcomes = judge_standing(machine, standing, given_up.check)
-        return {pod.key: outcomes[pod.key] for pod in listed if pod.key in outcomes}
+        try:
+            return decide(base.config_by(config, version), keys, pod_outcome)
+        except RpcError as refusal:
+            raise RpcError(refusal.code, f"by {version.name}: {refusal.message}", refusal.data) from refusal
 
     return judge
+
+
+@attrs.frozen(eq=False)
+class _OfWorkload:
+    """Decisions about the pods of a workload, which is created on a fork of the cluster."""
+
+    _base: Engine
+    _apply: Callable[[VirtualCluster, Any], None]
+    _manifests: Any
+    _given_up: GivenUp
+
+    def __call__(self, side: Config, keys: Collection[str] | None, read: ReadDecision[T]) -> dict[str, T]:
+        found: dict[str, T] = {}
+
+        def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
+            self._given_up.check()
+            found[entry.key] = read(cluster.engine.machine, entry.pod, result)
+
+        cluster = VirtualCluster(resumed=self._base.snapshot(), on_result=note)
+        try:
+            cluster.engine.driver.step(Reconfigure(side))
+            cluster.engine.store.stand_for(side.rules)  # the store then keeps the fields of that version
+            self._apply(cluster, self._manifests)
+        finally:
+            cluster.engine.close()
+        return found
+
+
+class _OfCluster:
+    """Decisions about the pods of the cluster, each by itself."""
+
+    def __init__(self, engine: Engine, given_up: GivenUp) -> None:
+        engine.machine.choose = by_name
+        self._engine = engine
+        self._given_up = given_up
+        self._listed = [pod for pod in engine.store.list("Pod") if isinstance(pod, Pod)]
+        self._standing = standing_pods(self._listed)
+
+    def __call__(self, side: Config, keys: Collection[str] | None, read: ReadDecision[T]) -> dict[str, T]:
+        self._engine.driver.step(Reconfigure(side))
+        pods = self._standing if keys is None else [each for each in self._standing if each.pod.key in keys]
+        found = judge_standing(self._engine.machine, pods, read, self._given_up.check)
+        return {pod.key: found[pod.key] for pod in self._listed if pod.key in found}
 
 
 def _wanted(manifests: Any) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.running.controller import Controller
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
+from kschedd.garbage_collection import collection_postponed
 from kschedd.log.log import Log
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
@@ -248,6 +249,7 @@ class VirtualDaemon:
         request_bytes(1, method, wire_params(args, named))  # also rejects parameters that a socket could not transmit
         return _as_sent(self.perform(method, *args, **named))
 
+    @collection_postponed()
     def perform(self, method: str, /, *args: Any, **named: Any) -> Any:
         """Return the method's result as its handler returns it, after the same work."""
         declared = find_method(self.methods, method)

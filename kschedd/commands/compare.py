@@ -1,4 +1,4 @@
-"""`kschedd compare` without a daemon: with the cluster of a dump or, for two versions, the pods of a scenario."""
+"""`kschedd compare` without a daemon: with the cluster of a dump, or with the pods of a scenario."""
 
 import sys
 from collections.abc import Mapping
@@ -10,18 +10,21 @@ import attrs
 from kschedd.answers import plain
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.changing.changes import with_version
+from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import default_config, load_config
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.versions.feature_gates import parse_flag
 from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion, kube_version
 from kschedd.dumps.loading import LoadOptions, read_dump, take_dump
 from kschedd.errors import KscheddError
+from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
 from kschedd.methods import daemon_methods
 from kschedd.printing.terminal.safe import safe
 from kschedd.scenarios.file import Scenario, ScenarioError, read, run
+from kschedd.simulation.comparison import PodOutcome, PodOutcomes
 from kschedd.simulation.engine import LoggedAttempt
-from kschedd.simulation.upgrade import PodOutcome, PodOutcomes, compare_versions
+from kschedd.simulation.upgrade import compare_versions
 from kschedd.values import run_steps
 
 
@@ -35,32 +38,41 @@ class EmptyDumpError(KscheddError, rpc_code="invalid"):
 
 def answer(named: Mapping[str, Any]) -> Any:
     """Return the answer of `capacity.compare` for the cluster of a dump (`origin`) or for a `scenario`."""
-    versions, configs = named.get("versions") or [], named.get("configs") or []
-    if named.get("scenario") is not None:
+    versions, configs, names = named["versions"], named["configs"], named["names"]
+    if named["scenario"] is not None:
         scenario = read(Path(named["scenario"]))
         a, b = _with_gates(scenario, *map(kube_version, versions))
         return plain(compare_versions(lambda version, keys: _outcomes(scenario, version), a, b))
+    registry = Registry()
+    registry.add_entry_points()
+    for path in named["plugins"]:
+        registry.add_file(Path(path))
+    catalogue = IN_TREE | registry.catalogue()
     version = kube_version(versions[0]) if versions else DEFAULT
-    config = load_config(configs[0], "--config", version=version) if configs else default_config(version=version)
+    read_configs = [
+        load_config(text, name, catalogue=catalogue, version=version) for text, name in zip(configs, names, strict=True)
+    ]
+    config = read_configs[0] if configs else default_config(catalogue=catalogue, version=version)
+    profiles = {name for each in (config, *read_configs) for name in each.scheduler_names}
     with collection_paused():
-        dump = read_dump(named["origin"], LoadOptions(profiles=config.scheduler_names), stdin=sys.stdin.buffer)
+        dump = read_dump(named["origin"], LoadOptions(profiles=tuple(sorted(profiles))), stdin=sys.stdin.buffer)
     if not dump.count:
         raise EmptyDumpError("; ".join(dump.errors) or "there are no objects in it")
     if not versions and dump.release.reason:
         dump.assumptions.note(dump.release.reason)
-        config = with_version(config, dump.release.version)
-    goes_on = not versions or bool(named["manifests"])  # otherwise each pod is decided about as the cluster stands
-    cluster = VirtualCluster(config, start_s=dump.taken_at, controlled=goes_on)
+        config = with_version(config, dump.release.version, catalogue)
+    goes_on = bool(named["manifests"])  # otherwise each pod is decided about as the cluster stands
+    cluster = VirtualCluster(config, registry=registry, start_s=dump.taken_at, controlled=goes_on)
     taken = run_steps(take_dump(cluster.engine.store, dump))
     cluster.engine.driver.attempts_allowed = 0  # what is pending in the dump stays so until it is decided about
     cluster.engine.run_until_idle()
     assumed = (f"assumed: {text}" for text in dump.assumptions.texts())
     for text in (*assumed, *(f"warning: {text}" for text in taken.errors)):
         print(safe(text), file=sys.stderr)
-    daemon = VirtualDaemon(cluster, daemon_methods)
+    call = VirtualDaemon(cluster, daemon_methods).call
     if versions:
-        return daemon.call("capacity.compare", versions=versions, manifests=named["manifests"])
-    return daemon.call("capacity.compare", configs=configs, manifests=named["manifests"])
+        return call("capacity.compare", versions=versions, manifests=named["manifests"])
+    return call("capacity.compare", configs=configs, names=names, manifests=named["manifests"])
 
 
 def _with_gates(scenario: Scenario, *versions: KubernetesVersion) -> list[KubernetesVersion]:

@@ -115,7 +115,7 @@ def main(options: argparse.Namespace) -> int:
 def _under_another(options: argparse.Namespace) -> int:
     from kschedd.actors.scheduler.plugin_calls import run_async
     from kschedd.framework.registry import Registry
-    from kschedd.printing.reports.comparison import comparison_text
+    from kschedd.printing.reports.comparison import as_text
     from kschedd.printing.terminal.safe import exact, safe
     from kschedd.simulation.replay.other import compare_with
 
@@ -138,7 +138,7 @@ def _under_another(options: argparse.Namespace) -> int:
     if options.output == "json":
         print(exact(json.dumps(found, ensure_ascii=False, indent=2)))
     else:
-        print(safe(comparison_text(found, options.limit)), end="")
+        print(safe(as_text(found, options.limit)), end="")
         print(
             f"of {found['recorded']} pods that have the same name there, the recorded configuration places "
             f"{found['as_recorded']} in virtual time as the recorded run did"

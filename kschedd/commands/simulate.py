@@ -8,7 +8,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -47,6 +47,7 @@ from kschedd.verbs.command_line.parsing import duration, path_text, path_value
 if TYPE_CHECKING:
     from kschedd.controllers.running.controller import Controller
     from kschedd.dumps.loading import Prepared
+    from kschedd.simulation.tables import RunTables
 
 PENDING: Final = 1
 BAD_INPUT: Final = 2
@@ -151,6 +152,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     out.add_argument(
         "--decisions", type=path_value, metavar="FILE", help="write the decision log: a line of JSON for each attempt"
     )
+    out.add_argument(
+        "--out",
+        type=path_value,
+        metavar="DIR",
+        help="write tables of attempts, pods, nodes, usage and queues as JSON Lines, and as Parquet if pyarrow is "
+        "installed",
+    )
     add_report_flags(out)
     add_trace_flag(out)
     scenario = parser.add_argument_group("scenarios")
@@ -201,6 +209,7 @@ _NOT_WITH_SCENARIOS: Final = {
     "audit": "--audit",
     "explain": "--explain",
     "trust_plugins": "--trust-plugins",
+    "out": "--out",
     "report": "--report",
     "redact": "--redact",
     "trace": "--trace",
@@ -361,18 +370,21 @@ def _run(
         start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),
     )
     observed.begin(simulation)
-    progress = _Progress(simulation) if sys.stderr.isatty() else None
-    began = time.perf_counter()
-    if dump is not None:
-        simulation.take(dump)
-        simulation.run_until_idle()
-    simulation.load(manifests, VALIDATE[options.validate])
-    simulation.play(arrivals, options.until, progress)
-    at_rest = simulation.finish(options.until)
-    wall_s = time.perf_counter() - began
-    if progress is not None:
-        progress.clear()
-    summary = simulation.summary(wall_s, at_rest=at_rest)
+    with _tables(options, simulation) as tables:
+        progress = _Progress(simulation) if sys.stderr.isatty() else None
+        began = time.perf_counter()
+        if dump is not None:
+            simulation.take(dump)
+            simulation.run_until_idle()
+        simulation.load(manifests, VALIDATE[options.validate])
+        simulation.play(arrivals, options.until, progress)
+        at_rest = simulation.finish(options.until)
+        wall_s = time.perf_counter() - began
+        if progress is not None:
+            progress.clear()
+        summary = simulation.summary(wall_s, at_rest=at_rest)
+        if tables is not None:
+            tables.finish()
     if options.explain:
         from kschedd.causes.pending import pending_causes
         from kschedd.methods import cluster_methods
@@ -380,6 +392,14 @@ def _run(
         summary = attrs.evolve(summary, why=pending_causes(simulation, cluster_methods, 1))
     observed.write("Simulation", _facts(summary))
     return summary
+
+
+def _tables(options: argparse.Namespace, simulation: Simulation) -> "AbstractContextManager[RunTables | None]":
+    if options.out is None:
+        return nullcontext()
+    from kschedd.simulation.tables import RunTables  # most runs write none
+
+    return RunTables(options.out, simulation, "" if options.fill is None else Fill.parse(options.fill).resource)
 
 
 def _controllers() -> "Sequence[Controller]":

@@ -8,7 +8,7 @@
 An unfinished pod becomes Failed before it is deleted without a grace period. Upstream runs every 20 s. Here that holds
 for finished pods only; others are deleted as soon as a rule applies.
 
-Owns the quarantine of nodes, and the names of finished pods. Many pods are deleted in turns of `_MOST`.
+Owns the quarantine of nodes, and the names of nodes and finished pods. Many pods are deleted in turns of `_MOST`.
 Source: Kubernetes v1.34, controller/podgc/gc_controller.go.
 """
 
@@ -52,6 +52,7 @@ class PodGarbageCollector:
     def __init__(self, terminated_pod_threshold: int = TERMINATED_POD_THRESHOLD) -> None:
         self._threshold = terminated_pod_threshold  # 0: finished pods are kept
         self._quarantine: Timers[str] = Timers()  # by name of a missing node that still has pods
+        self._nodes: set[str] = set()
         self._terminated: dict[Key, None] = {}
         self._pass_at: float | None = None  # next check of finished pods; None if there are not too many
         self._going: dict[Key, bool] = {}  # pods to delete; True for orphans
@@ -62,6 +63,16 @@ class PodGarbageCollector:
         if self._going:
             return 0.0
         return min((at for at in (self._quarantine.next, self._pass_at) if at is not None), default=None)
+
+    def concerns(self, event: WatchEvent) -> bool:
+        """Return False for an unfinished pod that stays and keeps its node, or is new to a node known here."""
+        pod, old = event.new, event.old
+        if not isinstance(pod, Pod) or pod.finished or pod.deletion_timestamp:
+            return True
+        if event.type == DELETED:
+            return (pod.namespace, pod.name) in self._going
+        moved = not isinstance(old, Pod) or old.node_name != pod.node_name
+        return moved and pod.node_name != "" and pod.node_name not in self._nodes
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         for event in events:
@@ -104,9 +115,11 @@ class PodGarbageCollector:
 
     def _node_event(self, event: WatchEvent, node: Node, view: View, now: float) -> None:
         if event.type == DELETED:
+            self._nodes.discard(node.name)
             if view.find("Node", "", node.name) is None and view.pods_on(node.name):
                 self._quarantine.set(node.name, now + QUARANTINE_S)
             return
+        self._nodes.add(node.name)
         self._quarantine.clear(node.name)
         if _out_of_service(node):
             for pod in view.pods_on(node.name):

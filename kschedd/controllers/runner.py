@@ -4,6 +4,7 @@ For simulations, what-if forks and tests; the daemon runs each controller in its
 a call, only between calls.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -12,7 +13,7 @@ import attrs
 from kschedd.controllers.copies import copy_of
 from kschedd.controllers.jobs.cronjobs import CronJobs
 from kschedd.controllers.running.controller import Controller
-from kschedd.controllers.running.turns import concerning, take_turn
+from kschedd.controllers.running.turns import concerned, take_turn
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterWriter, listed
 from kschedd.store.objects.log import Cursor, WatchEvent
@@ -38,7 +39,9 @@ class ControllerState:
 class ControllerRunner:
     """Controllers attached to a store. Existing objects are first delivered to them as ADDED events.
 
-    Controllers in `states` continue from their position instead.
+    Controllers in `states` continue from their position instead. All share one position in the event log: an event is
+    passed on to the controllers that watch its kind, and only those with an event or a due deadline have a turn. A
+    controller's deadline changes only in its turns.
     """
 
     def __init__(
@@ -46,34 +49,38 @@ class ControllerRunner:
     ) -> None:
         self._store = store
         self._controllers = [*(state.controller for state in states), *controllers]
-        self._cursors = [
-            *(store.watch(state.controller.kinds, state.version) for state in states),
-            *(store.watch(controller.kinds) for controller in controllers),
+        self._inboxes: list[list[WatchEvent]] = [
+            *([*state.first, *store.watch(state.controller.kinds, state.version).take()] for state in states),
+            *(list(listed(store, controller.kinds)) for controller in controllers),
         ]
-        self._first: list[Sequence[WatchEvent]] = [
-            *(state.first for state in states),
-            *(listed(store, controller.kinds) for controller in controllers),
-        ]
+        self._cursor = store.watch(None)
+        self._watching: dict[str, Sequence[list[WatchEvent]]] = {}  # the inboxes for a kind's events
+        self._deadlines = [_deadline(controller) for controller in self._controllers]
+        self._concerned = [concerned(controller) for controller in self._controllers]
 
     def states(self) -> list[ControllerState]:
         """Return a copy of each controller with its position."""
+        self._receive()
         return [
-            ControllerState(copy_of(controller), cursor.version, tuple(first))
-            for controller, cursor, first in zip(self._controllers, self._cursors, self._first, strict=True)
+            ControllerState(copy_of(controller), self._cursor.version, tuple(inbox))
+            for controller, inbox in zip(self._controllers, self._inboxes, strict=True)
         ]
 
     @property
     def next_deadline(self) -> float | None:
         """Earliest deadline of the controllers; None if there is none."""
         # Retries of failed objects are not deadlines: virtual time must not advance only for them.
-        times = [c.next_deadline for c in self._controllers if c.next_deadline is not None]
-        return min(times, default=None)
+        return _finite(min(self._deadlines, default=math.inf))
 
     @property
     def next_work(self) -> float | None:
         """Earliest deadline of controllers other than CronJobs, which always have a next one; None if there is none."""
-        others = [c for c in self._controllers if not isinstance(c, CronJobs)]
-        return min([c.next_deadline for c in others if c.next_deadline is not None], default=None)
+        others = [
+            at
+            for controller, at in zip(self._controllers, self._deadlines, strict=True)
+            if not isinstance(controller, CronJobs)
+        ]
+        return _finite(min(others, default=math.inf))
 
     def faults(self) -> list[ObjectFault]:
         """Return the objects that a controller failed to handle."""
@@ -85,13 +92,46 @@ class ControllerRunner:
         for _ in range(_ROUNDS):
             now = self._store.now
             idle = True
-            for place, controller in enumerate(self._controllers):
-                events = concerning(controller, [*self._first[place], *self._cursors[place].take()])
-                self._first[place] = []
-                due = controller.next_deadline
-                if events or (due is not None and due <= now):
+            self._receive()
+            for place, inbox in enumerate(self._inboxes):
+                due = self._deadlines[place] <= now
+                if not inbox and not due:
+                    continue
+                passes = self._concerned[place]
+                events = inbox.copy() if passes is None else [event for event in inbox if passes(event)]
+                inbox.clear()
+                if events or due:
                     idle = False
+                    controller = self._controllers[place]
                     done += take_turn(controller, events, self._store)
+                    self._deadlines[place] = _deadline(controller)
+                    self._receive()
             if idle:
                 return done
         raise AssertionError("the controllers go on writing for ever: two of them undo each other's work")
+
+    def _receive(self) -> None:
+        """Put the events since the last call into the inboxes of the controllers that watch their kinds."""
+        if not self._cursor.behind:
+            return
+        for event in self._cursor.take():
+            kind = event.new.kind
+            inboxes = self._watching.get(kind)
+            if inboxes is None:
+                inboxes = self._watching[kind] = [
+                    inbox
+                    for controller, inbox in zip(self._controllers, self._inboxes, strict=True)
+                    if controller.kinds is None or kind in controller.kinds
+                ]
+            for inbox in inboxes:
+                inbox.append(event)
+
+
+def _deadline(controller: Controller) -> float:
+    """Return the controller's next deadline, infinity for none."""
+    at = controller.next_deadline
+    return math.inf if at is None else at
+
+
+def _finite(at: float) -> float | None:
+    return None if at == math.inf else at

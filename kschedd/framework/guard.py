@@ -22,14 +22,19 @@ wait for hundreds of milliseconds.
 Any exception of a plugin, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError. Its text was
 formatted in the plugin's thread, because an exception's `__str__` is plugin code, too.
 
+Without a limit (infinity) a plugin is called in the caller's thread, so that debuggers and Ctrl-C work.
+
 Not contained within one process: a crash of the interpreter (`os._exit`, a fault in C code), C code that never releases
 the interpreter's lock, and memory use.
 
 Source: none upstream; a plugin that hangs blocks kube-scheduler.
 """
 
+import math
 import sys
 import threading
+import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from queue import SimpleQueue
@@ -42,7 +47,7 @@ from kschedd.api.pods import Pod
 from kschedd.framework.costs import CallCosts
 from kschedd.framework.exclusion import SchedulerLock, passed_on, to_be_taken
 from kschedd.framework.faults import BadAnswer, PluginError, PluginTimeout
-from kschedd.framework.status import fault_text
+from kschedd.framework.status import fault_text, is_ours
 
 T = TypeVar("T")
 
@@ -52,6 +57,7 @@ OWNERS_METHODS: Final = frozenset(("pre_enqueue", "hint", "sort_key", "validate"
 _LONGEST_PAUSE: Final = 6  # exponent: 2 ** 6 seconds
 START_LIMIT_S: Final = 30.0  # time limit for importing the module, or constructing the plugin
 SLOW_START_S: Final = 3.0  # after this time, standard error names the plugin that is being waited for
+_QUITS: Final = ("BdbQuit", "Exit")  # what `q` raises in pdb, and in that of pytest: it ends more than the call
 MOST_HUNG: Final = 32  # abandoned calls of one plugin, with one thread each; several may be for the nodes of one pod
 
 
@@ -99,6 +105,16 @@ class GuardedCall:
             self.calling.hanging.append(HungCall(_pod_of(self.args), self.done, self.method))
         self.calling.pause(self.method)
         return self.calling.timeout(self.method, limit_s)
+
+
+@attrs.frozen(kw_only=True)
+class PluginTraceback:
+    """An exception that a plugin raised. `traceback`: its text, with the lines outside kschedd only."""
+
+    plugin: str
+    method: str
+    message: str
+    traceback: str
 
 
 @attrs.frozen(eq=False)
@@ -161,7 +177,10 @@ def alone(scheduler: SchedulerLock | None) -> Iterator[None]:
 
 
 class PluginGuard:
-    """One plugin's time limits and its threads; `on_fault` receives faults that fail no call."""
+    """One plugin's time limits and its threads.
+
+    `on_fault` receives faults that fail no call, `raised` every exception of the plugin.
+    """
 
     def __init__(
         self,
@@ -169,7 +188,9 @@ class PluginGuard:
         limit_s: float = PLUGIN_LIMIT_S,
         on_fault: Callable[[PluginError], None] | None = None,
         costs: CallCosts | None = None,
+        raised: deque[PluginTraceback] | None = None,
     ) -> None:
+        self._raised = raised
         self.plugin = plugin
         self.limit_s = limit_s
         self.limits: Mapping[str, float] = {}  # by method, if they differ from `limit_s`
@@ -200,6 +221,9 @@ class PluginGuard:
         current: GuardedCall | None = getattr(_this_thread, "call", None)
         if current is not None:
             return self._inline(current, name, work, args, noted)
+        if self.limit_s == math.inf:
+            with without_limits():
+                return self._inline(_this_thread.call, name, work, args, noted)
         call = _Call(self, name, work, args)
         limit_s = self.limit_of(name) if limit_s is None else limit_s
         started = perf_counter()
@@ -249,6 +273,8 @@ class PluginGuard:
 
     def limit_of(self, name: str) -> float:
         """Return the time limit for a call of this method."""
+        if self.limit_s == math.inf:
+            return math.inf
         return self.limits.get(name, min(self.limit_s, OWNERS_LIMIT_S) if name in OWNERS_METHODS else self.limit_s)
 
     def _note(self, name: str, started: float, failed: bool) -> None:
@@ -274,8 +300,10 @@ class PluginGuard:
             failed = False
             return said
         except BaseException as fault:
-            if isinstance(fault, KeyboardInterrupt) and not current.limited:
+            if not current.limited and isinstance(fault, KeyboardInterrupt):
                 raise
+            if not current.limited and type(fault).__name__ in _QUITS:
+                raise KeyboardInterrupt("the debugger was quit") from fault
             raise self.error(name, fault) from None
         finally:
             current.calling, current.method, current.args = before
@@ -286,9 +314,12 @@ class PluginGuard:
         """Return the plugin's exception as a PluginError; call this in the plugin's thread."""
         if isinstance(fault, PluginError):
             return fault
-        if isinstance(fault, BadAnswer):
-            return PluginError(self.plugin, name, str(fault))
-        return PluginError(self.plugin, name, fault_text(fault))
+        error = PluginError(self.plugin, name, str(fault) if isinstance(fault, BadAnswer) else fault_text(fault))
+        if self._raised is not None:
+            self._raised.append(
+                PluginTraceback(plugin=self.plugin, method=name, message=error.why, traceback=_trace(fault))
+            )
+        return error
 
     def __del__(self) -> None:
         for calls in self._idle:
@@ -302,6 +333,16 @@ class PluginGuard:
             calls = SimpleQueue[_Call | None]()
             threading.Thread(target=_serve, args=(calls,), name=f"plugin {self.plugin}", daemon=True).start()
             return calls
+
+
+def _trace(fault: BaseException) -> str:
+    """Return the exception's traceback without the frames of kschedd."""
+    told = traceback.TracebackException.from_exception(fault)
+    told.stack = traceback.StackSummary.from_list([frame for frame in told.stack if not is_ours(frame.filename)])
+    try:
+        return "".join(told.format())
+    except Exception as broken:  # its __str__ is plugin code
+        return f"{type(fault).__name__}, whose traceback cannot be shown: {type(broken).__name__}\n"
 
 
 def _waited(call: GuardedCall, name: str, limit_s: float, source: str) -> bool:

@@ -77,7 +77,7 @@ def error(*reasons: str) -> Status:
     return Status(Code.ERROR, reasons)
 
 
-_OURS: Final = str(PurePath(__file__).parent.parent)
+_OURS: Final = f"{PurePath(__file__).parent.parent}/"
 _LIBRARY: Final = str(PurePath(threading.__file__).parent)
 
 
@@ -95,10 +95,15 @@ def fault_text(fault: BaseException) -> str:
     frames = traceback.extract_tb(fault.__traceback__)
     if not frames:
         return text
-    outside = [frame for frame in frames if not frame.filename.startswith((_OURS, "<frozen "))]
+    outside = [frame for frame in frames if not is_ours(frame.filename)]
     theirs = [frame for frame in outside if not _is_library(frame.filename)]
     frame = [*frames, *outside, *theirs][-1]
     return f"{text} ({PurePath(frame.filename).name}:{frame.lineno})"
+
+
+def is_ours(file: str) -> bool:
+    """Return whether a frame of this file is one of kschedd, or of the import machinery."""
+    return file.startswith((_OURS, "<frozen "))
 
 
 def _is_library(file: str) -> bool:

@@ -17,14 +17,14 @@ from typing import IO, Annotated, Any, Final
 
 import attrs
 import msgpack
-import structlog
 
 from kschedd.framework.handle import Handle
+from kschedd.lazy_log import LazyLogger
 from kschedd.recording.format import FrameWriter, RecordingError, RecordingHeader
 from kschedd.recording.notes import Note, NoteKind
 from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventType, WatchEvent
 
-log = structlog.get_logger("kschedd.recording")
+log = LazyLogger("kschedd.recording")
 
 MOST_WAITING: Final = 200_000  # notes
 _FRAME_NOTES: Final = 5_000  # per frame: about 500 KB before compression

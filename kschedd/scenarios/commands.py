@@ -70,6 +70,12 @@ def duration(text: str) -> float:
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
+def with_input(words: list[str], given: str) -> list[str]:
+    """Return the words of a command with the flag by which it reads its standard input, if it has one to read."""
+    flag = _READING.get(words[0])
+    return [*words, flag, "-"] if given.strip() and flag is not None and flag not in words else words
+
+
 @attrs.frozen
 class CommandResult:
     """The result of a command.
@@ -161,9 +167,7 @@ class ScenarioCluster:
         return check(self._session([]), verb.parser("kschedd ").read(words[1:]))
 
     def _verb(self, words: list[str], given: str) -> CommandResult:
-        flag = _READING.get(words[0])
-        if given.strip() and flag is not None and flag not in words:
-            words = [*words, flag, "-"]
+        words = with_input(words, given)
         printed: list[str] = []
         was_read = False
 

@@ -8,14 +8,14 @@ No event loop is started, so it works in notebooks, under asyncio and in Trio te
 the present virtual time is done when the call returns; time passes by `advance` and `run_until` alone.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
-from kschedd.actors.scheduler.plugin_calls import run_async
-from kschedd.answers import plain, read
+from kschedd.answers import read
 from kschedd.api.text.times import LAST_S
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.in_tree import IN_TREE
@@ -23,19 +23,21 @@ from kschedd.config.loading.load import config_from_raw, load_config
 from kschedd.config.model import Config
 from kschedd.config.versions.kube_versions import DEFAULT, kube_version
 from kschedd.errors import KscheddError
+from kschedd.framework.guard import PluginTraceback
+from kschedd.framework.guarding.guarded import GuardedRegistry
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
 from kschedd.methods import daemon_methods
-from kschedd.sdk.handle import ClusterHandle, Raw, seconds
+from kschedd.sdk.handle import ClusterHandle, Commands, Configuration, Raw, seconds
 from kschedd.sdk.objects import node
+from kschedd.sdk.records import Records
 from kschedd.service.table import Large
 from kschedd.simulation.changes import DiffAnswer, ForkStart, changes
 from kschedd.simulation.engine import EPOCH
 from kschedd.values import run_steps
 
 PluginClass = type[Any]
-Configuration = str | Path | Raw
 
 _HEAD: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 _NOTEBOOK: Final = "plugins"  # where the plugins come from, in errors
@@ -68,17 +70,24 @@ class _OpenCluster:
 
 
 class Cluster(ClusterHandle):
-    """A cluster in process; see the module.
+    """A cluster in this process, in virtual time: API server, controllers, kubelets and kube-scheduler.
 
-    `nodes`: their number, or Node manifests. `version`: the Kubernetes release that decides ("1.37"); "" is the newest.
-    `config`: a KubeSchedulerConfiguration as text, path or mapping. `plugins`: classes of out-of-tree plugins, or
-    Python files with such classes; without `config` they are enabled at all their extension points, with it they are
-    available to its profiles.
-    `plugin_args` and `plugin_weights`: arguments and score weights by plugin name, of in-tree plugins as well, without
-    `config`.
-    `feature_gates`: by name. `seed`: for random choices; the same seed and input give the same decisions.
-    `controllers`: False leaves out controllers and kubelets. `time`: the start of virtual time, in seconds since the
-    epoch.
+    What a call causes at the present virtual time is done when it returns. Time passes by `advance`, `run_until` and
+    `run_until_idle` alone. It starts no event loop and no thread, and is to be used by one thread at a time.
+
+    * `nodes`: their number, or Node manifests.
+    * `version`: the Kubernetes release whose rules decide, such as "1.36"; "" is the newest.
+    * `config`: a KubeSchedulerConfiguration as text, path or mapping; None is the default one.
+    * `seed`: for random choices; the same seed and input give the same decisions on every machine.
+    * `plugins`: classes of out-of-tree plugins, or Python files with such classes. Without `config` they are enabled at
+      all their extension points, with it they are available to its profiles.
+    * `plugin_args`, `plugin_weights`: arguments and score weights by plugin name, of in-tree plugins as well; without
+      `config`.
+    * `feature_gates`: by name.
+    * `plugin_limit`: the time limit of a call of a plugin, in a thread. None calls plugins in the caller's thread, so
+      that `breakpoint()` and Ctrl-C work; do not use a cluster any longer after you have ended a call.
+    * `controllers`: False leaves out controllers and kubelets.
+    * `time`: the start of virtual time, in seconds since the epoch; None is 2025-01-01.
 
     Raises ConfigErrors, PluginLoadError, UnknownVersionError, and ApplyError for nodes that are refused.
     """
@@ -94,18 +103,15 @@ class Cluster(ClusterHandle):
         plugin_args: Mapping[str, Raw] | None = None,
         plugin_weights: Mapping[str, int] | None = None,
         feature_gates: Mapping[str, bool] | None = None,
+        plugin_limit: str | float | None = None,
         controllers: bool = True,
         time: float | None = None,
-        _resumed: VirtualCluster | None = None,
     ) -> None:
-        if _resumed is not None:
-            self._stand_on(_resumed)
-            return
         if isinstance(nodes, int) and nodes < 0:
             raise ValueError(f"nodes: {nodes}: 0 or more are required")
         if time is not None and not 0 <= time <= LAST_S:
             raise ValueError(f"time: {time}: seconds since the epoch are required, up to the year 9999")
-        registry = Registry(run_async=run_async)
+        registry = _registry(plugin_limit)
         classes = [cls for each in plugins for cls in _added(registry, each)]
         if config is not None and (plugin_args or plugin_weights):
             raise ValueError("plugin_args and plugin_weights: state them in `config`")
@@ -133,6 +139,7 @@ class Cluster(ClusterHandle):
         config: Configuration | None = None,
         seed: int = 0,
         plugins: Sequence[PluginClass | str | Path] = (),
+        plugin_limit: str | float | None = None,
         controllers: bool = True,
     ) -> "Cluster":
         """Return a cluster made from a dump, such as `kubectl get all,nodes -A -o yaml` or `kschedd save` writes.
@@ -142,7 +149,7 @@ class Cluster(ClusterHandle):
         """
         from kschedd.dumps.loading import LoadOptions, read_dump, take_dump  # most clusters are made otherwise
 
-        registry = Registry(run_async=run_async)
+        registry = _registry(plugin_limit)
         classes = [cls for each in plugins for cls in _added(registry, each)]
         given = _enabling(classes, {}, {}) if config is None else config
         read_config = _config(given, version, registry)
@@ -157,8 +164,14 @@ class Cluster(ClusterHandle):
         if not dump.count:
             raise DumpLoadError("\n".join(taken.errors) or f"{path}: no Kubernetes object")
         cluster.engine.run_until_idle()
-        made = cls(_resumed=cluster)
+        made = cls._of(cluster)
         made.warnings = (*taken.errors, *dump.assumptions.texts())
+        return made
+
+    @classmethod
+    def _of(cls, cluster: VirtualCluster) -> "Cluster":
+        made = cls.__new__(cls)
+        made._stand_on(cluster)
         return made
 
     def _stand_on(self, cluster: VirtualCluster) -> None:
@@ -187,65 +200,50 @@ class Cluster(ClusterHandle):
         found = self._now.client.perform(method, **params)
         if isinstance(found, Large):
             found = {**found.head, found.name: list(found.encoded)}
-        return found if type(found) is answer else read(answer, plain(found))
+        return read(answer, found)
 
     def _list(self, kind: str) -> Sequence[Raw]:
         found = [obj.raw for obj in self._cluster.engine.store.list(kind)]
         return sorted(found, key=lambda raw: (raw["metadata"].get("namespace", ""), raw["metadata"]["name"]))
 
-    def run(self, command: str, given: str = "") -> str:
-        """Run a command of the command line, such as "explain a" or "get nodes", and return what it prints.
-
-        `given`: its standard input.
-        """
+    def _execute(self, command: str, given: str) -> tuple[str, int]:
         from kschedd.scenarios.commands import ScenarioCluster
 
-        if not command.strip():
-            raise ValueError('command: a verb is required, such as "get pods"')
-        return ScenarioCluster(Path(), cluster=self._cluster).do(command, given)
+        found = ScenarioCluster(Path(), cluster=self._cluster).execute(command, given)
+        return found.text, found.status
+
+    @property
+    def plugin_faults(self) -> Records[PluginTraceback]:
+        """The latest exceptions of out-of-tree plugins, the newest last, with tracebacks of the plugins' own lines."""
+        return Records(PluginTraceback, self._cluster.engine.machine.registry.raised or ())
 
     # -- time ---------------------------------------------------------------------------------------------------
 
     @property
     def time(self) -> float:
-        """The present virtual time, in seconds since the epoch."""
         return self._cluster.engine.now
 
     @property
     def elapsed(self) -> float:
-        """The virtual time that has passed since the start, in seconds."""
         return self._cluster.engine.elapsed
 
     def advance(self, duration: str | float) -> None:
         engine = self._cluster.engine
         engine.advance(engine.now + seconds(duration))
 
+    def _advance_to(self, moment: float) -> None:
+        self._cluster.engine.advance(moment)
+
+    def _next_moment(self) -> float | None:
+        return self._cluster.engine.next_moment()
+
     def run_until_idle(self, limit: str | float = "1h") -> bool:
-        """Let time pass until nothing is left to do but retries that would fail again and times of CronJobs.
-
-        Returns False if something is left to do after `limit`.
-        """
         return self._cluster.engine.run_to_rest(seconds(limit))
-
-    def run_until(self, condition: "Callable[[Cluster], bool]", limit: str | float = "1h") -> bool:
-        """Let time pass, from one deadline to the next, until `condition` is true of this cluster.
-
-        Returns False if it is not true at `limit`, or nothing is due any more.
-        """
-        engine = self._cluster.engine
-        end = engine.now + seconds(limit)
-        while not condition(self):
-            moment = engine.next_moment()
-            if moment is None or moment > end:
-                engine.advance(end)
-                return condition(self)
-            engine.advance(moment)
-        return True
 
     # -- copies -------------------------------------------------------------------------------------------------
 
     def fork(self) -> "Cluster":
-        return Cluster(_resumed=self._copy())
+        return Cluster._of(self._copy())
 
     def _copy(self) -> VirtualCluster:
         return VirtualCluster(resumed=self._cluster.engine.snapshot())
@@ -260,12 +258,12 @@ class Cluster(ClusterHandle):
         self._stand_on(VirtualCluster(resumed=state._cluster.engine.snapshot()))
         old.engine.close()
 
-    def plan(self, change: "Callable[[Cluster], object]", *, within: str | float = "1h") -> DiffAnswer:
+    def plan(self, change: "Callable[[Cluster], object] | Commands", *, within: str | float = "1h") -> DiffAnswer:
         fork = self._copy()
         start = ForkStart(fork.engine)
-        copy = Cluster(_resumed=fork)
+        copy = Cluster._of(fork)
         try:
-            change(copy)
+            copy._make(change)
             copy.run_until_idle(within)
             return changes(fork.engine, start, fork.log.owned)
         finally:
@@ -300,6 +298,20 @@ def _config(
     if isinstance(given, str):
         return load_config(given, "config", catalogue=catalogue, version=release, feature_gates=feature_gates)
     return config_from_raw(given, catalogue=catalogue, version=release, feature_gates=feature_gates)
+
+
+def _registry(limit: str | float | None) -> GuardedRegistry:
+    """Return a registry whose plugins have this time limit for each call."""
+    if limit is None:
+        return GuardedRegistry(limit_s=math.inf, start_limit_s=math.inf, run_async=_run_async)
+    return GuardedRegistry(limit_s=seconds(limit), run_async=_run_async)
+
+
+def _run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
+    """Run a plugin's `async def`."""
+    from kschedd.actors.scheduler.plugin_calls import run_async  # few plugins have one
+
+    return run_async(method, args, limit_s)
 
 
 def _added(registry: Registry, plugin: PluginClass | str | Path) -> list[PluginClass]:

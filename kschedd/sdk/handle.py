@@ -4,7 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, overload
 
 import attrs
 
@@ -22,12 +22,20 @@ from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord, no
 from kschedd.service.objects.answers import ApplyAnswer, DeletionAnswer, FaultAnswer
 from kschedd.service.scheduling.answers import QueueAnswer
 from kschedd.simulation.changes import DiffAnswer
+from kschedd.simulation.comparison import ComparedConfigs
 
 Raw = Mapping[str, Any]
 Manifests = str | Path | Raw | Sequence["Manifests"]
 """YAML or JSON text, the path of a file or folder, one object, or a sequence of these."""
 
-A = TypeVar("A")
+Explanation = DiagnosisAnswer
+"""The verdict of `explain`: the cause, its evidence, and remedies."""
+
+Configuration = str | Path | Raw
+"""A KubeSchedulerConfiguration: text, the path of a file, or a mapping."""
+
+Commands = str | Sequence[str]
+"""One or more commands of the command line, such as "drain node-1 --ignore-daemonsets"."""
 
 DEFAULT_NAMESPACE: Final = "default"
 _DEEPEST: Final = 20  # sequences within sequences
@@ -45,6 +53,18 @@ class ApplyError(KscheddError):
 
     def __str__(self) -> str:
         return "\n".join(fault.message for fault in self.faults)
+
+
+@attrs.define(eq=False)
+class CommandFailedError(KscheddError):
+    """A command that could not be carried out. `output`: what it printed, with its error; `status`: its exit status."""
+
+    command: str
+    output: str
+    status: int
+
+    def __str__(self) -> str:
+        return f"{self.command}: {self.output.strip()}"
 
 
 @attrs.frozen(kw_only=True)
@@ -90,6 +110,66 @@ class ClusterHandle(ABC):
     @abstractmethod
     def advance(self, duration: str | float) -> None:
         """Let virtual time pass, with everything that is due in it: backoffs, deletions, completing Jobs."""
+
+    @property
+    @abstractmethod
+    def time(self) -> float:
+        """The present time of the cluster, in seconds since the epoch."""
+
+    @property
+    @abstractmethod
+    def elapsed(self) -> float:
+        """The virtual time that has passed since the start or, of a daemon, since `connect`, in seconds."""
+
+    @abstractmethod
+    def _next_moment(self) -> float | None:
+        """Return the next time at which something is due; None if nothing is."""
+
+    @abstractmethod
+    def _advance_to(self, moment: float) -> None:
+        """Let virtual time pass until this time."""
+
+    @abstractmethod
+    def run_until_idle(self, limit: str | float = "1h") -> bool:
+        """Let time pass until nothing is left to do but retries that would fail again and times of CronJobs.
+
+        Returns False if something is left to do after `limit`.
+        """
+
+    def run_until(self, condition: Callable[[Self], bool], limit: str | float = "1h") -> bool:
+        """Let time pass, from one deadline to the next, until `condition` is true of this cluster.
+
+        Returns False if it is not true at `limit`, or nothing is due any more.
+        """
+        end = self.time + seconds(limit)
+        while not condition(self):
+            moment = self._next_moment()
+            if moment is None or moment > end:
+                self._advance_to(end)
+                return condition(self)
+            self._advance_to(moment)
+        return True
+
+    @abstractmethod
+    def _execute(self, command: str, given: str) -> tuple[str, int]:
+        """Run a command; return what it prints and its exit status."""
+
+    def run(self, command: str, given: str = "") -> str:
+        """Run a command of the command line, such as "explain a" or "get nodes -o wide", and return what it prints.
+
+        `given`: its standard input. Raises CommandFailedError for a command that could not be carried out; an exit
+        status that is an answer, such as 1 of `diff` and of `plan`, is none.
+        """
+        from kschedd.verbs.table import BY_NAME, WRONG_USE, short_words  # many programs run no command
+
+        words = command.split()
+        if not words:
+            raise ValueError('command: a verb is required, such as "get pods"')
+        text, status = self._execute(command, given)
+        verb = BY_NAME.get(short_words(words)[0])
+        if status == WRONG_USE or (status and verb is not None and status == verb.failed):
+            raise CommandFailedError(command, text, status)
+        return text
 
     @abstractmethod
     def fork(self) -> "ClusterHandle":
@@ -208,15 +288,15 @@ class ClusterHandle(ABC):
         namespace, _, plain_name = name.rpartition("/")
         return _message(self.get("Pod", plain_name, namespace or DEFAULT_NAMESPACE).get("status") or {})
 
-    def explain(self, name: str, *, remedies: bool = True) -> DiagnosisAnswer:
+    def explain(self, name: str, *, remedies: bool = True) -> Explanation:
         """Return the cause that keeps a workload, a pod or a node from working, and remedies tried on forks.
 
         `name`: `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`.
         `remedies`: False returns the cause alone, in less time.
         """
         kind, namespace, plain_name = _reference(name)
-        found: DiagnosisAnswer = self._ask(
-            DiagnosisAnswer, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
+        found: Explanation = self._ask(
+            Explanation, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
         )
         return found
 
@@ -247,8 +327,30 @@ class ClusterHandle(ABC):
         )
         return found
 
-    def compare(self, other: "ClusterHandle") -> Records[MovedPod]:
-        """Return the pods that have another node in the other cluster, sorted by namespace and name."""
+    @overload
+    def compare(self, other: "ClusterHandle") -> Records[MovedPod]: ...
+    @overload
+    def compare(self, *, config: Configuration, manifests: Manifests = ()) -> ComparedConfigs: ...
+    def compare(
+        self, other: "ClusterHandle | None" = None, *, config: Configuration | None = None, manifests: Manifests = ()
+    ) -> "Records[MovedPod] | ComparedConfigs":
+        """Return the differences to another cluster, or to another configuration of this one.
+
+        `other`: returns the pods that have another node there, sorted by namespace and name.
+        `config`: places `manifests` (none: the pending pods) on two copies, under the present configuration and under
+        this one, with the same random numbers; returns the pods whose nodes differ, with the plugin that decided.
+        """
+        if (other is None) == (config is None):
+            raise TypeError("compare: another cluster or `config` is required")
+        if other is None:
+            present: str = self.call("config.convert")["text"]
+            compared: ComparedConfigs = self._ask(
+                ComparedConfigs,
+                "capacity.compare",
+                configs=[present, config_text(config)],
+                manifests=_merged([manifests]),
+            )
+            return compared
         ours, theirs = self._nodes_of_pods(), other._nodes_of_pods()
         found = [
             MovedPod(namespace=key[0], name=key[1], node=ours.get(key), other_node=theirs.get(key))
@@ -279,11 +381,28 @@ class ClusterHandle(ABC):
         return causes(self.causes(), axes)
 
     @abstractmethod
-    def plan(self, change: Callable[[Any], object], *, within: str | float = "1h") -> DiffAnswer:
-        """Return what `change` would do: it is called with a fork, which then runs until it is idle.
+    def plan(self, change: "Callable[[Any], object] | Commands", *, within: str | float = "1h") -> DiffAnswer:
+        """Return what a change would do: it is made on a fork, which then runs until it is idle.
 
-        `within`: the virtual time after which the fork is stopped.
+        `change`: a function that is called with the fork, or one or more commands as `kschedd plan` takes them, such as
+        "drain node-1 --ignore-daemonsets". `within`: the virtual time after which the fork is stopped. Raises
+        CommandFailedError for a command that could not be carried out.
         """
+
+    def _make(self, change: "Callable[[Self], object] | Commands") -> None:
+        """Make a change of `plan`."""
+        if callable(change):
+            change(self)
+            return
+        for command in [change] if isinstance(change, str) else change:
+            self.run(command)
+
+
+def config_text(config: Configuration | None) -> str:
+    """Return a configuration as text."""
+    if isinstance(config, Path):
+        return config.read_text(encoding="utf-8")
+    return config if isinstance(config, str) else json.dumps(config)
 
 
 def seconds(duration: str | float) -> float:

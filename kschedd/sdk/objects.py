@@ -1,13 +1,27 @@
-"""Builders of node and pod manifests in one line: a field that is not given has a default.
+"""Builders of manifests in one line: a field that is not given has a default.
 
-node("n1", cpu="4", labels={"disk": "ssd"})
-pod("a", cpu="500m", labels={"team": "x"}, spec={"priority": 10})
+    node("n1", cpu="4", labels={"disk": "ssd"})
+    pod("a", cpu="500m", labels={"team": "x"}, spec={"priority": 10})
+    deployment("web", 3, cpu="1")
+
+Amounts are quantities as Kubernetes writes them, such as "500m" CPUs and "64Mi" of memory.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 Raw = dict[str, Any]
+
+
+class PodFields(TypedDict, total=False):
+    """The fields of a workload's pods; they have the defaults of `pod`. `labels` are the workload's as well."""
+
+    cpu: str
+    memory: str
+    labels: Mapping[str, str] | None
+    annotations: Mapping[str, str] | None
+    resources: Mapping[str, str] | None
+    spec: Mapping[str, Any] | None
 
 
 def node(
@@ -55,4 +69,60 @@ def pod(
         "kind": "Pod",
         "metadata": meta,
         "spec": {"containers": [container], **placed, **(spec or {})},
+    }
+
+
+def deployment(name: str, replicas: int = 1, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
+    """Return a Deployment of pods with one container."""
+    return _workload("apps/v1", "Deployment", name, namespace, pods, {"replicas": replicas})
+
+
+def statefulset(name: str, replicas: int = 1, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
+    """Return a StatefulSet of pods with one container and no volumes."""
+    return _workload("apps/v1", "StatefulSet", name, namespace, pods, {"replicas": replicas, "serviceName": name})
+
+
+def daemonset(name: str, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
+    """Return a DaemonSet of pods with one container."""
+    return _workload("apps/v1", "DaemonSet", name, namespace, pods, {})
+
+
+def job(
+    name: str,
+    completions: int = 1,
+    *,
+    parallelism: int | None = None,
+    run_seconds: float | None = None,
+    namespace: str = "default",
+    **pods: Unpack[PodFields],
+) -> Raw:
+    """Return a Job of pods with one container.
+
+    `parallelism`: the number of pods at a time; None: all at once. `run_seconds`: the time after which a container
+    ends; None: never.
+    """
+    if run_seconds is not None:
+        pods["annotations"] = {**(pods.get("annotations") or {}), "kschedd.io/run-seconds": f"{run_seconds:g}"}
+    at_once = completions if parallelism is None else parallelism
+    made = _workload("batch/v1", "Job", name, namespace, pods, {"completions": completions, "parallelism": at_once})
+    del made["spec"]["selector"]  # the Job controller makes one
+    made["spec"]["template"]["spec"].setdefault("restartPolicy", "Never")
+    return made
+
+
+def _workload(api_version: str, kind: str, name: str, namespace: str, pods: PodFields, spec: Raw) -> Raw:
+    """Return a workload whose pods have the label `app` with its name."""
+    labels = {"app": name, **(pods.get("labels") or {})}
+    fields: PodFields = {**pods, "labels": labels}
+    template = pod(name, **fields)
+    meta = {field: template["metadata"][field] for field in ("labels", "annotations")}
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {
+            **spec,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": meta, "spec": template["spec"]},
+        },
     }

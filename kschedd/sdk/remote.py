@@ -1,5 +1,6 @@
 """A running daemon with the operations of a cluster in process."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
@@ -7,16 +8,22 @@ from typing import Any
 from kschedd.answers import read
 from kschedd.clusters.answers import ForkAnswer
 from kschedd.rpc.blocking import BlockingClient
-from kschedd.sdk.handle import ClusterHandle, Raw, seconds
+from kschedd.sdk.handle import ClusterHandle, Commands, Raw, seconds
 from kschedd.simulation.changes import DiffAnswer
 
 
 class RemoteCluster(ClusterHandle):
-    """A daemon's cluster, or a fork of it in the daemon. `fork_name`: "" for the cluster itself."""
+    """The cluster of a running daemon, or a fork of it; `connect` returns one.
+
+    It has the methods of `Cluster` but `from_dump`, `snapshot`, `restore` and `plugin_faults`. Methods that let time
+    pass require a daemon in virtual time (`kschedd run --time virtual`); in a fork they always work. `fork_name`: ""
+    for the cluster itself.
+    """
 
     def __init__(self, client: BlockingClient, fork_name: str = "") -> None:
         self._client = client
         self.fork_name = fork_name
+        self._began_s = self.time
 
     def call(self, method: str, /, **params: Any) -> Any:
         if self.fork_name:
@@ -30,23 +37,76 @@ class RemoteCluster(ClusterHandle):
         found: Sequence[Raw] = self.call("objects.list", kind=kind)["items"]
         return found
 
+    @property
+    def time(self) -> float:
+        found: float = self.call("time.get")["now_s"]
+        return found
+
+    @property
+    def elapsed(self) -> float:
+        return self.time - self._began_s
+
     def advance(self, duration: str | float) -> None:
         """Let virtual time pass. Raises RpcError if the daemon's clock is the machine's."""
         if self.fork_name:
             self._client.call("fork.advance", fork=self.fork_name, seconds=seconds(duration))
             return
-        with self._client.subscribe("time.advance", seconds=seconds(duration)) as moves:
+        self._move(seconds=seconds(duration))
+
+    def _advance_to(self, moment: float) -> None:
+        if self.fork_name:
+            self.advance(max(0.0, moment - self.time))
+        else:
+            self._move(until_s=moment)
+
+    def _move(self, **to: Any) -> None:
+        with self._client.subscribe("time.advance", **to) as moves:
             for _ in moves:  # until the last: each is one move of the clock
                 continue
+
+    def _next_moment(self) -> float | None:
+        if not self.fork_name:
+            self._move(seconds=0.0)  # the tasks of the daemon finish first what is due
+        found: float | None = self.call("time.get")["next_s"]
+        return found
+
+    def run_until_idle(self, limit: str | float = "1h") -> bool:
+        if not self.fork_name:
+            with self.fork() as copy:  # which comes to rest when the cluster does
+                rests = copy.run_until_idle(limit)
+                moment = copy.time
+            self._move(until_s=moment)
+            return rests
+        found = self._client.call("fork.advance", fork=self.fork_name, seconds=None, limit_s=seconds(limit))
+        return bool(found["at_rest"])
+
+    def _execute(self, command: str, given: str) -> tuple[str, int]:
+        from kschedd.scenarios.commands import with_input
+        from kschedd.verbs.command_line.session import VerbSession
+        from kschedd.verbs.scheduler.forks import session_in
+        from kschedd.verbs.table import run_words
+
+        printed: list[str] = []
+        session = VerbSession(
+            lambda: self._client,
+            printed.append,
+            printed.append,
+            cluster_time=lambda: self.time,
+            read_input=given.encode,
+            program="kschedd ",
+        )
+        inner = session_in(session, self.fork_name) if self.fork_name else session
+        status = run_words(inner, with_input(shlex.split(command), given))
+        return "".join(printed), status
 
     def fork(self) -> "RemoteCluster":
         made = self._client.ask(ForkAnswer, "fork.create", of=self.fork_name or None)
         return RemoteCluster(self._client, made.name)
 
-    def plan(self, change: "Callable[[RemoteCluster], object]", *, within: str | float = "1h") -> DiffAnswer:
+    def plan(self, change: "Callable[[RemoteCluster], object] | Commands", *, within: str | float = "1h") -> DiffAnswer:
         with self.fork() as copy:
-            change(copy)
-            self._client.call("fork.advance", fork=copy.fork_name, seconds=None, limit_s=seconds(within))
+            copy._make(change)
+            copy.run_until_idle(within)
             return self._client.ask(DiffAnswer, "fork.diff", fork=copy.fork_name)
 
     def close(self) -> None:

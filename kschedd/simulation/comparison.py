@@ -1,120 +1,196 @@
-"""One workload under two configurations: where pods go under each, and which plugin made the difference.
+"""The placements of pods in two ways: by two configurations, or by two versions of Kubernetes (`upgrade.py`).
 
-Each configuration runs on a fork of the same cluster, with the same random numbers. Where a pod went to two nodes,
-each side is run again and asked, at that pod's own attempt, how it scores both nodes: the plugin whose scores changed
-most between the sides, for the one node against the other, is the one that decided. From the first difference on the
-two clusters are not the same any more, so that later pods may differ for that reason alone.
+For two configurations, each pod whose node differs is scheduled once more by each: the plugin whose scores changed
+most between the two, for the one node against the other, is the one that decided. Where the pods of a workload are
+created in the cluster one after the other, the two clusters diverge from the first difference on, so that later pods
+may differ for that reason alone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Final, Protocol, TypeVar
 
 import attrs
 
-from kschedd.queue.entry import QueuedPod
+from kschedd.api.pods import Pod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.ranking import Scores
 from kschedd.scheduling.debug.work import drive
-from kschedd.simulation.engine import Engine
-from kschedd.simulation.upgrade import NodeOrNone, Pending, PodOutcome
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.simulation.placements import PlacementSummary, PodPlacement, summarized, workload_name, zone_of
 
-OnResult = Callable[[Engine, QueuedPod, ScheduleResult | FitError], None]
-Side = Callable[[OnResult], None]
-"""Makes a fork with one of the configurations and the workload, lets it run until nothing is left to do, closes it."""
+S_contra = TypeVar("S_contra", contravariant=True)
+S = TypeVar("S")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+Decision = ScheduleResult | FitError | str
+"""The result of an attempt, or the reason why a PreEnqueue plugin rejects the pod."""
 
 
-@attrs.define
-class SideOutcome:
-    """What a side came to: the node of each pod by its key ("" for none), and why those without one have none."""
+class ReadDecision(Protocol[T_co]):
+    """A function that extracts what is needed of a decision, while the cluster is still as it was for the decision."""
 
-    nodes: dict[str, str] = attrs.field(factory=dict)
-    why: dict[str, str] = attrs.field(factory=dict)
-    order: dict[str, None] = attrs.field(factory=dict)
+    def __call__(self, machine: SchedulingMachine, pod: Pod, decision: Decision) -> T_co: ...
 
-    @property
-    def outcomes(self) -> dict[str, PodOutcome]:
-        return {key: PodOutcome(self.nodes.get(key, ""), self.why.get(key, "")) for key in self.order}
 
-    def note(self, engine: Engine, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
-        self.order.setdefault(entry.key)
-        if isinstance(result, FitError):
-            self.nodes[entry.key], self.why[entry.key] = "", result.message
-        else:
-            self.nodes[entry.key] = result.node_name
-            self.why.pop(entry.key, None)
+class Decide(Protocol[S_contra]):
+    """A function that schedules the pods of a side, all or at least those with these keys, and returns what is read.
+
+    A side is a configuration, or a run with one.
+
+    The result is by the key of the pod, in the order of the attempts. For a pod of several attempts it is of the last.
+    """
+
+    def __call__(self, side: S_contra, keys: Collection[str] | None, read: ReadDecision[T]) -> dict[str, T]: ...
 
 
 @attrs.frozen
-class ComparedPod:
-    """A pod that has another node on the second side; `a` and `b` are "" if it has none."""
+class PodOutcome:
+    """The node that a pod gets, or "" and the reason why it gets none."""
+
+    node: str
+    why: str = ""
+    zone: str = attrs.field(default="", eq=False)
+    workload: str = attrs.field(default="", eq=False)
+
+
+PodOutcomes = Mapping[str, PodOutcome]
+
+_NOT_TRIED: Final = PodOutcome("", "no attempt was made")
+
+
+def pod_outcome(machine: SchedulingMachine, pod: Pod, decision: Decision) -> PodOutcome:
+    if isinstance(decision, ScheduleResult):
+        table = machine.cluster.table
+        node = table.nodes[table.row_of[decision.node_name]]
+        return PodOutcome(decision.node_name, "", zone_of(node), workload_name(pod))
+    why = decision if isinstance(decision, str) else decision.message
+    return PodOutcome("", why, "", workload_name(pod))
+
+
+@attrs.frozen
+class ChangedPod:
+    """A pod that gets another node the second time, or another message."""
 
     pod: str
-    a: NodeOrNone
+    a: Annotated[str, "the node that it gets first, and `b` the one it gets then; empty for none"]
     b: str
-    plugin: Annotated[str, "the one whose scores changed most for b against a, empty: not told by scores"]
-    on_a: Annotated[int, "by how much the plugin puts b ahead on the first side"]
-    on_b: int
     why: str
+    why_a: str
+    why_b: str
+    change: Annotated[str, "moved, placed, pending, or message: another reason for no node"]
+    rules: Annotated[Sequence[str], "for versions: the responsible rules, found by turning them on one at a time"] = ()
+    together: Annotated[bool, "true if only all rules together make the difference (no rules: not found)"] = False
+    plugin: Annotated[str, "for configurations: the plugin whose scores changed most for b against a; may be empty"] = (
+        ""
+    )
+    on_a: Annotated[int, "by how much the plugin prefers b to a first, and `on_b` then"] = 0
+    on_b: int = 0
 
 
 @attrs.frozen
-class ComparedConfigs:
-    """One workload under two configurations; the pods in the order of their attempts on the first side."""
+class ResponsibleRule:
+    rule: str
+    where: str
+    what: Annotated[str, "how the behavior of kube-scheduler differs in one of the versions"]
+    since: str
+    pods: int
 
+
+@attrs.frozen
+class ResponsiblePlugin:
+    plugin: Annotated[str, "empty: the scores of both nodes do not explain it"]
+    pods: int
+
+
+@attrs.frozen
+class PlacementComparison:
+    """The result of a comparison; the pods in the order of their attempts."""
+
+    versions: Annotated[Sequence[str], "the two versions; empty for configurations"]
+    configs: Annotated[Sequence[str], "the names of the two configurations; empty for versions"]
     pods: Annotated[int, "how many were tried"]
-    different: Annotated[Sequence[ComparedPod], "those that went to different nodes, in the order of their attempts"]
-    pending: Pending
+    different: Sequence[ChangedPod]
+    pending: Annotated[Sequence[int], "how many pods have no node, first and then"]
+    rules: Annotated[Sequence[ResponsibleRule], "for versions"]
+    plugins: Annotated[Sequence[ResponsiblePlugin], "for configurations: of the pods that move"]
+    summary: PlacementSummary
 
 
-def compare(first: Side, second: Side) -> ComparedConfigs:
-    outcomes = SideOutcome(), SideOutcome()
-    for side, outcome in zip((first, second), outcomes, strict=True):
-        side(outcome.note)
-    a, b = outcomes
-    keys = [*a.order, *(key for key in b.order if key not in a.order)]
-    differing = {key: (a.nodes.get(key, ""), b.nodes.get(key, "")) for key in keys}
-    differing = {key: nodes for key, nodes in differing.items() if nodes[0] != nodes[1]}
-    preferences = [_preferences(side, differing) for side in (first, second)] if differing else [{}, {}]
-    return ComparedConfigs(
-        len(keys),
-        [
-            _told(key, *nodes, preferences[0].get(key), preferences[1].get(key), a.why.get(key) or b.why.get(key, ""))
-            for key, nodes in differing.items()
-        ],
-        [sum(not node for node in outcome.nodes.values()) for outcome in outcomes],
-    )
+def changed_pod(key: str, a: PodOutcome | None, b: PodOutcome | None) -> ChangedPod:
+    a, b = a or _NOT_TRIED, b or _NOT_TRIED
+    if a.node != b.node:
+        change = "moved" if a.node and b.node else "placed" if b.node else "pending"
+    else:
+        change = "message"
+    return ChangedPod(key, a.node, b.node, a.why or b.why, a.why, b.why, change)
 
 
-def _preferences(side: Side, differing: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, int]]:
-    """Return each plugin's weighted score of the second node minus that of the first, by pod, if both fit."""
-    found: dict[str, dict[str, int]] = {}
-
-    def note(engine: Engine, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
-        nodes = differing.get(entry.key)
-        if nodes is None or isinstance(result, FitError) or result.totals is None:
-            return
-        feasible, rows = result.feasible.tolist(), engine.machine.cluster.table.row_of
-        if not all(rows.get(name) in feasible for name in nodes):
-            return
-        places = [feasible.index(rows[name]) for name in nodes]
-        ranking = engine.machine.schedulers[entry.pod.scheduler_name].ranking
-        scores: Scores = drive(ranking.details(result.state, entry.pod, result.feasible))
-        found[entry.key] = {
-            plugin: int(weighted[places[1]] - weighted[places[0]]) for plugin, weighted in scores.weighted.items()
-        }
-
-    side(note)
-    return found
+def differing_keys(first: PodOutcomes, second: PodOutcomes) -> list[str]:
+    return [key for key in dict.fromkeys((*first, *second)) if first.get(key) != second.get(key)]
 
 
-def _told(
-    key: str, a: str, b: str, on_a: Mapping[str, int] | None, on_b: Mapping[str, int] | None, why: str
-) -> ComparedPod:
-    plugin, scores = "", (0, 0)
-    if on_a is not None and on_b is not None:
-        changed = {name: on_b.get(name, 0) - on_a.get(name, 0) for name in {*on_a, *on_b}}
-        plugin = max(sorted(changed), key=lambda name: changed[name], default="")
-        if plugin and changed[plugin] <= 0:
-            plugin = ""
-        scores = on_a.get(plugin, 0), on_b.get(plugin, 0)
-    return ComparedPod(key, a, b, plugin, *scores, why)
+def comparison(
+    first: PodOutcomes,
+    second: PodOutcomes,
+    different: Sequence[ChangedPod],
+    *,
+    versions: Sequence[str] = (),
+    configs: Sequence[str] = (),
+    rules: Sequence[ResponsibleRule] = (),
+    plugins: Sequence[ResponsiblePlugin] = (),
+) -> PlacementComparison:
+    changed = {each.pod for each in different}
+    keys = dict.fromkeys((*first, *second))
+    placements = []
+    for key in keys:
+        a, b = first.get(key, _NOT_TRIED), second.get(key, _NOT_TRIED)
+        workload = a.workload or b.workload
+        placements.append(PodPlacement(key, workload, (a.node, b.node), (a.zone, b.zone), key in changed))
+    pending = [sum(not outcome.node for outcome in outcomes.values()) for outcomes in (first, second)]
+    return PlacementComparison(versions, configs, len(keys), different, pending, rules, plugins, summarized(placements))
+
+
+def compare_configs(decide: Decide[S], sides: Sequence[S], names: Sequence[str]) -> PlacementComparison:
+    """Compare the placements of two configurations, and find the plugin that decides about each pod that moves."""
+    first, second = (decide(side, None, pod_outcome) for side in sides)
+    changed = [changed_pod(key, first.get(key), second.get(key)) for key in differing_keys(first, second)]
+    changed = [each for each in changed if each.change != "message"]
+    moved = {each.pod: (each.a, each.b) for each in changed if each.change == "moved"}
+
+    def preferences(machine: SchedulingMachine, pod: Pod, decision: Decision) -> dict[str, int] | None:
+        return _preferences(machine, pod, decision, moved.get(pod.key))
+
+    on_a, on_b = (decide(side, moved, preferences) if moved else {} for side in sides)
+    different = [_with_plugin(each, on_a.get(each.pod), on_b.get(each.pod)) for each in changed]
+    counts: dict[str, int] = {}
+    for each in different:
+        if each.change == "moved":
+            counts[each.plugin] = counts.get(each.plugin, 0) + 1
+    plugins = [ResponsiblePlugin(*each) for each in sorted(counts.items(), key=lambda each: (-each[1], each[0]))]
+    return comparison(first, second, different, configs=names, plugins=plugins)
+
+
+def _preferences(
+    machine: SchedulingMachine, pod: Pod, decision: Decision, nodes: tuple[str, str] | None
+) -> dict[str, int] | None:
+    """Return each plugin's weighted score of the second node minus that of the first; None unless both fit."""
+    if nodes is None or not isinstance(decision, ScheduleResult) or decision.totals is None:
+        return None
+    feasible, rows = decision.feasible.tolist(), machine.cluster.table.row_of
+    if not all(rows.get(name) in feasible for name in nodes):
+        return None
+    places = [feasible.index(rows[name]) for name in nodes]
+    ranking = machine.schedulers[pod.scheduler_name].ranking
+    scores: Scores = drive(ranking.details(decision.state, pod, decision.feasible))
+    return {plugin: int(weighted[places[1]] - weighted[places[0]]) for plugin, weighted in scores.weighted.items()}
+
+
+def _with_plugin(each: ChangedPod, on_a: Mapping[str, int] | None, on_b: Mapping[str, int] | None) -> ChangedPod:
+    if on_a is None or on_b is None:
+        return each
+    changed = {name: on_b.get(name, 0) - on_a.get(name, 0) for name in {*on_a, *on_b}}
+    plugin = max(sorted(changed), key=lambda name: changed[name], default="")
+    if not plugin or changed[plugin] <= 0:
+        return each
+    return attrs.evolve(each, plugin=plugin, on_a=on_a.get(plugin, 0), on_b=on_b.get(plugin, 0))

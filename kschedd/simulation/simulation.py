@@ -21,7 +21,8 @@ from kschedd.framework.registry import Registry
 from kschedd.scheduling.records import Happened, PodPreempted
 from kschedd.simulation.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.simulation.inputs import Applied, apply_all
-from kschedd.simulation.summary import Audit, Pending, Summary, Utilisation
+from kschedd.simulation.observing import both
+from kschedd.simulation.summary import Audit, Pending, Summary, Use, Utilisation
 from kschedd.simulation.trace import Raw, TraceEvent
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import DELETED, WatchEvent
@@ -87,6 +88,14 @@ class Simulation(Engine):
     def run_until_idle(self) -> None:
         super().run_until_idle()
         self._utilisation.sample(self.now_s - self.start_s)
+
+    def hear(self, decided: Callable[[LoggedAttempt], None]) -> None:
+        """Call `decided` with every scheduling attempt, as `on_decision`."""
+        self._on_decision = both(self._on_decision, decided)
+
+    def watch(self, follow: Callable[[Sequence[WatchEvent]], None]) -> None:
+        """Call `follow` with the store's events, before the scheduler gets them."""
+        self._on_events = both(self._on_events, follow)
 
     def _count_pods(self, events: Sequence[WatchEvent]) -> None:
         for event in events:
@@ -188,6 +197,11 @@ class Simulation(Engine):
     # -- results ------------------------------------------------------------------------------------------------
 
     @property
+    def utilisation(self) -> dict[str, Use]:
+        """The utilization of each resource so far."""
+        return self._utilisation.by_resource()
+
+    @property
     def _waiting(self) -> int:
         return sum(self.queue.counts().values())
 
@@ -200,7 +214,7 @@ class Simulation(Engine):
             nodes=self.store.count("Node"),
             placed=self.placed,
             pending=[*self._gone, *self._pending(), *self._short()],
-            utilisation=self._utilisation.by_resource(),
+            utilisation=self.utilisation,
             decisions=self.decisions,
             wall_s=wall_s,
             virtual_s=self.elapsed,

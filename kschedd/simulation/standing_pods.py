@@ -5,15 +5,17 @@ of their decisions. Nothing of an attempt stays: the cluster is afterwards as it
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TypeVar
 
 import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Status
-from kschedd.scheduling.attempt.outcome import ScheduleResult
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.simulation.upgrade import PodOutcome
+from kschedd.simulation.comparison import Decision, ReadDecision
+
+T = TypeVar("T")
 
 Gates = Mapping[str, Callable[[Pod], Status | None]]
 """PreEnqueue plugins of a profile."""
@@ -40,24 +42,38 @@ def standing_pods(pods: Iterable[Pod]) -> list[StandingPod]:
 
 
 def judge_standing(
-    machine: SchedulingMachine, pods: Iterable[StandingPod], check: Callable[[], None] = lambda: None
-) -> dict[str, PodOutcome]:
-    """Return the outcome of each pod that has a profile, by its key. `check` may raise to abort."""
+    machine: SchedulingMachine,
+    pods: Iterable[StandingPod],
+    read: ReadDecision[T],
+    check: Callable[[], None] = lambda: None,
+) -> dict[str, T]:
+    """Return what `read` returns for the decision about each pod that has a profile, by its key.
+
+    `check` may raise to abort.
+    """
     cluster, gates = machine.cluster, machine.pre_enqueue()
-    known: dict[Hashable, PodOutcome] = {}
-    outcomes: dict[str, PodOutcome] = {}
+    known: dict[Hashable, T] = {}
+    found: dict[str, T] = {}
     for standing in pods:
         pod, alike = standing.pod, standing.alike
         if not machine.responsible(pod.scheduler_name):
             continue
-        outcome = None if alike is None else known.get(alike)
-        if outcome is None:
-            check()
-            outcome = _without(machine, cluster.pod(pod.uid), standing.pending, gates[pod.scheduler_name])
-            if alike is not None:
-                known[alike] = outcome
-        outcomes[pod.key] = outcome
-    return outcomes
+        if alike is not None and alike in known:
+            found[pod.key] = known[alike]
+            continue
+        check()
+        there = cluster.pod(pod.uid)
+        if there is not None:
+            cluster.remove(there)
+        try:
+            decision = _decision(machine, standing.pending, gates[pod.scheduler_name])
+            found[pod.key] = read(machine, standing.pending, decision)
+        finally:
+            if there is not None:
+                cluster.put(there)
+        if alike is not None:
+            known[alike] = found[pod.key]
+    return found
 
 
 def _alike(pod: Pod) -> Hashable:
@@ -67,27 +83,14 @@ def _alike(pod: Pod) -> Hashable:
     return pod.signature.id, pod.node_name, pod.owner, pod.requests is spec.requests or pod.uid
 
 
-def _without(machine: SchedulingMachine, there: Pod | None, pod: Pod, gates: Gates) -> PodOutcome:
-    """Return the outcome for the pod, with its present instance removed from its node."""
-    if there is None:
-        return _outcome(machine, pod, gates)
-    machine.cluster.remove(there)
-    try:
-        return _outcome(machine, pod, gates)
-    finally:
-        machine.cluster.put(there)
-
-
-def _outcome(machine: SchedulingMachine, pod: Pod, gates: Gates) -> PodOutcome:
+def _decision(machine: SchedulingMachine, pod: Pod, gates: Gates) -> Decision:
     for name, pre_enqueue in gates.items():
         status = pre_enqueue(pod)
         if status is not None:
-            return PodOutcome("", f"{name}: {status.message}")
+            return f"{name}: {status.message}"
     machine.start.index = 0
-    result = drive(machine.begin(pod, {}))
-    if isinstance(result, ScheduleResult):
-        return PodOutcome(result.node_name)
-    return PodOutcome("", result.message)
+    decision: Decision = drive(machine.begin(pod, {}))
+    return decision
 
 
 def unassigned(pod: Pod) -> Pod:

@@ -9,100 +9,56 @@ outcome stays. (Two rules that undo each other for a pod are not found to matter
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Annotated, Final
+from typing import Final
 
 import attrs
 
 from kschedd.config.versions.kube_versions import KubernetesVersion
 from kschedd.config.versions.rules import RULES
+from kschedd.simulation.comparison import (
+    PlacementComparison,
+    PodOutcomes,
+    ResponsibleRule,
+    changed_pod,
+    comparison,
+    differing_keys,
+)
 
-
-@attrs.frozen
-class PodOutcome:
-    """The node that a pod gets, or "" and why it gets none."""
-
-    node: str
-    why: str = ""
-
-
-PodOutcomes = Mapping[str, PodOutcome]
 Judge = Callable[[KubernetesVersion, Collection[str] | None], PodOutcomes]
-"""By the pod's key, in the order of the attempts. With a collection of keys the others may be left out."""
-
+"""A function that decides by the rules of a version about all pods, or at least about those with these keys."""
 
 _OFTEN: Final = ("untolerated_taints_unnamed", "balance_before_and_after")  # the rules that most differences come from
-_NOT_TRIED: Final = "no attempt was made"
 _MOST_SETS: Final = 4  # of rules that only matter together
 
 
-NodeOrNone = Annotated[str, "the node that it gets first, and `b` the one it gets then; empty for none"]
-Pending = Annotated[Sequence[int], "how many pods have no node, of each"]
-RuleName = Annotated[str, "rule"]
-
-
-@attrs.frozen
-class ChangedPod:
-    """A pod that another version places elsewhere, or reports on in other words."""
-
-    pod: str
-    a: NodeOrNone
-    b: str
-    why: str
-    why_a: str
-    why_b: str
-    change: Annotated[str, "moved, placed, pending or told (other words)"]
-    rules: Annotated[Sequence[RuleName], "the responsible ones, found by turning them on one at a time"]
-    together: Annotated[bool, "true if rules are some that do it only all at once (none: not found)"]
-
-
-@attrs.frozen
-class ResponsibleRule:
-    rule: str
-    where: str
-    what: Annotated[str, "what kube-scheduler does otherwise in one of the versions"]
-    since: str
-    pods: int
-
-
-@attrs.frozen
-class ComparedVersions:
-    versions: Sequence[Annotated[str, "version"]]
-    pods: int
-    different: Sequence[ChangedPod]
-    pending: Pending
-    rules: Sequence[ResponsibleRule]
-
-
-def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -> ComparedVersions:
+def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -> PlacementComparison:
     """Compare the decisions of two versions; both break ties as the first does."""
     b = b.with_ties_of(a)
-    comparison = _Comparison(judge, a, b, judge(a, None), judge(b, None))
-    first, second = comparison.first, comparison.second
-    keys = list(dict.fromkeys((*first, *second)))
-    differing = [key for key in keys if first.get(key) != second.get(key)]
-    alone = comparison.alone(differing) if differing else {}
-    blamed = {key: comparison.responsible(key, alone) for key in differing}
-    jointly = comparison.jointly([key for key in differing if not blamed[key]])
-    told = [
-        _told(key, first.get(key), second.get(key), blamed[key] or jointly.get(key, []), together=not blamed[key])
+    blame = _Blame(judge, a, b, judge(a, None), judge(b, None))
+    first, second = blame.first, blame.second
+    differing = differing_keys(first, second)
+    alone = blame.alone(differing) if differing else {}
+    blamed = {key: blame.responsible(key, alone) for key in differing}
+    jointly = blame.jointly([key for key in differing if not blamed[key]])
+    different = [
+        attrs.evolve(
+            changed_pod(key, first.get(key), second.get(key)),
+            rules=blamed[key] or jointly.get(key, []),
+            together=not blamed[key],
+        )
         for key in differing
     ]
     counts: dict[str, int] = {}
-    for each in told:
+    for each in different:
         for rule in [""] if each.together else each.rules:
             counts[rule] = counts.get(rule, 0) + 1
-    return ComparedVersions(
-        [a.name, b.name],
-        len(keys),
-        told,
-        [sum(not outcome.node for outcome in outcomes.values()) for outcomes in (first, second)],
-        [_rule(name, count) for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))],
-    )
+    rules = [_rule(name, count) for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))]
+    return comparison(first, second, different, versions=[a.name, b.name], rules=rules)
 
 
 @attrs.frozen(eq=False)
-class _Comparison:
-    """Two versions with what each makes of the pods: who asks which rules make the difference asks the judge again."""
+class _Blame:
+    """The search for the rules that make a difference, by further calls of the judge."""
 
     judge: Judge
     a: KubernetesVersion
@@ -180,15 +136,6 @@ class _Comparison:
                 if step == 1:
                     return kept
                 step //= 2
-
-
-def _told(key: str, a: PodOutcome | None, b: PodOutcome | None, rules: list[str], *, together: bool) -> ChangedPod:
-    on_a, on_b = a or PodOutcome("", _NOT_TRIED), b or PodOutcome("", _NOT_TRIED)
-    if on_a.node != on_b.node:
-        change = "moved" if on_a.node and on_b.node else "placed" if on_b.node else "pending"
-    else:
-        change = "told"
-    return ChangedPod(key, on_a.node, on_b.node, on_a.why or on_b.why, on_a.why, on_b.why, change, rules, together)
 
 
 def _rule(name: str, pods: int) -> ResponsibleRule:

@@ -17,11 +17,11 @@ from functools import partial
 from typing import Final, Protocol
 
 import attrs
-import structlog
 
+from kschedd.lazy_log import LazyLogger
 from kschedd.metrics.instruments import MetricFamily
 
-log = structlog.get_logger("kschedd.telemetry")
+log = LazyLogger("kschedd.telemetry")
 
 MOST_TRACES: Final = 4096
 _BATCH: Final = 512

@@ -3,25 +3,30 @@
     result = evaluate("plugin.py", suite="suite.yaml", seeds=10)
     print(result.combined_score, result.metrics, result.artifacts)
 
-The plugin runs in a separate process, with limits on time, memory and output. If it fails or exceeds a limit, `valid`
-is False in the result and `error` is the reason. This is not a sandbox: the program can use the network, and
-read and write the user's files.
+The plugin runs in a separate process, with limits on time, memory, processes and output. If it fails or exceeds a
+limit, `valid` is False in the result and `error` is the reason. All processes that it started are killed at the end.
+This is not a sandbox: the program can use the network, and read and write the user's files.
 """
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
+from kschedd.answers import AnswerError, read
 from kschedd.api.text.documents import read_documents
 from kschedd.errors import KscheddError
+from kschedd.input_files import open_input
 from kschedd.sdk.records import Records
 
 #: The metrics of a run; each is the mean over all runs in the result.
@@ -37,7 +42,10 @@ DEFAULT_SUITE: Final[Mapping[str, Any]] = {
     ]
 }
 
+_MARK: Final = "KSCHEDD_EVALUATION"  # an environment variable of the worker and of all processes that it starts
+_ROUNDS: Final = 100  # attempts to kill them, as they may start others meanwhile
 _MEBI: Final = 1 << 20
+_LARGEST_ANSWER: Final = 64 << 20  # bytes
 _MOST_OUTPUT: Final = 1 << 20  # bytes of standard output and error that are read
 
 
@@ -67,6 +75,15 @@ class EvaluationRun:
     nodes_used: float  # share of the nodes with pods
     imbalance: float
     seconds: float  # of CPU
+
+
+@attrs.frozen(kw_only=True)
+class _Answer:
+    """What the worker writes. The program may have forged it."""
+
+    error: str
+    runs: Sequence[EvaluationRun]
+    artifacts: Mapping[str, str]
 
 
 @attrs.frozen(kw_only=True)
@@ -103,20 +120,22 @@ def evaluate(
     `suite`: a file or a map, as docs/EVALUATE.md describes; None is a small one that comes with kschedd. `rules`: check
     the rules of the plugin interface first. The limits are for all runs together.
     """
-    read = read_suite(suite)
-    task = {"plugin": str(Path(plugin).resolve()), "suite": read, "seeds": seeds, "rules": rules}
+    cases = read_suite(suite)
+    task = {"plugin": str(Path(plugin).resolve()), "suite": cases, "seeds": seeds, "rules": rules}
     limits = {"seconds": time_limit_s, "bytes": memory_limit_mib * _MEBI}
     answer, output, fault = _in_process(json.dumps({**task, "limits": limits}), time_limit_s)
     artifacts = {"output": output} if output else {}
     if answer is None:
         return _invalid(fault, artifacts)
-    artifacts |= answer["artifacts"]
-    if answer["error"]:
-        return _invalid(answer["error"], artifacts)
-    runs = Records(EvaluationRun, [EvaluationRun(**run) for run in answer["runs"]])
+    artifacts |= answer.artifacts
+    if answer.error:
+        return _invalid(answer.error, artifacts)
+    runs = Records(EvaluationRun, answer.runs)
     metrics = {name: sum(getattr(run, name) for run in runs) / len(runs) for name in METRICS}
-    weights = read.get("weights") or {"placed": 1.0}
+    weights = cases.get("weights") or {"placed": 1.0}
     score = sum(weight * metrics[name] for name, weight in weights.items())
+    if not math.isfinite(score):
+        return _invalid("the process wrote a result that is no number", artifacts)
     return PluginEvaluation(valid=True, combined_score=score, metrics=metrics, artifacts=artifacts, runs=runs)
 
 
@@ -125,7 +144,7 @@ def read_suite(suite: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
     if suite is None:
         return dict(DEFAULT_SUITE)
     where, folder = "suite", Path()
-    read: Any = suite
+    given: Any = suite
     if not isinstance(suite, Mapping):
         where, folder = str(suite), Path(suite).resolve().parent
         try:
@@ -135,15 +154,15 @@ def read_suite(suite: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
         faults = [fault for document in documents for fault in document.faults]
         if faults:
             raise SuiteError(f"{where}:{faults[0].line}", f"cannot be read: {faults[0].why}")
-        read = documents[0].value if len(documents) == 1 else None
-    if not isinstance(read, Mapping) or not isinstance(read.get("cases"), Sequence) or not read["cases"]:
+        given = documents[0].value if len(documents) == 1 else None
+    if not isinstance(given, Mapping) or not isinstance(given.get("cases"), Sequence) or not given["cases"]:
         raise SuiteError(where, "a map with a list `cases` is required")
-    weights = read.get("weights") or {}
+    weights = given.get("weights") or {}
     if not isinstance(weights, Mapping) or any(name not in METRICS for name in weights):
         raise SuiteError(where, f"weights: a map of numbers by metric is required (metrics: {', '.join(METRICS)})")
     if any(not isinstance(weight, int | float) or isinstance(weight, bool) for weight in weights.values()):
         raise SuiteError(where, "weights: numbers are required")
-    return {**read, "cases": [_case(where, number, case, folder) for number, case in enumerate(read["cases"])]}
+    return {**given, "cases": [_case(where, number, case, folder) for number, case in enumerate(given["cases"])]}
 
 
 def _case(where: str, number: int, case: Any, folder: Path) -> dict[str, Any]:
@@ -176,9 +195,10 @@ def _invalid(error: str, artifacts: Mapping[str, str]) -> PluginEvaluation:
     )
 
 
-def _in_process(task: str, time_limit_s: float) -> tuple[dict[str, Any] | None, str, str]:
+def _in_process(task: str, time_limit_s: float) -> tuple[_Answer | None, str, str]:
     """Run the worker; return its answer, the output of the program, and without an answer the reason."""
-    with tempfile.TemporaryDirectory(prefix="kschedd-evaluate-") as folder:
+    mark = uuid.uuid4().hex
+    with tempfile.TemporaryDirectory(prefix="kschedd-evaluate-", ignore_cleanup_errors=True) as folder:
         answer = Path(folder) / "answer.json"
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as given:
             given.write(task.encode())
@@ -189,6 +209,7 @@ def _in_process(task: str, time_limit_s: float) -> tuple[dict[str, Any] | None, 
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
+                env={**os.environ, _MARK: mark},
                 start_new_session=True,
             )
             fault = ""
@@ -197,25 +218,46 @@ def _in_process(task: str, time_limit_s: float) -> tuple[dict[str, Any] | None, 
             except subprocess.TimeoutExpired:
                 fault = f"time limit exceeded: {time_limit_s:g} s"
             finally:
-                _end(worker)
+                _end(worker, mark)
             output.seek(0)
             text = output.read(_MOST_OUTPUT).decode("utf-8", "replace")
         if fault:
             return None, text, fault
         try:
-            found = json.loads(answer.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            with open_input(answer, pipes=False) as file:  # the program may have put a device in its place
+                found = read(_Answer, json.loads(file.read(_LARGEST_ANSWER)))
+        except (OSError, ValueError, RecursionError):
             return None, text, f"the process ended without a result ({_ending(worker.returncode)})"
+        except AnswerError as wrong:
+            return None, text, f"the process wrote something else than a result ({wrong})"
+        if not found.error and not found.runs:
+            return None, text, "the process wrote a result without a run"
         return found, text, ""
 
 
-def _end(worker: "subprocess.Popen[bytes]") -> None:
-    """Kill the worker and all processes that it started in its session."""
+def _end(worker: "subprocess.Popen[bytes]", mark: str) -> None:
+    """Kill the worker and all processes that it started, also those in other sessions."""
     try:
         os.killpg(worker.pid, signal.SIGKILL)
     except ProcessLookupError:
         worker.poll()
     worker.wait()
+    for _ in range(_ROUNDS):
+        if not (left := _marked(mark)):
+            return
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _marked(mark: str) -> list[int]:
+    """Return the running processes that have this mark in their environment (Linux)."""
+    wanted, found = f"{_MARK}={mark}".encode(), []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has ended, or is another user's
+            if wanted in file.read_bytes():
+                found.append(int(file.parent.name))
+    return found
 
 
 def _ending(status: int) -> str:

@@ -17,8 +17,9 @@ from typing import Any, Final
 from kschedd.errors import KscheddError
 
 _LARGEST_FILE: Final = 64 << 20  # bytes
-_MOST_PROCESSES: Final = 256
+_MOST_PROCESSES: Final = 256  # and threads, beside those that are there at the start
 _MOST_MESSAGES: Final = 20
+_CALL_LIMIT_S: Final = 5.0  # of one call of the plugin
 
 
 def main() -> None:
@@ -48,6 +49,8 @@ def _limit(limits: Mapping[str, float]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (int(limits["bytes"]), int(limits["bytes"])))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, _LARGEST_FILE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    tasks = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])  # of all users: the limit is a user's
+    resource.setrlimit(resource.RLIMIT_NPROC, (tasks + _MOST_PROCESSES, tasks + _MOST_PROCESSES))
 
 
 def _run(task: Mapping[str, Any], found: dict[str, Any]) -> None:
@@ -91,9 +94,9 @@ def _one(plugin: str, case: Mapping[str, Any], seed: int, messages: dict[str, No
     version = case.get("version", "")
     given = case.get("from")
     if given:
-        cluster = Cluster.from_dump(given[0], version=version, seed=seed, plugins=[plugin])
+        cluster = Cluster.from_dump(given[0], version=version, seed=seed, plugins=[plugin], plugin_limit=_CALL_LIMIT_S)
     else:
-        cluster = Cluster(version=version, seed=seed, plugins=[plugin])
+        cluster = Cluster(version=version, seed=seed, plugins=[plugin], plugin_limit=_CALL_LIMIT_S)
     with cluster:
         cluster.apply(_nodes(case.get("nodes")), [Path(path) for path in case.get("files", ())])
         cluster.apply(_pods(case.get("pods"), Random(seed)))

@@ -113,13 +113,13 @@ def compared(number: int, comparison: Comparison, folder: Path) -> str:
 
 
 def _as_markdown(found: dict[str, Any]) -> str:
-    from kschedd.printing.reports.upgrade import as_markdown
+    from kschedd.printing.reports.comparison import as_markdown
 
     return as_markdown(found, 100)
 
 
 def _row(number: int, comparison: Comparison, found: dict[str, Any], cpu_s: float, mib: float) -> str:
-    counts = {name: 0 for name in ("moved", "placed", "pending", "told")}
+    counts = {name: 0 for name in ("moved", "placed", "pending", "message")}
     for pod in found["different"]:
         counts[pod["change"]] += 1
     rules = ", ".join(f"`{rule['rule'] or 'several'}`" for rule in found["rules"])

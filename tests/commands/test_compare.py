@@ -13,7 +13,7 @@ VERSIONS = ("compare", "--kube-version", "1.34,1.36")
 
 
 def node(name: str, cpu: int) -> dict[str, Any]:
-    has = {"cpu": str(cpu), "memory": f"{cpu}Gi", "pods": "20"}
+    has = {"cpu": str(cpu), "memory": f"{cpu}Gi", "pods": "110"}
     meta = {"name": name, "uid": f"u-{name}"}
     return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": {"capacity": has, "allocatable": has}}
 
@@ -135,6 +135,84 @@ def test_two_configurations_on_the_cluster_of_a_dump(
     assert status == (1 if found["different"] else 0)
 
 
+def test_configurations_decide_about_every_pod_of_the_cluster(
+    dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = [_config(tmp_path / "now.json"), _config(tmp_path / "fit.json", "NodeResourcesBalancedAllocation")]
+    words = ["compare", *(word for file in both for word in ("--config", file)), "--from", dump]
+    assert main([*words, "-o", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["configs"], found["versions"], found["pods"], found["pending"]) == (both, [], 2, [0, 0])
+    [different] = found["different"]
+    assert (different["pod"], different["change"]) == ("default/heavy", "moved")
+    assert found["plugins"] == [{"plugin": different["plugin"], "pods": 1}]
+    [namespace] = found["summary"]["namespaces"]
+    assert namespace == {"name": "default", "pods": 2, "changed": 1, "pending_before": 0, "pending": 0}
+    for form, line in (
+        ("table", f"~ default/heavy: {different['a']} -> {different['b']}"),
+        ("markdown", "| default/heavy |"),
+        ("html", "<td>default/heavy</td>"),
+    ):
+        assert main([*words, "-o", form]) == 1
+        assert line in capsys.readouterr().out
+
+
+def test_many_pods_that_differ_begin_with_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rows of a table that is longer than ten are counted, and those with the most differences come first."""
+    nodes = [node("free", 8), node("used", 8)]
+    for each, zone in zip(nodes, "ab", strict=True):
+        each["metadata"]["labels"] = {"topology.kubernetes.io/zone": zone}
+    pods = []
+    for number in range(30):
+        each = pod(f"p{number}", "used", "200m", "10Mi")
+        each["metadata"] |= {"namespace": f"n{number % 12}", "uid": f"u{number}"}
+        pods.append(each)
+    (tmp_path / "dump.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes + pods}))
+    fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
+    now = _config(tmp_path / "now.json")
+    raw = json.loads(Path(now).read_text())
+    raw["profiles"][0]["pluginConfig"] = [fit]
+    (tmp_path / "packed.json").write_text(json.dumps(raw))
+    words = ["compare", "--config", now, "--config", str(tmp_path / "packed.json")]
+    assert main([*words, "--from", str(tmp_path / "dump.json"), "--limit", "1"]) == 1
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "NAMESPACE PODS DIFFERENT PENDING" in lines
+    assert "n0 3 3 0" in lines
+    assert "... and 2 more (-o json lists all)" in lines
+    assert lines[lines.index("ZONE PODS BEFORE PODS AFTER") + 1] == "a 30 0"
+    assert "... and 29 more pods (--limit)" in lines
+
+
+def test_a_plugin_of_ones_own_decides(dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plugin = tmp_path / "largest.py"
+    plugin.write_text(
+        "from kschedd.plugin import Plugin\n\n\n"
+        "class Even(Plugin):\n"
+        '    name = "Even"\n\n'
+        "    def score(self, state, pod, node):\n"
+        '        return 100 if node.name == "even" else 0\n'
+    )
+    now = _config(tmp_path / "now.json")
+    raw = json.loads(Path(now).read_text())
+    raw["profiles"][0]["plugins"]["score"]["enabled"] = [{"name": "Even", "weight": 100}]
+    (tmp_path / "new.json").write_text(json.dumps(raw))
+    words = ["compare", "--config", now, "--config", str(tmp_path / "new.json"), "--plugin", str(plugin)]
+    assert main([*words, "--from", dump, "-o", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [(each["pod"], each["b"], each["plugin"]) for each in found["different"]] == [
+        ("default/heavy", "even", "Even")
+    ]
+    assert main(words) == 2
+    assert "--plugin requires --from" in capsys.readouterr().err
+
+
+def test_a_faulty_configuration_is_named(dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = _config(tmp_path / "good.json"), tmp_path / "bad.yaml"
+    bad.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofils: []\n")
+    assert main(["compare", "--config", good, "--config", str(bad), "--from", dump]) == 2
+    assert f"{bad}:3: " in capsys.readouterr().err
+
+
 def test_a_workload_for_the_cluster_of_a_dump(dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = pod("more", "", "100m", "1900Mi")
     del made["spec"]["nodeName"], made["status"], made["metadata"]["uid"]
@@ -193,7 +271,7 @@ def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[st
     scenario.write_text(f"apply -f -\n{text}----\n...\n")
     assert main(["compare", "--kube-version", "1.34.1,1.36", "--scenario", str(scenario), "-o", "json"]) == 1
     [different] = json.loads(capsys.readouterr().out)["different"]
-    assert (different["pod"], different["change"]) == ("default/big", "told")
+    assert (different["pod"], different["change"]) == ("default/big", "message")
     assert different["rules"] == ["untolerated_taints_unnamed"]
 
 
@@ -210,7 +288,7 @@ def test_what_a_scenario_says_of_its_version_and_gates(
     }
     group = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {"name": "g"}}
     group["spec"] = {"schedulingPolicy": {"gang": {"minCount": 1}}}
-    has = {"cpu": "4", "memory": "4Gi", "pods": "20"}
+    has = {"cpu": "4", "memory": "4Gi", "pods": "110"}
     n = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": has, "capacity": has}}
     text = "".join(f"---\n{json.dumps(each)}\n" for each in (n, group, wanted))
     scenario.write_text(f"kube-version 1.36\n----\n\n{gates}\n----\n\napply -f -\n{text}----\n...\n")

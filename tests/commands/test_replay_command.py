@@ -79,13 +79,13 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_another_version_is_compared(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(recording), "--kube-version", "1.34.1"]) == 0
-    assert " pods: " in capsys.readouterr().out
+    assert "as recorded -> 1.34.1: " in capsys.readouterr().out
 
 
 def test_features_of_another_version_are_compared(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gates = ["--feature-gates", "GenericWorkload=true,GangScheduling=true"]
     assert main(["replay", str(recording), "--kube-version", "1.36", *gates]) in (0, 1)
-    assert " pods: " in capsys.readouterr().out
+    assert "as recorded -> 1.36: " in capsys.readouterr().out
     assert main(["replay", str(recording), *gates]) == 2
     assert "no such feature gate" in capsys.readouterr().err
 

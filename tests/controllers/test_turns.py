@@ -1,5 +1,6 @@
 """A controller's turn: whatever is raised over one object, the others are looked after, and it is tried again."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -8,11 +9,12 @@ import pytest
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.runner import ControllerRunner
-from kschedd.controllers.running.controller import Reconciling, View
-from kschedd.controllers.running.turns import turn_in_steps
+from kschedd.controllers.running.controller import Controller, Reconciling, View
+from kschedd.controllers.running.turns import take_turn, turn_in_steps
 from kschedd.controllers.workloads.deployments import Deployments
 from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.object_faults import FaultLedger
+from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
 from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.store import Store
@@ -183,3 +185,52 @@ def test_a_turn_has_a_pause_where_the_controller_has_one_and_before_each_write()
     nobody = dict.fromkeys("abc", False)
     assert looked == [nobody, nobody, nobody, nobody, {**nobody, "a": True}, {**nobody, "a": True, "b": True}]
     assert noted(store) == dict.fromkeys("abc", True)
+
+
+def test_a_pod_that_starts_and_runs_on_costs_one_turn_of_the_kubelets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    store = Store(now=clock)
+    runner = ControllerRunner(store, embedded_controllers())
+    for number in range(3):
+        store.create(node(f"n{number}"))
+    runner.run_until_idle()
+    turns: Counter[str] = Counter()
+
+    def counted(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter) -> int:
+        turns[controller.name] += 1
+        return take_turn(controller, events, store)
+
+    monkeypatch.setattr("kschedd.controllers.runner.take_turn", counted)
+    for number in range(20):
+        store.create(pod(f"p{number}", nodeName=f"n{number % 3}"))
+        runner.run_until_idle()
+    assert {each.status["phase"] for each in store.list("Pod")} == {"Running"}
+    nodes = 3  # each changes once, when it has the image
+    assert turns["kubelets"] == 20 + nodes
+    assert turns["taint-eviction-controller"] == turns["pod-garbage-collector"] == nodes
+
+
+def test_a_pod_on_a_missing_node_is_collected_although_its_later_events_concern_nobody() -> None:
+    clock = Clock()
+    store = Store(now=clock)
+    runner = ControllerRunner(store, embedded_controllers())
+    store.create(node("n"))
+    runner.run_until_idle()
+    store.create(pod("stray", nodeName="gone"))
+    store.create(pod("stays", nodeName="n"))
+    runner.run_until_idle()
+    clock.now += 60
+    runner.run_until_idle()
+    assert [each.name for each in store.list("Pod")] == ["stays"]
+
+
+def test_an_idle_round_looks_at_no_event_again() -> None:
+    store = Store()
+    runner = ControllerRunner(store, embedded_controllers())
+    store.create(config_map("a"))
+    runner.run_until_idle()
+    assert runner.run_until_idle() == 0
+    assert not runner._cursor.behind
+    assert not any(runner._inboxes)

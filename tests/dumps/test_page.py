@@ -103,3 +103,4 @@ def test_the_workflow_and_the_hook_run_what_there_is() -> None:
     for name in ("check-on-pull-request.yaml", "pre-commit-hooks.yaml"):
         text = (ROOT / "examples" / "ci" / name).read_text(encoding="utf-8")
         assert "kschedd check --from cluster.json.gz -f deploy/" in text
+        assert "kschedd lint " in text

@@ -1,7 +1,13 @@
 """Cluster: a whole cluster in process, without an event loop."""
 
 import asyncio
+import bdb
+import io
+import pdb
 import pickle
+import re
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,7 +16,22 @@ import pytest
 import trio
 
 import kschedd
-from kschedd import ApplyError, Cluster, Records, RpcError, SimulationSpec, node, pod, simulate
+from kschedd import (
+    ApplyError,
+    Cluster,
+    CommandFailedError,
+    Explanation,
+    Records,
+    RpcError,
+    SimulationSpec,
+    daemonset,
+    deployment,
+    job,
+    node,
+    pod,
+    simulate,
+    statefulset,
+)
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.versions.kube_versions import UnknownVersionError
 from kschedd.plugin import CycleState, NodeInfo, Pod
@@ -18,21 +39,6 @@ from kschedd.sdk.handle import MovedPod
 from kschedd.sdk.records import MissingLibraryError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-def deployment(name: str, replicas: int, **pod_fields: Any) -> dict[str, Any]:
-    template = pod(name, labels={"app": name}, **pod_fields)
-    meta = {"labels": template["metadata"]["labels"]}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": meta, "spec": template["spec"]},
-        },
-    }
 
 
 def placed(cluster: Cluster) -> int:
@@ -202,7 +208,177 @@ def test_verbs_of_the_command_line_run() -> None:
     cluster = Cluster(nodes=1)
     cluster.run("apply -f -", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     assert cluster.run("get configmap a -o name") == "configmap/a\n"
-    assert cluster.run("no-such-verb").startswith("error: ")
+    with pytest.raises(CommandFailedError, match="no-such-verb") as unknown:
+        cluster.run("no-such-verb")
+    assert (unknown.value.command, unknown.value.status) == ("no-such-verb", 2)
+    assert unknown.value.output.startswith("error: ")
+    with pytest.raises(CommandFailedError, match="not found"):
+        cluster.run("get pod nobody")
+
+
+def test_an_exit_status_that_is_an_answer_is_no_failure() -> None:
+    cluster = Cluster(nodes=1)
+    changes = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    assert "+  name: a" in cluster.run("diff -f -", changes)
+    cluster.apply(deployment("web", 1, cpu="3"))
+    assert "Insufficient cpu" in cluster.run("plan scale deployment web --replicas 2")
+
+
+# -- commands and configurations on forks -----------------------------------------------------------------------
+
+
+def test_a_plan_takes_commands() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.apply(deployment("web", 2))
+    drained = cluster.plan("drain node-1 --ignore-daemonsets")
+    assert [(change.change, change.node, change.to) for change in drained.pods] == [("moved", "node-1", "node-2")]
+    two = cluster.plan(["scale deployment web --replicas 3", "cordon node-2"])
+    assert [change.change for change in two.pods] == ["placed"]
+    assert [change.name for change in two.nodes] == ["node-2"]
+    with pytest.raises(CommandFailedError, match='nodes "nope" not found'):
+        cluster.plan("cordon nope")
+    assert len(cluster.pods) == 2
+
+
+PACKING = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - pluginConfig:
+      - name: NodeResourcesFit
+        args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+"""
+
+
+def test_a_configuration_is_compared_with_the_present_one(tmp_path: Path) -> None:
+    cluster = Cluster(nodes=3, seed=2)
+    cluster.apply(pod("first", cpu="1"))
+    taken = cluster.placements()["first"]
+    found = cluster.compare(config=PACKING, manifests=[pod("a", cpu="1"), pod("b", cpu="1")])
+    assert found.pods == 2
+    assert {each.pod: each.b for each in found.different} == {"default/a": taken, "default/b": taken}
+    assert {each.plugin for each in found.different} == {"NodeResourcesFit"}
+    (tmp_path / "packing.yaml").write_text(PACKING)
+    again = cluster.compare(config=tmp_path / "packing.yaml", manifests=[pod("a", cpu="1"), pod("b", cpu="1")])
+    assert again == found
+    assert set(cluster.placements()) == {"first"}
+    with pytest.raises(TypeError, match="another cluster or `config`"):
+        cluster.compare()  # type: ignore[call-overload]
+
+
+# -- builders ---------------------------------------------------------------------------------------------------
+
+
+def test_workloads_are_made_in_one_line() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.apply(
+        deployment("web", 2, cpu="500m", labels={"tier": "front"}, spec={"priority": 0}),
+        statefulset("db", 2, memory="1Gi"),
+        daemonset("agent", namespace="kube-system"),
+        job("batch", 3, parallelism=2, run_seconds=10),
+    )
+    owners = [each.owner.partition("/")[0] for each in cluster.pods if each.owner]
+    assert {kind: owners.count(kind) for kind in owners} == {
+        "DaemonSet": 2,
+        "Job": 2,
+        "ReplicaSet": 2,
+        "StatefulSet": 2,
+    }
+    assert {each.cpu for each in cluster.pods if each.name.startswith("web")} == {0.5}
+    assert len(cluster.list("Pod", selector="app=web,tier=front")) == 2
+    cluster.run_until_idle()
+    (status,) = [each["status"] for each in cluster.list("Job")]
+    assert status["succeeded"] == 3
+    assert cluster.elapsed >= 20
+
+
+# -- plugins under a debugger -----------------------------------------------------------------------------------
+
+
+def test_a_breakpoint_in_a_plugin_stops_in_the_callers_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[tuple[threading.Thread, str]] = []
+
+    class Stops:
+        name = "Stops"
+
+        def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+            breakpoint()
+            return 0
+
+        def reserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+            breakpoint()
+
+        def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+            breakpoint()
+
+        def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+            breakpoint()
+
+    def hook() -> None:
+        frame = sys._getframe(1)
+        stopped.append((threading.current_thread(), frame.f_code.co_name))
+
+    monkeypatch.setattr(sys, "breakpointhook", hook)
+    cluster = Cluster(nodes=2, plugins=[Stops])
+    cluster.apply(pod("a"))
+    with cluster.fork() as fork:
+        fork.apply(pod("b"))
+    assert {thread for thread, _ in stopped} == {threading.current_thread()}
+    assert [method for _, method in stopped] == ["score", "score", "reserve", "pre_bind"] * 2
+
+
+def test_pdb_shows_the_plugins_variables_and_quitting_it_ends_the_call() -> None:
+    said = io.StringIO()
+
+    class Stops:
+        name = "Stops"
+
+        def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+            pdb.Pdb(stdin=io.StringIO("p pod.name, node.name\nq\n"), stdout=said).set_trace()
+            return 0
+
+    cluster = Cluster(nodes=2, plugins=[Stops])
+    with pytest.raises(KeyboardInterrupt) as ended:
+        cluster.apply(pod("a"))
+    assert isinstance(ended.value.__cause__, bdb.BdbQuit)
+    assert re.search(r"\('a', 'node-\d'\)", said.getvalue())
+
+
+def test_exceptions_of_plugins_are_kept_with_their_own_lines() -> None:
+    class Broken:
+        name = "Broken"
+
+        def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
+            self.judge(node)
+
+        def judge(self, node: NodeInfo) -> None:
+            raise LookupError(f"no rack for {node.name}")
+
+    cluster = Cluster([node("n1")], plugins=[Broken])
+    cluster.apply(pod("a"))
+    fault = cluster.plugin_faults[-1]
+    assert (fault.plugin, fault.method) == ("Broken", "filter")
+    assert fault.traceback.splitlines()[-1] == "LookupError: no rack for n1"
+    assert 'raise LookupError(f"no rack for {node.name}")' in fault.traceback
+    files = re.findall(r'File "(.*)"', fault.traceback)
+    assert set(files) == {__file__}
+    assert cluster.fork().plugin_faults == cluster.plugin_faults
+
+
+def test_a_limit_for_calls_of_plugins_is_kept() -> None:
+    class Hangs:
+        name = "Hangs"
+
+        def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+            released.wait()
+            return 0
+
+    released = threading.Event()
+    cluster = Cluster(nodes=1, plugins=[Hangs], plugin_limit="100ms")
+    cluster.apply(pod("a"), node("n2"), pod("b"))
+    released.set()
+    assert "score did not return within 0.1s" in cluster.message("b")
+    assert len(cluster.plugin_faults) == 0
 
 
 # -- results ----------------------------------------------------------------------------------------------------
@@ -261,6 +437,14 @@ def test_a_missing_library_is_named(
 
 
 # -- event loops ------------------------------------------------------------------------------------------------
+
+
+def test_an_explanation_is_the_verdict_of_explain() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.apply(pod("a", cpu="50"))
+    found = cluster.explain("a")
+    assert isinstance(found, Explanation)
+    assert found.cause.code == "RequestAboveEveryNode"
 
 
 async def test_it_works_in_a_trio_test() -> None:

@@ -40,3 +40,35 @@ def test_pending_pods_are_drawn_by_cause(monkeypatch: pytest.MonkeyPatch) -> Non
     cluster = Cluster(nodes=1)
     cluster.apply([pod(f"p{number}", cpu="50") for number in range(3)])
     assert [bar.get_width() for bar in cluster.plot_causes().containers[0]] == [3]
+
+
+PLUGIN_CELLS = (
+    """from kschedd import Cluster, pod
+
+class OneRack:
+    name = "OneRack"
+
+    def filter(self, state, pod, node):
+        return self.rack(node)
+
+    def rack(self, node):
+        return node.labels["rack"]
+""",
+    'cluster = Cluster(nodes=2, plugins=[OneRack])\ncluster.apply(pod("a"))\ncluster.pods',
+    "print(cluster.plugin_faults[-1].traceback)",
+)
+
+
+def test_a_plugin_of_a_cell_is_used_in_the_next_with_tracebacks_of_its_own_lines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="nbclient is not installed")
+    client = pytest.importorskip("nbclient", reason="nbclient is not installed")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in PLUGIN_CELLS])
+    client.NotebookClient(book, timeout=300, kernel_name="python3").execute()
+    table, printed = (cell.outputs[0] for cell in book.cells[1:])
+    assert "<td>a</td>" in table["data"]["text/html"]
+    assert 'return node.labels["rack"]' in printed["text"]
+    assert "KeyError: 'rack'" in printed["text"]
+    assert "kschedd/" not in printed["text"]

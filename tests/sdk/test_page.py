@@ -1,25 +1,37 @@
 """docs/LIBRARY.md and examples/library: each program runs, and its assertions hold."""
 
+import inspect
 import re
 import runpy
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+import kschedd
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "LIBRARY.md"
 PROGRAMS = sorted((ROOT / "examples" / "library").glob("*.py"))
 NEEDS = {"learn_packing": "gymnasium", "placements": "pandas"}
 
+PACKING = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: default-scheduler}]
+"""
+
 
 def blocks() -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-def test_the_blocks_of_the_page_run_one_after_the_other() -> None:
+def test_the_blocks_of_the_page_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gymnasium", reason="the page uses the extra gym, which is not installed")
-    names: dict[str, object] = {}
+    (tmp_path / "packing.yaml").write_text(PACKING)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"Path": Path}
     found = blocks()
     assert len(found) > 7
     for block in found:
@@ -47,3 +59,33 @@ def test_the_page_lists_every_program() -> None:
     assert set(re.findall(r"examples/library/(\w+\.py)", PAGE.read_text(encoding="utf-8"))) == {
         program.name for program in PROGRAMS
     }
+
+
+def described() -> list[str]:
+    """Return the full names that the reference describes."""
+    return re.findall(r"^::: (\S+)$", (ROOT / "docs" / "API.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def found(name: str) -> object:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        module, _, last = name.rpartition(".")
+        return getattr(import_module(module), last)
+
+
+def test_the_reference_describes_every_public_name_and_the_types_of_its_answers() -> None:
+    pytest.importorskip("gymnasium", reason="the reference has the extra gym, which is not installed")
+    there = [found(name) for name in described()]
+    there += [each for module in there if inspect.ismodule(module) for each in vars(module).values() if callable(each)]
+    assert [name for name in kschedd.__all__ if getattr(kschedd, name) not in there] == []
+    answers: set[str] = set()
+    for _, member in inspect.getmembers(
+        kschedd.Cluster, lambda each: inspect.isfunction(each) or isinstance(each, property)
+    ):
+        function = member.fget if isinstance(member, property) else member
+        if not function.__name__.startswith("_"):
+            returned = inspect.signature(function).return_annotation
+            answers.update(re.findall(r"\b[A-Z]\w+", inspect.formatannotation(returned)))
+    names = {getattr(each, "__name__", "") for each in there}
+    assert answers - names - {"Any", "Raw", "Sequence", "Mapping", "None"} == set()

@@ -1,11 +1,12 @@
 """RemoteCluster: a running daemon with the operations of a cluster in process."""
 
+import inspect
 from pathlib import Path
 
 import pytest
 import trio
 
-from kschedd import RemoteCluster, RpcError, connect, node, pod
+from kschedd import Cluster, CommandFailedError, RemoteCluster, RpcError, connect, job, node, pod
 from kschedd.rpc.errors import NoDaemonError
 from kschedd.serving import run_daemon
 from kschedd.startup.options import DaemonOptions
@@ -27,6 +28,25 @@ def use(cluster: RemoteCluster) -> None:
     plan = cluster.plan(lambda copy: copy.delete("Node", "n1"))
     assert [each.name for each in plan.nodes] == ["n1"]
     assert "c" not in cluster.placements()
+    drained = cluster.plan("drain n1 --force")
+    assert [(each.name, each.change, each.to) for each in drained.pods] == [("a", "gone", "")]
+    with pytest.raises(CommandFailedError, match="not found"):
+        cluster.plan(["cordon nothing"])
+    assert cluster.run("get nodes -o name") == "node/n1\nnode/n2\n"
+    assert cluster.run("apply -f -", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n").startswith("configmap/m")
+    packing = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    assert cluster.compare(config=packing, manifests=[pod("x")]).pods == 1
+    cluster.apply(job("short", run_seconds=30))
+    before = cluster.time
+    assert cluster.run_until(lambda one: one.get("Job", "short")["status"].get("succeeded") == 1)
+    assert 30 <= cluster.time - before <= 40
+    assert not cluster.run_until(lambda one: False, "1s")
+    assert cluster.elapsed == cluster.time - before + 10
+    assert cluster.run_until_idle()
+    with cluster.fork() as fork:
+        assert fork.run_until_idle()
+        assert fork.run("get pods a -o name") == "pod/a\n"
+        assert fork.run_until(lambda one: one.elapsed >= 60)
     with pytest.raises(RpcError) as missing:
         cluster.get("Pod", "nobody")
     assert missing.value.code == "not_found"
@@ -52,3 +72,20 @@ async def test_the_same_operations_over_the_socket(tmp_path: Path, nursery: trio
 def test_no_daemon_is_an_error_with_the_path(tmp_path: Path) -> None:
     with pytest.raises(NoDaemonError, match=r"nothing\.sock"):
         connect(tmp_path / "nothing.sock")
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def test_a_daemon_has_the_surface_of_a_cluster_in_process() -> None:
+    """Walk both classes: what differs is listed here, and in docs/LIBRARY.md."""
+    in_process = {"from_dump", "snapshot", "restore", "warnings", "plugin_faults"}
+    assert public(Cluster) - public(RemoteCluster) <= in_process
+    assert public(RemoteCluster) - public(Cluster) == set()
+    for name in public(Cluster) & public(RemoteCluster):
+        ours, theirs = getattr(Cluster, name), getattr(RemoteCluster, name)
+        assert isinstance(ours, property) == isinstance(theirs, property), name
+        if callable(ours):
+            parameters = [list(inspect.signature(each).parameters) for each in (ours, theirs)]
+            assert parameters[0] == parameters[1], name

@@ -11,6 +11,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.loading.load import default_config
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.simulation.comparison import pod_outcome
 from kschedd.simulation.standing_pods import judge_standing, standing_pods
 
 _POD = st.tuples(st.sampled_from("ab"), st.sampled_from(["1", "2"]), st.sampled_from(["", "n0", "n1", "n2"]))
@@ -40,8 +41,10 @@ def _machine(pods: list[Pod]) -> SchedulingMachine:
 @given(st.lists(_POD, max_size=12))
 def test_together_they_fare_as_one_by_one(made: list[tuple[str, str, str]]) -> None:
     pods = [_pod(number, *each) for number, each in enumerate(made)]
-    together = judge_standing(_machine(pods), standing_pods(pods))
-    assert together == {pod.key: judge_standing(_machine(pods), standing_pods([pod]))[pod.key] for pod in pods}
+    together = judge_standing(_machine(pods), standing_pods(pods), pod_outcome)
+    assert together == {
+        pod.key: judge_standing(_machine(pods), standing_pods([pod]), pod_outcome)[pod.key] for pod in pods
+    }
 
 
 @settings(max_examples=20)
@@ -49,6 +52,6 @@ def test_together_they_fare_as_one_by_one(made: list[tuple[str, str, str]]) -> N
 def test_nothing_of_it_stays(made: list[tuple[str, str, str]]) -> None:
     pods = [_pod(number, *each) for number, each in enumerate(made)]
     machine, standing = _machine(pods), standing_pods(pods)
-    first = judge_standing(machine, standing)
+    first = judge_standing(machine, standing, pod_outcome)
     assert machine.cluster.pod_count == sum(bool(pod.node_name) for pod in pods)
-    assert judge_standing(machine, standing) == first
+    assert judge_standing(machine, standing, pod_outcome) == first

@@ -5,8 +5,9 @@ from typing import Any
 
 from kschedd.answers import plain
 from kschedd.config.versions.kube_versions import V1_34, V1_34_1, V1_36, KubernetesVersion
-from kschedd.printing.reports.upgrade import as_text
-from kschedd.simulation.upgrade import PodOutcome, PodOutcomes, compare_versions
+from kschedd.printing.reports.comparison import as_text
+from kschedd.simulation.comparison import PodOutcome, PodOutcomes
+from kschedd.simulation.upgrade import compare_versions
 
 
 def _compared(*given: Any) -> Any:
@@ -39,7 +40,7 @@ def test_each_pod_that_differs_is_told_with_the_rules_that_do_it_by_themselves()
     assert (found["pods"], found["pending"]) == (7, [2, 2])
     assert {pod["pod"]: (pod["change"], pod["rules"]) for pod in found["different"]} == {
         "d/moves": ("moved", ["balance_before_and_after"]),
-        "d/words": ("told", ["untolerated_taints_unnamed"]),
+        "d/words": ("message", ["untolerated_taints_unnamed"]),
         "d/either": ("moved", ["image_volumes_scored", "devices_scored"]),
         "d/both": ("moved", ["devices_scored", "declared_features"]),
         "d/lost": ("pending", ["portworx_volumes_counted"]),

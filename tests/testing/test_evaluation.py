@@ -1,14 +1,18 @@
 """kschedd.evaluate: a plugin's score by a suite, whatever the program does."""
 
 import json
+import os
 import re
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from random import Random
 
 import pytest
 
-from kschedd import cli, evaluate
+from kschedd import PluginEvaluation, cli, evaluate
 from kschedd.testing.evaluation import SuiteError, read_suite
+from tests.testing.broken_programs import program
 
 GOOD = """
 class PackNodes:
@@ -63,13 +67,61 @@ def test_a_broken_program_is_a_result(tmp_path: Path, text: str, reason: str) ->
     assert re.search(reason, found.error)
 
 
-def test_random_programs_neither_end_nor_hang_it(tmp_path: Path) -> None:
-    drawn = Random(5)
-    lines = GOOD.splitlines()
-    for _ in range(12):
-        mutated = [line[drawn.randrange(max(len(line), 1)) :] if drawn.random() < 0.3 else line for line in lines]
-        found = evaluate(plugin(tmp_path, "\n".join(mutated)), SUITE, seeds=1, time_limit_s=30)
-        assert found.valid == (not found.error)
+def test_random_programs_neither_end_nor_hang_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluate programs from broken_programs.py; KSCHEDD_BROKEN_PROGRAMS is their number."""
+    many = int(os.environ.get("KSCHEDD_BROKEN_PROGRAMS", "12"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def evaluated(seed: int) -> PluginEvaluation:
+        file = tmp_path / f"program_{seed}.py"
+        file.write_bytes(program(seed))
+        return evaluate(file, SUITE, seeds=1, rules=seed % 4 == 0, time_limit_s=12, memory_limit_mib=1024)
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(evaluated, range(many)))
+    assert len(found) == many
+    for each in found:
+        assert each.valid == (not each.error)
+        json.dumps(each.to_dict(), allow_nan=False)
+    assert any(each.valid for each in found)
+    assert any(not each.valid for each in found)
+    assert list(tmp_path.glob("kschedd-evaluate-*")) == []
+    reasons = Counter(re.sub(r"[0-9]+|'.*'|/\S*", "#", each.error)[:60] or "valid" for each in found)
+    print("\n".join(f"{count:5} {reason}" for reason, count in reasons.most_common()))
+
+
+@pytest.mark.parametrize("change", ["os.mkfifo('answer.json')", "os.symlink('/dev/zero', 'answer.json')"])
+def test_an_answer_that_is_no_file_is_not_read(tmp_path: Path, change: str) -> None:
+    found = evaluate(plugin(tmp_path, f"import os\n{change}\nos._exit(0)\n"), SUITE, seeds=1)
+    assert "without a result" in found.error
+
+
+def test_a_process_in_another_session_is_killed_as_well(tmp_path: Path) -> None:
+    left = tmp_path / "pid"
+    text = f"""import subprocess
+child = subprocess.Popen(["sleep", "300"], start_new_session=True)
+open({str(left)!r}, "w").write(str(child.pid))
+"""
+    evaluate(plugin(tmp_path, text + GOOD), SUITE, seeds=1, rules=False)
+    status = Path(f"/proc/{left.read_text()}/status")
+    assert not status.exists() or "zombie" in status.read_text()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{",
+        "[" * 100_000,
+        '{"error": 3}',
+        '{"error": "", "runs": [], "artifacts": {}}',
+        '{"error": "", "runs": [{}], "artifacts": {}}',
+    ],
+)
+def test_a_forged_answer_is_not_valid(tmp_path: Path, answer: str) -> None:
+    text = f"import os\nopen('answer.json', 'w').write({answer!r})\nos._exit(0)\n"
+    found = evaluate(plugin(tmp_path, text), SUITE, seeds=1)
+    assert (found.valid, found.combined_score) == (False, 0.0)
+    assert "result" in found.error
 
 
 def test_a_fault_in_an_attempt_costs_that_pod_its_node(tmp_path: Path) -> None:

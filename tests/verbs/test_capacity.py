@@ -168,15 +168,17 @@ def test_compare_says_which_pods_go_elsewhere_and_which_plugin_decided(
     scenario.do("apply", NODE % ("wide", "8"))
     (tmp_path / "one-pod.yaml").write_text(POD % ("web", "1"))
     line = "compare --config LeastAllocated.yaml --config MostAllocated.yaml -f one-pod.yaml"
-    first, second, last = scenario.do(line, "").splitlines()
-    assert first == "~ pod default/web: wide | here"
-    assert second.strip().startswith("NodeResourcesFit: here against wide -")
-    assert last == "1 pods: 0 alike, 1 different; pending: 0 | 0"
+    said = scenario.do(line, "")
+    assert said.splitlines()[0] == (
+        "LeastAllocated.yaml -> MostAllocated.yaml: 1 pod, 1 placed elsewhere; pending 0 -> 0"
+    )
+    assert "placed elsewhere by plugin:\n  NodeResourcesFit       1\n" in said
+    assert "~ default/web: wide -> here (NodeResourcesFit: here scores -" in said
     assert scenario.do("get pods", "") == "No resources found in default namespace.\n"
 
 
 def test_compare_with_itself_finds_nothing(scenario: ScenarioCluster, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(CONFIG % "LeastAllocated")
     said = scenario.do("compare --config a.yaml --config a.yaml -f five.yaml", "")
-    assert said == "5 pods: 5 alike, 0 different; pending: 3 | 3\n"
+    assert said == "a.yaml -> a.yaml: 5 pods, all alike; pending 3 -> 3\n"
     assert "two configurations are required" in scenario.do("compare --config a.yaml", "")

@@ -15,17 +15,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import structlog
 import trio
 
 from kschedd.config.model import Extender
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.framework.costs import CallCosts
+from kschedd.lazy_log import LazyLogger
 
 if TYPE_CHECKING:
     from httpx import AsyncClient
 
-log = structlog.get_logger("kschedd.extenders")
+log = LazyLogger("kschedd.extenders")
 
 
 @attrs.define(eq=False)

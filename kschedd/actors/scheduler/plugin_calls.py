@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 import attrs
-import structlog
 import trio
 
 from kschedd.actors.mailbox import Doorbell
@@ -25,10 +24,11 @@ from kschedd.framework.faults import PluginTimeout
 from kschedd.framework.guard import GuardedCall
 from kschedd.framework.status import Status
 from kschedd.framework.writes import Plan
+from kschedd.lazy_log import LazyLogger
 from kschedd.scheduling.binding.cycle import CallExtender, CallPlugin
 from kschedd.threads import in_thread
 
-log = structlog.get_logger("kschedd.plugins")
+log = LazyLogger("kschedd.plugins")
 
 
 def run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:

@@ -91,6 +91,22 @@ class Kubelets(InSteps):
         times = (self._timers.next, self._evictions.next_deadline)
         return min((at for at in times if at is not None), default=None)
 
+    def concerns(self, event: WatchEvent) -> bool:
+        """Return False for a pod that is on no node, and for an admitted pod that runs on and needs nothing."""
+        pod = event.new
+        if not isinstance(pod, Pod) or event.type == DELETED or self.faults.by_object:
+            return True
+        if not pod.node_name:
+            return False
+        key = pod.namespace, pod.name
+        admitted = self._accounts.of_pod(key)
+        if admitted is None or admitted.uid != pod.uid or admitted.signature is not pod.signature:
+            return True
+        if pod.phase != "Running" or pod.deletion_timestamp or key in self._runs:
+            return True
+        settings = pod_settings(pod.annotations)
+        return bool(settings) or not self._is_plain(pod, settings)
+
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         pods: dict[Key, None] = {}
         nodes: dict[Key, None] = {}

@@ -73,6 +73,14 @@ class TaintEviction:
     def taints_of(self, node_name: str) -> tuple[NoExecuteTaint, ...]:
         return self._tainted.get(node_name, ())
 
+    def concerns(self, event: WatchEvent) -> bool:
+        """Return False for a pod that has no timer and is on no tainted node: a node's taints mark all its pods."""
+        pod = event.new
+        if not isinstance(pod, Pod) or self._restored is None or pod.node_name in self._tainted:
+            return True
+        key = (pod.namespace, pod.name)
+        return event.type == DELETED and (key in self._since or key in self._marked)
+
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         if self._restored is None:
             self._restored = view.version

@@ -23,14 +23,20 @@ from kschedd.values import run_steps
 _ROUNDS: Final = 20  # limit of consecutive writes in response to rejections
 
 
+def concerned(controller: Controller) -> Callable[[WatchEvent], bool] | None:
+    """Return the controller's `concerns`; None if it has none, and every event is delivered to it."""
+    found: Callable[[WatchEvent], bool] | None = getattr(controller, "concerns", None)
+    return found
+
+
 def concerning(controller: Controller, events: Sequence[WatchEvent]) -> Sequence[WatchEvent]:
     """Return the events to deliver: those for which the controller's `concerns` returns True, if it has that method."""
-    concerns: Callable[[WatchEvent], bool] | None = getattr(controller, "concerns", None)
+    concerns = concerned(controller)
     return events if concerns is None else list(filter(concerns, events))
 
 
 def is_concerned(controller: Controller, event: WatchEvent) -> bool:
-    concerns: Callable[[WatchEvent], bool] | None = getattr(controller, "concerns", None)
+    concerns = concerned(controller)
     return concerns is None or concerns(event)
 
 
@@ -57,6 +63,8 @@ def turn_in_steps(
     own = controller.next_deadline
     if events or (own is not None and own <= now):
         writes += yield from _reaction(controller, events, store, now)
+    if not writes:
+        return 0
     with store.one_request():
         return (yield from _perform_all(controller, writes, store, now))
 

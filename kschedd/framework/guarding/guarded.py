@@ -9,6 +9,8 @@ Owns: each plugin's guard. Fails: PluginLoadError if a plugin cannot be construc
 """
 
 import inspect
+import math
+from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, get_args, get_origin, get_type_hints
 
@@ -27,7 +29,7 @@ from kschedd.framework.costs import CallCosts
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import DEPENDENCIES
 from kschedd.framework.faults import BadAnswer, PluginError, shown
-from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S, PluginGuard
+from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S, PluginGuard, PluginTraceback
 from kschedd.framework.guarding import answers
 from kschedd.framework.guarding.views import (
     ClusterView,
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
 Check = Callable[["GuardedPlugin", str, tuple[Any, ...], Any], Any]
 """Arguments: the plugin, the method, the scheduler's original arguments of the call, and the return value."""
 
+_MOST_RAISED: Final = 100  # exceptions of plugins that are kept
 _UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions)  # guarded separately, or never called
 
 # Return annotation -> the required check; each code in an Annotated is allowed in addition.
@@ -307,6 +310,7 @@ def _depends_on(value: object) -> frozenset[str] | None:
 class GuardedRegistry(Registry):
     """A registry that guards out-of-tree plugins.
 
+    `limit_s`: of one call; infinity calls plugins in the caller's thread and keeps their latest exceptions in `raised`.
     `on_fault` receives faults that fail no call; without `processes` plugins that want worker processes have none.
     """
 
@@ -326,12 +330,13 @@ class GuardedRegistry(Registry):
         self.limit_s = limit_s
         self.on_fault = on_fault
         self.costs = CallCosts()
+        self.raised: deque[PluginTraceback] | None = deque(maxlen=_MOST_RAISED) if limit_s == math.inf else None
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
         """Return a plugin ready for use; raise PluginLoadError if an out-of-tree one cannot be constructed."""
         if name not in self.added:
             return super().make(name, args, handle)
-        guard = PluginGuard(name, self.limit_s, self.on_fault, self.costs)
+        guard = PluginGuard(name, self.limit_s, self.on_fault, self.costs, self.raised)
         try:
             return guard.call(
                 "from_args",

@@ -28,6 +28,7 @@ from kschedd.config.loading.context import ReadFile
 from kschedd.config.loading.load import load_config
 from kschedd.config.loading.plugin_sets import FIELD_OF_POINT
 from kschedd.config.model import Config
+from kschedd.lint.upgrades import upgrade_warnings
 from kschedd.scheduling.config_changes import ConfigChange
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import ChangeConfig, UndoConfigChange
@@ -42,6 +43,10 @@ T = TypeVar("T")
 _POINTS = {**{point: point for point in FIELD_OF_POINT}, **{field: point for point, field in FIELD_OF_POINT.items()}}
 _TEXT = Param("text", "string", doc="the file's text: KubeSchedulerConfiguration of any release, or a Policy")
 _SOURCE = Param("source", "string", False, "configuration", "the file's name in messages")
+_UPGRADE_TO = Param("upgrade_to", "string", False, "", "a release: also warn of what an upgrade to it changes")
+_KUBE_VERSION = Param(
+    "kube_version", "string", False, "", "the release that is upgraded; default: the newest recorded one"
+)
 CHANGES = (
     *("weight", "plugin-on", "plugin-off", "args", "percentage", "backoff", "parallelism", "flush"),
     *("profile-on", "profile-off", "all"),
@@ -65,13 +70,18 @@ class ConfigMethods(Methods):
 
     @method(
         "config.check",
-        (_TEXT, _SOURCE),
+        (_TEXT, _SOURCE, _UPGRADE_TO, _KUBE_VERSION),
         reads=True,
         doc="Checks a configuration file and returns all its faults. Files that it names are not read.",
         answer=CheckedConfig,
     )
     async def check(self, call: Call) -> Any:
-        return await self._read(call, files.check)
+        checked = await self._read(call, files.check)
+        if not call["upgrade_to"]:
+            return checked
+        given = call["text"], call["source"], call["upgrade_to"], call["kube_version"]
+        more = await call.services.workers.run(call.client, lambda _: upgrade_warnings(*given))
+        return attrs.evolve(checked, warnings=[*checked.warnings, *more])
 
     @method(
         "config.show",
@@ -148,22 +158,9 @@ class ConfigMethods(Methods):
     async def _whole(self, call: Call, given: "_Given") -> "_Make":
         """Return the change to a whole configuration, which is read here."""
         text = given.needed("text")
-        config, catalogue = await self._cluster.scheduler.query(
-            lambda owner: (owner.machine.config, _catalogue_of(owner))
-        )
-        new = await call.services.workers.run(
-            call.client,
-            lambda _: load_config(
-                text,
-                "change",
-                catalogue=catalogue,
-                version=config.version,
-                feature_gates=config.feature_gates,
-                read_file=_unread,
-            ),
-        )
-        # Values set by flags are not part of the file.
-        return lambda config, given, catalogue: attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)
+        read = await self._cluster.scheduler.query(_reader_of)
+        new = await call.services.workers.run(call.client, lambda _: read(text, "change"))
+        return lambda config, given, catalogue: new
 
     @method(
         "config.undo",
@@ -192,6 +189,27 @@ class ConfigMethods(Methods):
 
 def _catalogue_of(owner: SchedulingDriver) -> Catalogue:
     return IN_TREE | owner.machine.registry.catalogue()
+
+
+def whole_config(owner: SchedulingDriver, text: str, source: str) -> Config:
+    """Return a configuration file as the scheduler would use it. `source` is its name in messages.
+
+    Values set by flags are not part of the file. Raises ConfigErrors.
+    """
+    return _reader_of(owner)(text, source)
+
+
+def _reader_of(owner: SchedulingDriver) -> Callable[[str, str], Config]:
+    """Return a function that reads a configuration file with the scheduler's version, feature gates and plugins."""
+    config = owner.machine.config
+    load = partial(
+        load_config,
+        catalogue=_catalogue_of(owner),
+        version=config.version,
+        feature_gates=config.feature_gates,
+        read_file=_unread,
+    )
+    return lambda text, source: attrs.evolve(load(text, source), unschedulable_flush_s=config.unschedulable_flush_s)
 
 
 def _unread(path: str) -> NoReturn:

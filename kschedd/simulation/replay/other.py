@@ -6,9 +6,9 @@ daemon in real time takes pods up at moments that no cluster in virtual time has
 the recorded run did is told besides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -30,11 +30,13 @@ from kschedd.recording.format import RecordingHeader
 from kschedd.recording.reading import RecordingFile, distrusting
 from kschedd.recording.wiring import controllers_of
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
-from kschedd.simulation.comparison import OnResult, compare
+from kschedd.simulation.comparison import ReadDecision, compare_configs
 from kschedd.simulation.engine import Engine
 from kschedd.simulation.replay.external import OutsideWorld
 from kschedd.store.errors import ApiError
 from kschedd.values import run_steps
+
+T = TypeVar("T")
 
 
 @attrs.define(eq=False)
@@ -60,10 +62,13 @@ class OtherRun:
     refused: list[str] = attrs.field(factory=list)
 
     def run(
-        self, header: RecordingHeader, options: ControllerOptions, world: OutsideWorld, on_result: OnResult
-    ) -> None:
+        self, header: RecordingHeader, options: ControllerOptions, world: OutsideWorld, read: ReadDecision[T]
+    ) -> dict[str, T]:
+        """Return what is read of the last decision about each pod."""
+        found: dict[str, T] = {}
+
         def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
-            on_result(engine, entry, result)
+            found[entry.key] = read(engine.machine, entry.pod, result)
 
         parts = frozenset(header.without)
         engine = Engine(
@@ -89,10 +94,16 @@ class OtherRun:
         engine.advance(max(world.ended_s, engine.now))
         self.nodes = {pod.key: getattr(pod, "node_name", "") for pod in engine.store.list("Pod")}
         engine.close()
+        return found
 
 
 def compared(
-    header: RecordingHeader, options: ControllerOptions, world: OutsideWorld, recorded: OtherRun, other: OtherRun
+    header: RecordingHeader,
+    options: ControllerOptions,
+    world: OutsideWorld,
+    recorded: OtherRun,
+    other: OtherRun,
+    name: str,
 ) -> dict[str, Any]:
     """Return the answer of the method `capacity.compare`, with the counts of the replay.
 
@@ -100,10 +111,10 @@ def compared(
     pods with the same name in both. `refused`: the writes that were refused.
     """
 
-    def side(run: OtherRun) -> Any:
-        return lambda on_result: run.run(header, options, world, on_result)
+    def decide(side: OtherRun, keys: Collection[str] | None, read: ReadDecision[T]) -> dict[str, T]:
+        return side.run(header, options, world, read)
 
-    found = compare(side(recorded), side(other))
+    found = compare_configs(decide, (recorded, other), ("as recorded", name))
     named = {pod: node for pod, node in world.placed.items() if pod in recorded.nodes}
     same = sum(recorded.nodes[pod] == node for pod, node in named.items())
     refused = list(dict.fromkeys([*recorded.refused, *other.refused]))
@@ -142,5 +153,6 @@ def compare_with(
         other = recorded if version is None and not gates else with_version(recorded, by, catalogue, gates)
     else:
         other = load_config(text, source, catalogue=catalogue, version=by, feature_gates=gates)
-    found = compared(header, options, world, OtherRun(recorded, registry), OtherRun(other, registry))
+    name = by.name if text is None else source
+    found = compared(header, options, world, OtherRun(recorded, registry), OtherRun(other, registry), name)
     return {**found, "broken": broken}

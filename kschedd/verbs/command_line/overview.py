@@ -17,7 +17,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "Why": ("explain", "queue", "decisions", "waiting", "spread", "expect", "report"),
     "What if": ("plan", "fork", "capacity", "nodes-needed", "compare"),
     "Stop and step": ("pause", "resume", "debug", "time", "advance", "activate", "allow", "reject", "watch"),
-    "Your cluster": ("load", "save", "check", "node", "evict"),
+    "Your cluster": ("load", "save", "check", "lint", "node", "evict"),
     "Offline": ("simulate", "test", "evaluate", "record", "replay", "verify", "bench"),
     "Configuration and plugins": ("config", "set", "weights", "plugin"),
     "Operations": (

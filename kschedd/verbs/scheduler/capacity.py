@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kschedd.errors import KscheddError
-from kschedd.printing.reports import upgrade
-from kschedd.printing.reports.comparison import comparison_text
+from kschedd.printing.reports import comparison
 from kschedd.printing.terminal.tables import Table, render
 from kschedd.verbs.command_line.answers import FORMS, write_answer
 from kschedd.verbs.command_line.grammar import (
@@ -198,18 +197,19 @@ def _shape(session: VerbSession, text: str, verb: str) -> dict[str, Any]:
     return {"manifest": manifests[0], "price": amount}
 
 
-_PAGES: Final = {"markdown": upgrade.as_markdown, "html": upgrade.as_html}
+_PAGES: Final = {"markdown": comparison.as_markdown, "html": comparison.as_html}
 _COMPARE_FORMS: Final = (*FORMS, *_PAGES)
 
 
 def _compare_words(words: VerbParser) -> None:
-    words.add_argument("--config", action="append", default=[], metavar="FILE", help="a configuration; required twice")
     words.add_argument(
-        "--kube-version",
-        metavar="A,B",
-        help="compare two versions of Kubernetes, such as 1.34,1.36; without -f each pod of the cluster is evaluated "
-        "by itself",
+        "--config",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a configuration; twice, or once with --kube-version and --from",
     )
+    words.add_argument("--kube-version", metavar="A,B", help="compare two versions of Kubernetes, such as 1.34,1.36")
     words.add_argument(
         "--from",
         dest="origin",
@@ -217,55 +217,90 @@ def _compare_words(words: VerbParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="use the cluster of a dump instead of the daemon's; with --kube-version, --config names its configuration",
+        help="use the cluster of a dump instead of the daemon's",
     )
     words.add_argument(
         "--scenario", type=path_text, metavar="FILE", help="use the pods of a scenario (requires --kube-version)"
     )
     file_flag(words, needed=False)
+    words.add_argument(
+        "--plugin",
+        type=path_text,
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="a Python file with plugins (requires --from; the daemon has its own)",
+    )
     words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print at most N pods (100)")
     output_flag(words, _COMPARE_FORMS)
 
 
 @verb(
     "compare",
-    "Compare placements under two configurations or Kubernetes versions. Exit status: 0 equal, 1 different.",
+    "Compare the placements of all pods, or of a workload (-f), under two configurations or Kubernetes versions. "
+    "Exit status: 0 equal, 1 different.",
     _compare_words,
     examples=(
+        "compare --config now.yaml --config packed.yaml",
+        "compare --config now.yaml --config packed.yaml --from dump/",
         "compare --config now.yaml --config packed.yaml -f app.yaml",
         "compare --kube-version 1.34,1.36",
         "compare --kube-version 1.34,1.36 -f app.yaml -o markdown",
-        "compare --kube-version 1.34,1.36 --from dump/",
         "compare --kube-version 1.34,1.36 --from dump/ --config scheduler.yaml",
-        "compare --config now.yaml --config packed.yaml --from dump/",
         "compare --kube-version 1.34,1.36 --scenario upgrade.txt",
     ),
     failed=2,
 )
 def compare(session: VerbSession, options: argparse.Namespace) -> int:
     output_of(options.output, _COMPARE_FORMS)
-    if options.kube_version is not None:
-        return _compare_versions(session, options)
-    if options.output in _PAGES:
-        raise UsageError(f"-o {options.output} requires --kube-version", "compare")
-    if options.scenario is not None:
-        raise UsageError("--scenario requires --kube-version", "compare")
-    if len(options.config) != 2:
-        raise UsageError(
-            "either --kube-version A,B or two configurations are required: --config A --config B", "compare"
-        )
+    versions = _compared_versions(options)
+    if options.plugin and not options.origin:
+        raise UsageError("--plugin requires --from: a daemon has the plugins it was started with", "compare")
     sources, failed = sources_of(session, options.config)
-    if failed or len(sources) != 2:
+    if failed or len(sources) != len(options.config):
         raise UsageError("each --config must name one readable file", "compare")
-    manifests = _workload(session, options.filename)
-    texts = [source.text for source in sources]
-    if options.origin:
-        found = _offline(session, {"configs": texts, "manifests": manifests, "origin": options.origin})
-    else:
-        found = _of_daemon(session, configs=texts, manifests=manifests)
-    if not write_answer(session, options.output, found):
-        session.write(comparison_text(found, options.limit))
+    named: dict[str, Any] = {
+        "versions": versions,
+        "configs": [source.text for source in sources],
+        "names": [source.name for source in sources],
+        "manifests": _workload(session, options.filename),
+    }
+    try:  # exit status 1 would mean that something differs
+        if options.origin or options.scenario is not None:
+            if session.offline is None:
+                raise UsageError("--from and --scenario are only available on the command line", "compare")
+            elsewhere = {"origin": options.origin, "scenario": options.scenario, "plugins": options.plugin}
+            found = session.offline("capacity.compare", {**named, **elsewhere})
+        else:
+            found = session.daemon.call("capacity.compare", **named)
+    except KscheddError as fault:
+        raise UsageError(str(fault), "compare") from fault
+    if options.output in _PAGES:
+        session.write(_PAGES[options.output](found, options.limit))
+    elif not write_answer(session, options.output, found):
+        session.write(comparison.as_text(found, options.limit))
     return 1 if found["different"] else 0
+
+
+def _compared_versions(options: argparse.Namespace) -> list[str]:
+    """Return the two versions of --kube-version, none without it. Raises UsageError if flags exclude each other."""
+    if options.kube_version is None:
+        if options.scenario is not None:
+            raise UsageError("--scenario requires --kube-version", "compare")
+        if len(options.config) != 2:
+            why = "either --kube-version A,B or two configurations are required: --config A --config B"
+            raise UsageError(why, "compare")
+        return []
+    versions = [text.strip() for text in options.kube_version.split(",")]
+    if len(versions) != 2:
+        raise UsageError(
+            f'--kube-version "{options.kube_version}": two versions are expected, such as 1.34,1.36', "compare"
+        )
+    if options.config and (len(options.config) > 1 or not options.origin):
+        raise UsageError("--kube-version accepts one --config, and only together with --from", "compare")
+    if options.scenario is not None and (options.origin or options.filename):
+        raise UsageError("--scenario excludes --from and -f: the scenario has its own pods", "compare")
+    return versions
 
 
 def _workload(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]]:
@@ -274,48 +309,3 @@ def _workload(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]
     if files and not manifests:
         raise UsageError(f"-f {', '.join(files)}: no objects found", "compare")
     return manifests
-
-
-def _compare_versions(session: VerbSession, options: argparse.Namespace) -> int:
-    versions = [text.strip() for text in options.kube_version.split(",")]
-    if len(versions) != 2:
-        raise UsageError(
-            f'--kube-version "{options.kube_version}": two versions are expected, such as 1.34,1.36', "compare"
-        )
-    if options.config and (len(options.config) > 1 or not options.origin):
-        raise UsageError("--kube-version accepts one --config, and only together with --from", "compare")
-    sources, failed = sources_of(session, options.config) if options.config else ([], 0)
-    if failed:
-        raise UsageError("--config must name a readable file", "compare")
-    manifests = _workload(session, options.filename)
-    if not options.origin and options.scenario is None:
-        found = _of_daemon(session, versions=versions, manifests=manifests)
-    elif options.scenario is not None and (options.origin or options.filename):
-        raise UsageError("--scenario excludes --from and -f: the scenario has its own pods", "compare")
-    else:
-        named = {"versions": versions, "manifests": manifests, "origin": options.origin, "scenario": options.scenario}
-        found = _offline(session, {**named, "configs": [source.text for source in sources]})
-    if options.output in _PAGES:
-        session.write(_PAGES[options.output](found, options.limit))
-    elif not write_answer(session, options.output, found):
-        session.write(upgrade.as_text(found, options.limit))
-    return 1 if found["different"] else 0
-
-
-def _of_daemon(session: VerbSession, **named: Any) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = session.daemon.call("capacity.compare", **named)
-    except KscheddError as fault:  # 1 would say that something differs
-        raise UsageError(str(fault), "compare") from fault
-    return found
-
-
-def _offline(session: VerbSession, named: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer for another cluster than the daemon's."""
-    if session.offline is None:
-        raise UsageError("--from and --scenario are only available on the command line", "compare")
-    try:
-        found: dict[str, Any] = session.offline("capacity.compare", named)
-    except KscheddError as fault:  # of input: 1 would say that something differs
-        raise UsageError(str(fault), "compare") from fault
-    return found

@@ -34,6 +34,10 @@ def _config_words(words: VerbParser) -> None:
         help="a Python file with plugins that the file names; for check, convert and show",
     )
     words.add_argument(
+        "--upgrade-to", metavar="VERSION", help="check: also warn of what an upgrade to this release changes"
+    )
+    words.add_argument("--kube-version", metavar="VERSION", help="check: the release that is upgraded (1.37)")
+    words.add_argument(
         "--for-kube-scheduler",
         action="store_true",
         help="convert: replace or remove plugins of older releases that kube-scheduler v1.34 does not have",
@@ -96,7 +100,9 @@ def _is_worth_showing(value: Mapping[str, Any]) -> bool:
 
 def _check(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
     assert source is not None, "check needs a file"
-    answer = session.ask_of_file("config.check", **_params(options, source))
+    upgrade = {"upgrade_to": options.upgrade_to, "kube_version": options.kube_version}
+    given = {name: text for name, text in upgrade.items() if text}
+    answer = session.ask_of_file("config.check", **_params(options, source), **given)
     if write_answer(session, options.output, answer):
         return 1 if answer["errors"] else 0
     for warning in answer["warnings"]:

@@ -1,0 +1,134 @@
+"""`kschedd lint`: what a Kubernetes release ignores, rejects or treats otherwise than the next one.
+
+Exit status: 0 no errors and warnings, 1 some, 2 an input is unusable.
+"""
+
+import argparse
+import sys
+from typing import Any, Final
+
+from kschedd.verbs.command_line.parsing import path_text
+
+CLEAN, FOUND, BAD_INPUT = 0, 1, 2
+_FORMS: Final = ("text", "json", "sarif", "markdown")
+_LEVELS: Final = ("error", "warning", "note")
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "lint",
+        help="find what a Kubernetes release ignores or rejects in manifests",
+        description="Find fields that a Kubernetes release ignores or rejects, objects that contradict themselves, and "
+        "what an upgrade changes: in manifests, scheduler configurations, scripts and dumps. With nodes among the "
+        "objects, pods are compared with them. Exit status: 0 no errors and warnings, 1 some, 2 an input is unusable.",
+    )
+    parser.add_argument(
+        "-f",
+        "--filename",
+        type=path_text,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="files and folders to look at; - for standard input",
+    )
+    parser.add_argument(
+        "--from",
+        dest="origin",
+        type=path_text,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a dump of a cluster; with -f its objects are only looked up",
+    )
+    parser.add_argument(
+        "--kube-version",
+        type=_release,
+        metavar="VERSION",
+        help="the release of the cluster, 1.29 to 1.38 (that of the dump's nodes, or 1.37)",
+    )
+    parser.add_argument(
+        "--upgrade-to", type=_release, metavar="VERSION", help="also find what changes in an upgrade to this release"
+    )
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="CODE,...",
+        help="codes to ignore; in a file, `# kschedd: ignore=CODE`",
+    )
+    parser.add_argument("--level", choices=_LEVELS, default="note", help="show findings of this level and above (note)")
+    parser.add_argument("--rules", action="store_true", help="list the rules")
+    parser.add_argument("-o", "--output", choices=_FORMS, default="text")
+    parser.set_defaults(run=main)
+
+
+def _release(text: str) -> Any:
+    from kschedd.lint.linting import LintReleaseError, release_of
+
+    try:
+        return release_of(text)
+    except LintReleaseError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
+
+
+def main(options: argparse.Namespace) -> int:
+    from kschedd.config.versions.kube_versions import DEFAULT
+    from kschedd.lint import reports
+    from kschedd.lint.linting import lint, release_of, unknown_codes
+    from kschedd.lint.reading import read_dump_objects, read_files, release_of_nodes
+    from kschedd.printing.terminal.safe import exact, safe
+
+    def refuse(text: str) -> int:
+        print(safe(f"error: {text}"), file=sys.stderr)
+        return BAD_INPUT
+
+    if options.rules:
+        sys.stdout.write(reports.rules_as_text())
+        return CLEAN
+    if not options.filename and not options.origin:
+        return refuse("nothing to look at: pass files with -f, or a dump with --from")
+    ignored = [code for text in options.ignore for code in text.split(",") if code]
+    if wrong := unknown_codes(ignored):
+        return refuse(f"--ignore: there is no rule {wrong[0]!r}; `kschedd lint --rules` lists them")
+    files = read_files(options.filename, sys.stdin.buffer)
+    dump = read_dump_objects(options.origin, sys.stdin.buffer)
+    for text in (*files.errors, *dump.errors):
+        print(safe(f"error: {text}"), file=sys.stderr)
+    if files.passed_over:
+        first, *more = files.passed_over.values()
+        also = f", and parts of {len(more):,} more files" if more else ""
+        print(safe(f"passed over what is no Kubernetes object: {first}{also}"), file=sys.stderr)
+    if not files.objects and not dump.objects:
+        return refuse("no Kubernetes objects found") if not files.errors and not dump.errors else BAD_INPUT
+    minor = release_of_nodes(dump.objects)
+    release = options.kube_version
+    if release is None:
+        release = release_of(DEFAULT.name)
+        if minor is not None and minor != release.minor:
+            release = _of_nodes(minor, release)
+    judged, beside = (files.objects, dump.objects) if options.filename else (dump.objects, [])
+    result = lint(
+        judged,
+        release,
+        target=options.upgrade_to,
+        beside=beside,
+        complete=bool(options.origin),
+        ignored=ignored,
+    ).at_least(options.level)
+    for text in result.faults:
+        print(safe(f"error: {text}"), file=sys.stderr)
+    forms = {"json": reports.as_json, "sarif": reports.as_sarif, "markdown": reports.as_markdown}
+    text = forms.get(options.output, reports.as_text)(result)
+    sys.stdout.write(exact(text) if options.output in ("json", "sarif") else safe(text))
+    if files.errors or result.faults:
+        return BAD_INPUT
+    return CLEAN if result.passes else FOUND
+
+
+def _of_nodes(minor: int, default: Any) -> Any:
+    from kschedd.lint.linting import LintReleaseError, release_of
+
+    try:
+        return release_of(f"1.{minor}")
+    except LintReleaseError:
+        return default

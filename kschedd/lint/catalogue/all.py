@@ -1,0 +1,26 @@
+"""All rules of `kschedd lint`, by code and by the kinds that they look at."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kschedd.lint.catalogue import configurations, devices, nodes, pods, spreading, texts, volumes, workloads
+from kschedd.lint.rules import LintRule
+
+RULES: Final[Sequence[LintRule]] = tuple(
+    rule
+    for module in (spreading, pods, nodes, workloads, volumes, devices, configurations, texts)
+    for rule in module.RULES.rules
+)
+
+
+def _by_kind() -> Mapping[str, Sequence[LintRule]]:
+    found: dict[str, list[LintRule]] = {}
+    for rule in RULES:
+        for kind in rule.kinds:
+            found.setdefault(kind, []).append(rule)
+    return found
+
+
+BY_CODE: Final[Mapping[str, LintRule]] = {rule.code: rule for rule in RULES}
+BY_KIND: Final[Mapping[str, Sequence[LintRule]]] = _by_kind()
+assert len(BY_CODE) == len(RULES), "a code belongs to one rule"

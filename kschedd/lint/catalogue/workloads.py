@@ -1,0 +1,366 @@
+"""Rules about workloads, budgets, priorities, autoscalers, PodGroups, namespaces and annotations."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kschedd.lint.catalogue.spreading import is_empty_selector, selects
+from kschedd.lint.rules import PODS, Hit, RuleSet
+from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, at, entries, mapping, text_of
+
+RULES: Final = RuleSet()
+_BUDGET: Final = "PodDisruptionBudget"
+_SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
+
+
+@RULES.add(
+    "sts-max-unavailable",
+    "StatefulSet",
+    ("", "warning", "the API server drops maxUnavailable, and pods are replaced one by one"),
+    ("1.35", "fine", "maxUnavailable is used"),
+    ("1.36", "warning", "maxUnavailable is off by default, and pods are replaced one by one"),
+    ("1.37", "fine", "maxUnavailable is used"),
+    fix="Turn the feature gate MaxUnavailableStatefulSet on, or expect one pod at a time.",
+    source="kubernetes#133153, kubernetes#137904, kubernetes#139466",
+)
+def sts_max_unavailable(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    if at(found.spec, "updateStrategy", "rollingUpdate", "maxUnavailable") not in (None, 1):
+        yield Hit(("spec", "updateStrategy", "rollingUpdate", "maxUnavailable"))
+
+
+@RULES.add(
+    "sts-recreate",
+    "StatefulSet",
+    ("", "error", "the update strategy Recreate is rejected: RollingUpdate and OnDelete are allowed"),
+    ("1.37", "error", "the update strategy Recreate is rejected unless its feature gate (alpha) is on"),
+    fix="Use RollingUpdate or OnDelete.",
+    source="kubernetes#137187",
+)
+def sts_recreate(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    if at(found.spec, "updateStrategy", "type") == "Recreate":
+        yield Hit(("spec", "updateStrategy", "type"))
+
+
+@RULES.add(
+    "suspended-job-directives",
+    "Job",
+    ("", "fine", "scheduling directives of a suspended Job may be changed before its first start only"),
+    ("1.36", "fine", "scheduling directives of a suspended Job may be changed at any time"),
+    fix="Nothing has to change.",
+    source="kubernetes#135104, kubernetes#135965, kubernetes#139287",
+)
+def suspended_job_directives(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    if found.spec.get("suspend") is True:
+        for field in ("nodeSelector", "affinity", "tolerations", "schedulingGates"):
+            if at(found.spec, "template", "spec", field):
+                yield Hit(("spec", "template", "spec", field))
+
+
+@RULES.add(
+    "hpa-zero",
+    "HorizontalPodAutoscaler",
+    ("", "error", "minReplicas 0 is rejected without the feature gate HPAScaleToZero"),
+    ("1.37", "fine", "minReplicas 0 is allowed with an object or external metric"),
+    fix="Use at least 1.",
+    source="kubernetes#139648",
+)
+def hpa_zero(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    if found.spec.get("minReplicas") == 0 and found.spec.get("minReplicas") is not False:
+        yield Hit(("spec", "minReplicas"))
+
+
+@RULES.add(
+    "hpa-tolerance",
+    "HorizontalPodAutoscaler",
+    ("", "warning", "the API server drops tolerance"),
+    ("1.35", "fine", "tolerance is used"),
+    fix="Upgrade, or remove the field.",
+    source="kubernetes#130797, kubernetes#133128",
+)
+def hpa_tolerance(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    for side in ("scaleUp", "scaleDown"):
+        if at(found.spec, "behavior", side, "tolerance") is not None:
+            yield Hit(("spec", "behavior", side, "tolerance"))
+
+
+# -- budgets -----------------------------------------------------------------------------------------------------
+
+
+@RULES.add(
+    "pdb-empty-selector",
+    _BUDGET,
+    ("", "warning", "this budget guards all pods of the namespace against evictions, but preemption ignores it"),
+    ("1.38", "note", "this budget guards all pods of the namespace, also against preemption"),
+    fix="Select the pods that you mean.",
+    source="kubernetes#141785",
+)
+def pdb_empty_selector(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    if is_empty_selector(found.spec.get("selector")):
+        yield Hit(("spec", "selector"))
+
+
+@RULES.add(
+    "pdb-nil-selector",
+    _BUDGET,
+    ("", "warning", "without selector the budget guards no pod"),
+    fix="Select the pods that you mean.",
+    source="policy/v1 types",
+)
+def pdb_nil_selector(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    if found.spec.get("selector") is None:
+        yield Hit(("spec",))
+
+
+@RULES.add(
+    "minavailable-and-max",
+    _BUDGET,
+    ("", "error", "minAvailable and maxUnavailable exclude each other: the budget is rejected"),
+    fix="Keep one of the two.",
+    source="policy/v1 validation",
+)
+def minavailable_and_max(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    if found.spec.get("minAvailable") is not None and found.spec.get("maxUnavailable") is not None:
+        yield Hit(("spec", "maxUnavailable"))
+
+
+@RULES.add(
+    "pdb-never-allows",
+    _BUDGET,
+    ("", "warning", "{}: no pod may ever be evicted, and draining its node does not end"),
+    fix="Allow one pod less than there are replicas.",
+    source="policy/v1 types",
+)
+def pdb_never_allows(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    most, least = found.spec.get("maxUnavailable"), found.spec.get("minAvailable")
+    if most in (0, "0", "0%") and most is not False:
+        yield Hit(("spec", "maxUnavailable"), f"maxUnavailable is {most}")
+        return
+    if least == "100%":
+        yield Hit(("spec", "minAvailable"), "minAvailable is 100%")
+        return
+    pods = _guarded(found, known)
+    replicas = [pod.replicas for pod in pods]
+    if isinstance(least, int) and least > 0 and pods and all(number is not None for number in replicas):
+        if least >= (total := sum(number or 0 for number in replicas)) > 0:
+            counted = f"{total} {'replica' if total == 1 else 'replicas'}"
+            yield Hit(("spec", "minAvailable"), f"minAvailable is {least}, and the selected pods are {counted}")
+
+
+@RULES.add(
+    "pdb-matches-nothing",
+    _BUDGET,
+    ("", "warning", "no pod matches this selector, so the budget guards nothing"),
+    fix="Correct the selector, or remove the budget.",
+    source="policy/v1 types",
+)
+def pdb_matches_nothing(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    selector = found.spec.get("selector")
+    if known.lists("Pod") and isinstance(selector, dict) and not is_empty_selector(selector):
+        if not _guarded(found, known):
+            yield Hit(("spec", "selector"))
+
+
+def _guarded(budget: LintedObject, known: KnownObjects) -> list[PodPart]:
+    selector = mapping(budget.spec.get("selector"))
+    if not selector:
+        return []
+    return [pod for pod in known.pods_by_namespace.get(budget.namespace, ()) if selects(selector, pod.labels)]
+
+
+# -- priorities ----------------------------------------------------------------------------------------------------
+
+
+@RULES.add(
+    "priority-two-defaults",
+    "PriorityClass",
+    ("", "warning", "several classes are the global default ({}): the one with the smallest value counts"),
+    fix="Keep globalDefault in one class.",
+    source="scheduling/v1 types",
+)
+def priority_two_defaults(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    defaults = [each.name for each in known.of("PriorityClass") if each.raw.get("globalDefault") is True]
+    if found.raw.get("globalDefault") is True and len(defaults) > 1:
+        yield Hit(("globalDefault",), ", ".join(sorted(defaults)))
+
+
+@RULES.add(
+    "priority-class-missing",
+    PODS,
+    ("", "error", "the PriorityClass {} does not exist, and the pods are rejected"),
+    fix="Create the class, or correct its name.",
+    source="plugin/pkg/admission/priority",
+)
+def priority_class_missing(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
+    name = text_of(pod.spec.get("priorityClassName"))
+    if (
+        known.lists("PriorityClass")
+        and name
+        and name not in _SYSTEM_CLASSES
+        and known.find("PriorityClass", "default", name) is None
+    ):
+        yield Hit(("priorityClassName",), name)
+
+
+# -- PodGroups and workloads ------------------------------------------------------------------------------------------
+
+
+def _versions(code: str, version: str, eras: tuple[tuple[str, str, str], ...], fix: str, source: str) -> None:
+    def check(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+        if found.api_version == f"scheduling.k8s.io/{version}":
+            yield Hit(("apiVersion",))
+
+    RULES.add(code, ("Workload", "PodGroup"), *eras, fix=fix, source=source)(check)  # type: ignore[arg-type]
+
+
+_versions(
+    "workload-v1alpha1",
+    "v1alpha1",
+    (
+        ("", "error", "scheduling.k8s.io/v1alpha1 has no Workload"),
+        ("1.35", "note", "scheduling.k8s.io/v1alpha1 is served in this release only"),
+        ("1.36", "error", "scheduling.k8s.io/v1alpha1 does not serve it"),
+    ),
+    "Use v1alpha2 in 1.36, and v1alpha3 or v1beta1 from 1.37 on.",
+    "kubernetes#136976",
+)
+_versions(
+    "workload-v1alpha2",
+    "v1alpha2",
+    (
+        ("", "error", "scheduling.k8s.io/v1alpha2 is not served"),
+        ("1.36", "note", "scheduling.k8s.io/v1alpha2 is served in this release only"),
+        ("1.37", "error", "scheduling.k8s.io/v1alpha2 is not served"),
+    ),
+    "Delete these objects before the upgrade, and create them again as v1alpha3 or v1beta1.",
+    "kubernetes#138572, kubernetes#140184",
+)
+
+
+@RULES.add(
+    "podgroup-template-ref",
+    "PodGroup",
+    ("", "fine", "podGroupTemplateRef names the template"),
+    ("1.37", "error", "the field podGroupTemplateRef is called workloadRef, and this one is dropped"),
+    fix="Write workloadRef.",
+    source="kubernetes#140080",
+)
+def podgroup_template_ref(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    if found.spec.get("podGroupTemplateRef") is not None:
+        yield Hit(("spec", "podGroupTemplateRef"))
+
+
+# -- annotations and versions ---------------------------------------------------------------------------------------
+
+
+def _annotation(code: str, kind: str, key: str, says: str, fix: str, source: str) -> None:
+    def check(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+        if key in found.annotations:
+            yield Hit(("metadata", "annotations", key))
+
+    RULES.add(code, kind, ("", "warning", says), fix=fix, source=source)(check)
+
+
+_annotation(
+    "avoid-pods",
+    "Node",
+    "scheduler.alpha.kubernetes.io/preferAvoidPods",
+    "no plugin reads the annotation preferAvoidPods any more",
+    "Use a taint with PreferNoSchedule.",
+    "notes of 1.24",
+)
+_annotation(
+    "ns-node-selector",
+    "Namespace",
+    "scheduler.alpha.kubernetes.io/node-selector",
+    "only the admission plugin PodNodeSelector reads this annotation, and it is off by default",
+    "Turn the plugin on, or put the nodeSelector into the workloads.",
+    "admission controllers reference",
+)
+_annotation(
+    "ns-default-tolerations",
+    "Namespace",
+    "scheduler.alpha.kubernetes.io/defaultTolerations",
+    "only the admission plugin PodTolerationRestriction reads this annotation, and it is off by default",
+    "Turn the plugin on, or put the tolerations into the workloads.",
+    "admission controllers reference",
+)
+
+
+@RULES.add(
+    "flow-v1beta3",
+    ("FlowSchema", "PriorityLevelConfiguration"),
+    ("", "note", "{} is deprecated"),
+    ("1.32", "error", "{} is not served"),
+    fix="Use flowcontrol.apiserver.k8s.io/v1.",
+    source="notes of 1.32",
+)
+def flow_v1beta3(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    if found.api_version.startswith("flowcontrol.apiserver.k8s.io/v1beta"):
+        yield Hit(("apiVersion",), found.api_version)
+
+
+# Other versions that a release no longer serves: kind -> the version, and the release that stopped to serve it.
+_GONE_VERSIONS: Final = {
+    "policy/v1beta1": (_BUDGET, "PodSecurityPolicy"),
+    "batch/v1beta1": ("CronJob",),
+    "autoscaling/v2beta1": ("HorizontalPodAutoscaler",),
+    "autoscaling/v2beta2": ("HorizontalPodAutoscaler",),
+    "extensions/v1beta1": ("Deployment", "DaemonSet", "ReplicaSet", "Ingress", "NetworkPolicy", "PodSecurityPolicy"),
+    "apps/v1beta1": ("Deployment", "StatefulSet"),
+    "apps/v1beta2": ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
+    "storage.k8s.io/v1beta1": ("CSIStorageCapacity", "CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"),
+    "scheduling.k8s.io/v1beta1": ("PriorityClass",),
+}
+_GONE_KINDS: Final = frozenset(kind for kinds in _GONE_VERSIONS.values() for kind in kinds)
+
+
+@RULES.add(
+    "version-gone",
+    sorted(_GONE_KINDS),
+    ("", "error", "{} is not served by any release since 1.27"),
+    fix="Use the version v1 (v2 for HorizontalPodAutoscaler).",
+    source="deprecated API migration guide",
+)
+def version_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    if found.kind in _GONE_VERSIONS.get(found.api_version, ()):
+        yield Hit(("apiVersion",), f"{found.api_version} of {found.kind}")
+
+
+@RULES.add(
+    "selector-misses-template",
+    ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"),
+    ("", "error", "the selector does not match the labels of the template, and the object is rejected"),
+    fix="Use the same labels in spec.selector and in spec.template.metadata.",
+    source="apps/v1 validation",
+)
+def selector_misses_template(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    selector = found.spec.get("selector")
+    labels: Raw = found.pod.labels if found.pod is not None else {}
+    if isinstance(selector, dict) and labels and found.api_version == "apps/v1" and not selects(selector, labels):
+        yield Hit(("spec", "selector"))
+
+
+@RULES.add(
+    "sts-service-missing",
+    "StatefulSet",
+    ("", "note", "the Service {} does not exist, so the pods have no names in DNS"),
+    fix="Create a headless Service with this name.",
+    source="apps/v1 types",
+)
+def sts_service_missing(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    name = text_of(found.spec.get("serviceName"))
+    if known.lists("Service") and name and known.find("Service", found.namespace, name) is None:
+        yield Hit(("spec", "serviceName"), name)
+
+
+@RULES.add(
+    "claim-missing",
+    PODS,
+    ("", "error", "the PersistentVolumeClaim {} does not exist, so the pod stays pending"),
+    fix="Create the claim in the namespace of the pod, or correct its name.",
+    source="scheduler/framework/plugins/volumebinding",
+)
+def claim_missing(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
+    for path, volume in entries(pod.spec, "volumes") if known.lists("PersistentVolumeClaim") else ():
+        name = text_of(at(volume, "persistentVolumeClaim", "claimName"))
+        if name and known.find("PersistentVolumeClaim", pod.namespace, name) is None:
+            yield Hit((*path, "persistentVolumeClaim", "claimName"), name)

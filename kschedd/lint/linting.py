@@ -1,0 +1,179 @@
+"""A run of `kschedd lint`: all rules on all objects, without the findings that a comment ignores."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from kschedd.config.versions.kube_releases import Release
+from kschedd.errors import KscheddError
+from kschedd.lint.catalogue.all import BY_CODE, BY_KIND
+from kschedd.lint.catalogue.texts import SCRIPT
+from kschedd.lint.rules import ALL, LEVELS, PODS, Hit, Level, LintFinding, LintRule, sentence
+from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart
+
+OLDEST: Final = Release(29)
+NEWEST: Final = Release(38)
+_RELEASE: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,3}))?")
+_IGNORE: Final = re.compile(r"#.*?\bkschedd:\s*ignore=([\w,-]+)")
+
+
+@attrs.define(eq=False)
+class LintReleaseError(KscheddError, rpc_code="invalid"):
+    """A release that lint does not know."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"invalid release {self.text!r}: allowed are {OLDEST} to {NEWEST}, such as 1.37 or 1.36.3"
+
+
+def release_of(text: str) -> Release:
+    """Return the release for text such as `1.37` or `v1.36.3`. Raises LintReleaseError."""
+    match = _RELEASE.fullmatch(text)
+    if match is None or not OLDEST.minor <= int(match[1]) <= NEWEST.minor:
+        raise LintReleaseError(text)
+    return Release(int(match[1]), int(match[2] or 0))
+
+
+@attrs.frozen
+class LintResult:
+    """The findings, in the order of the objects.
+
+    `scripts`: the number of files without objects. `ignored`: the number of findings that comments or flags ignore.
+    """
+
+    release: Release
+    target: Release | None
+    objects: int
+    scripts: int
+    findings: Sequence[LintFinding]
+    ignored: int
+    faults: Sequence[str] = ()
+
+    def count(self, level: Level) -> int:
+        return sum(finding.level == level for finding in self.findings)
+
+    def at_least(self, level: Level) -> "LintResult":
+        """Return the result without the findings below this level."""
+        most = LEVELS.index(level)
+        return attrs.evolve(self, findings=[each for each in self.findings if LEVELS.index(each.level) <= most])
+
+    @property
+    def passes(self) -> bool:
+        """True without errors and warnings."""
+        return all(finding.level == "note" for finding in self.findings)
+
+
+def lint(
+    objects: Sequence[LintedObject],
+    release: Release,
+    *,
+    target: Release | None = None,
+    beside: Sequence[LintedObject] = (),
+    complete: bool = False,
+    ignored: Collection[str] = (),
+) -> LintResult:
+    """Return what the rules find in the objects.
+
+    `target`: the release of an upgrade, whose differences are findings as well. `beside`: further objects of the
+    cluster, which are looked up and not judged. `complete`: objects and `beside` are a whole cluster; otherwise nodes
+    belong to the objects of their own file.
+    """
+    findings: list[LintFinding] = []
+    faults: list[str] = []
+    skipped = 0
+    for cluster in [list(objects)] if complete else _clusters(objects):
+        known = KnownObjects([*cluster, *beside], complete=complete)
+        for each in cluster:
+            for found in _findings(each, known, release, target, faults) if not known.is_made(each) else ():
+                if found.rule.code in ignored or found.rule.code in _ignored_by_comment(found):
+                    skipped += 1
+                else:
+                    findings.append(found)
+    scripts = sum(each.kind == SCRIPT for each in objects)
+    return LintResult(release, target, len(objects) - scripts, scripts, findings, skipped, faults)
+
+
+def _findings(
+    each: LintedObject, known: KnownObjects, release: Release, target: Release | None, faults: list[str]
+) -> Iterator[LintFinding]:
+    """Yield what the rules find in an object. A rule that fails is a fault, and the others go on."""
+    for rule, subject in _subjects(each):
+        try:
+            hits = list(rule.hits(subject, known))
+        except Exception as fault:  # of a rule, with an object unlike those it was written for
+            faults.append(f"{each.source}: {each.shown}: the rule {rule.code} failed: {fault!r}")
+            continue
+        for hit in hits:
+            found = _finding(rule, each, hit, release, target)
+            if found is not None:
+                yield found
+
+
+def _clusters(objects: Sequence[LintedObject]) -> list[list[LintedObject]]:
+    """Return the objects of each file with nodes, and all others together."""
+    with_nodes = {each.source for each in objects if each.kind == "Node"}
+    clusters: dict[str, list[LintedObject]] = {"": []}
+    for each in objects:
+        clusters.setdefault(each.source if each.source in with_nodes else "", []).append(each)
+    return list(clusters.values())
+
+
+def _subjects(each: LintedObject) -> Iterator[tuple[LintRule, LintedObject | PodPart]]:
+    for rule in (*BY_KIND.get(each.kind, ()), *BY_KIND[ALL]):
+        yield rule, each
+    if each.pod is not None:
+        for rule in BY_KIND[PODS]:
+            yield rule, each.pod
+
+
+def _finding(
+    rule: LintRule, each: LintedObject, hit: Hit, release: Release, target: Release | None
+) -> LintFinding | None:
+    """Return the finding of a hit; None if neither release has one."""
+    now = rule.era(release)
+    later = now if target is None else rule.era(target)
+    if now.level == "fine" and later is now:
+        return None
+    level = min(now.level, later.level, key=LEVELS.index)
+    if level == "fine":
+        level = "note"  # of an upgrade that changes what happens
+    return LintFinding(rule, hit.object or each, hit.path, level, sentence(rule, hit, release, target))
+
+
+def _ignored_by_comment(finding: LintFinding) -> frozenset[str]:
+    """Return the codes that comments ignore: on the line of the finding or above it, or before the object's fields."""
+    found = finding.object
+    if "kschedd:" not in found.text:
+        return frozenset()
+    lines = found.text.split("\n")
+    place = finding.line - found.first_line
+    codes = {code for line in _head(lines) for code in _codes(line)}
+    if 0 <= place < len(lines):
+        codes |= _codes(lines[place])
+        above = place - 1
+        while above >= 0 and lines[above].lstrip().startswith("#"):
+            codes |= _codes(lines[above])
+            above -= 1
+    return frozenset(codes)
+
+
+def _head(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the comment lines before the first field."""
+    for line in lines:
+        text = line.strip()
+        if text.startswith("#"):
+            yield line
+        elif text and text != "---":
+            return
+
+
+def _codes(line: str) -> set[str]:
+    return {code for match in _IGNORE.finditer(line) for code in match[1].split(",") if code}
+
+
+def unknown_codes(codes: Iterable[str]) -> list[str]:
+    """Return the codes that no rule has."""
+    return [code for code in codes if code not in BY_CODE]

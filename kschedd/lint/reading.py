@@ -1,0 +1,107 @@
+"""The input of `kschedd lint`: manifests, scripts, and the objects of a dump.
+
+Helm values, kustomizations and other YAML files without a kind are not Kubernetes objects and are passed over, as are
+templates that are no YAML. A file that is named itself must be readable.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import attrs
+
+from kschedd.api.manifests import SUFFIXES, read_bytes
+from kschedd.api.text.text_files import NotText, text_of
+from kschedd.dumps.dumped_release import DumpedRelease, kubelet_version
+from kschedd.dumps.sources import STDIN, read_sources
+from kschedd.lint.catalogue.texts import SCRIPT
+from kschedd.lint.subjects import LintedObject
+
+_SCRIPTS: Final = (".sh", ".bash", ".py", ".promql", ".rules", ".tf", ".go", ".md")
+_MOST_BYTES: Final = 64 << 20  # of one file
+
+
+@attrs.define
+class LintInput:
+    """The objects, the files with parts that are no objects, and the errors in files that were named."""
+
+    objects: list[LintedObject] = attrs.field(factory=list)
+    passed_over: dict[str, str] = attrs.field(factory=dict)  # by file, the first error
+    errors: list[str] = attrs.field(factory=list)
+
+
+def read_files(paths: Iterable[str], stdin: BinaryIO) -> LintInput:
+    """Read files, folders with all below them, and `-` for standard input."""
+    read = LintInput()
+    for name in paths:
+        if name == STDIN:
+            _take(read, stdin.read(), "<stdin>", is_named=True)
+            continue
+        path = Path(name)
+        try:
+            files = sorted(each for each in path.rglob("*") if _is_read(each)) if path.is_dir() else [path]
+        except OSError as wrong:
+            read.errors.append(f"{name}: cannot be read: {wrong.strerror or wrong}")
+            continue
+        for file in files:
+            _read_file(read, file, is_named=file == path)
+    return read
+
+
+def _is_read(path: Path) -> bool:
+    return path.suffix in (*SUFFIXES, *_SCRIPTS) and path.is_file() and not any(part == ".git" for part in path.parts)
+
+
+def _read_file(read: LintInput, file: Path, *, is_named: bool) -> None:
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            read.errors.append(f"{file}: is larger than {_MOST_BYTES >> 20} MiB; use --from for the dump of a cluster")
+            return
+        data = file.read_bytes()
+    except OSError as wrong:
+        read.errors.append(f"{file}: cannot be read: {wrong.strerror or wrong}")
+        return
+    if file.suffix in SUFFIXES:
+        _take(read, data, str(file), is_named=is_named)
+    else:
+        _take_script(read, data, str(file))
+
+
+def _take(read: LintInput, data: bytes, source: str, *, is_named: bool) -> None:
+    reading = read_bytes(data, source)
+    read.objects += [LintedObject.of(manifest) for manifest in reading.manifests]
+    faults = [str(error) for error in reading.errors]
+    if is_named and not reading.manifests:
+        read.errors += faults
+    elif faults:
+        read.passed_over.setdefault(source, faults[0])
+    if faults and not reading.manifests:
+        _take_script(read, data, source)
+
+
+def _take_script(read: LintInput, data: bytes, source: str) -> None:
+    """Add a file without objects, whose text some rules look at."""
+    try:
+        lines = text_of(data).split("\n")
+    except NotText as wrong:
+        read.passed_over.setdefault(source, f"{source}: {wrong.why}")
+        return
+    raw = {"kind": SCRIPT, "metadata": {"name": Path(source).name}, "lines": lines}
+    read.objects.append(LintedObject(raw, source, _line_of_script, "\n".join(lines)))
+
+
+def _line_of_script(path: str) -> int:
+    """Return the line for a path such as `lines[4]`."""
+    number = path.partition("[")[2].rstrip("]")
+    return int(number) + 1 if number.isdecimal() else 1
+
+
+def read_dump_objects(paths: Sequence[str], stdin: BinaryIO) -> LintInput:
+    """Read the objects of a dump."""
+    sources = read_sources(paths, stdin)
+    return LintInput([LintedObject(found.raw, found.place) for found in sources.found], errors=sources.errors)
+
+
+def release_of_nodes(objects: Iterable[LintedObject]) -> int | None:
+    """Return the minor release that the nodes show; None if there are none."""
+    return DumpedRelease.of(kubelet_version(each.raw) for each in objects if each.kind == "Node").minor

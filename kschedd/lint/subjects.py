@@ -1,0 +1,275 @@
+"""The objects that `kschedd lint` looks at, and the pods within them.
+
+Objects come from files and dumps unchecked: any field may have any type.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.manifests import Manifest
+from kschedd.api.quantity import QuantityError, parse
+from kschedd.api.schemas.kinds import POD_TEMPLATES
+
+Raw = Mapping[str, Any]
+Steps = tuple[str | int, ...]
+_MOST_DEPTH: Final = 50
+_OWNERS: Final = frozenset(("ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"))
+
+
+def mapping(value: object) -> Raw:
+    """Return the value if it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> Sequence[Any]:
+    """Return the value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else ()
+
+
+def text_of(value: object) -> str:
+    """Return the value if it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def strings(value: object) -> list[str]:
+    """Return the texts of a list."""
+    return [one for one in items(value) if isinstance(one, str)]
+
+
+def at(value: object, *path: str) -> Any:
+    """Return the value at this path within mappings; None if there is none."""
+    for step in path:
+        value = mapping(value).get(step)
+    return value
+
+
+def entries(parent: object, *path: str) -> Iterator[tuple[Steps, Raw]]:
+    """Yield the mappings in the list at this path, each with its path from the parent."""
+    for place, entry in enumerate(items(at(parent, *path))):
+        if isinstance(entry, dict):
+            yield (*path, place), entry
+
+
+def _texts(value: Any, path: Steps, depth: int = 0) -> Iterator[tuple[Steps, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif depth < _MOST_DEPTH:
+        pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, inside in pairs:
+            yield from _texts(inside, (*path, key), depth + 1)
+
+
+@attrs.frozen(eq=False, slots=False)
+class LintedObject:
+    """An object and its source. `line_of` gives the line of a field, 0 if the source has no lines."""
+
+    raw: Raw
+    source: str
+    line_of: Callable[[str], int] = attrs.field(default=lambda path: 0, repr=False)
+    text: str = attrs.field(default="", repr=False)  # of its document, with comments
+    first_line: int = 1  # of that text
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "LintedObject":
+        return cls(manifest.raw, manifest.source, manifest.locate, manifest.text, manifest.first_line)
+
+    @cached_property
+    def kind(self) -> str:
+        return text_of(self.raw.get("kind"))
+
+    @cached_property
+    def api_version(self) -> str:
+        return text_of(self.raw.get("apiVersion"))
+
+    @cached_property
+    def meta(self) -> Raw:
+        return mapping(self.raw.get("metadata"))
+
+    @property
+    def name(self) -> str:
+        return text_of(self.meta.get("name")) or text_of(self.meta.get("generateName"))
+
+    @property
+    def namespace(self) -> str:
+        return text_of(self.meta.get("namespace")) or "default"
+
+    @cached_property
+    def spec(self) -> Raw:
+        return mapping(self.raw.get("spec"))
+
+    @property
+    def labels(self) -> Raw:
+        return mapping(self.meta.get("labels"))
+
+    @property
+    def annotations(self) -> Raw:
+        return mapping(self.meta.get("annotations"))
+
+    @cached_property
+    def texts(self) -> list[tuple[Steps, str]]:
+        """All texts within the object, each with its path."""
+        return list(_texts(self.raw, ()))
+
+    @cached_property
+    def all_text(self) -> str:
+        """All texts within the object, one after the other."""
+        return "\n".join(text for _, text in self.texts)
+
+    @property
+    def shown(self) -> str:
+        """The object's kind and name."""
+        return f"{self.kind}/{self.name}" if self.name else self.kind
+
+    @cached_property
+    def pod(self) -> "PodPart | None":
+        """The pod, or the pod template of the workload; None if it has none."""
+        if self.kind == "Pod":
+            return PodPart(self, ("spec",), self.raw)
+        path = POD_TEMPLATES.get(self.kind)
+        if path is None:
+            return None
+        within = mapping(at(self.raw, *path))
+        return PodPart(self, (*path, "spec"), within) if within else None
+
+
+@attrs.frozen(eq=False, slots=False)
+class PodPart:
+    """A pod, or a pod template. `path`: of its spec in the object. `raw`: what has the metadata and the spec."""
+
+    object: LintedObject
+    path: tuple[str, ...]
+    raw: Raw
+
+    @cached_property
+    def spec(self) -> Raw:
+        return mapping(self.raw.get("spec"))
+
+    @cached_property
+    def meta(self) -> Raw:
+        return mapping(self.raw.get("metadata"))
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        labels = mapping(self.meta.get("labels"))
+        return {key: value for key, value in labels.items() if isinstance(value, str)}
+
+    @property
+    def annotations(self) -> Raw:
+        return mapping(self.meta.get("annotations"))
+
+    @property
+    def namespace(self) -> str:
+        return self.object.namespace
+
+    @property
+    def is_template(self) -> bool:
+        return self.object.kind != "Pod"
+
+    @property
+    def replicas(self) -> int | None:
+        """The number of pods; None if it does not follow from the object alone."""
+        if self.object.kind == "Pod":
+            return 1
+        if self.object.kind in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
+            number = self.object.spec.get("replicas", 1)
+            return number if isinstance(number, int) else None
+        return None
+
+    def containers(self) -> Iterator[tuple[Steps, Raw]]:
+        """Yield the containers and init containers, each with its path from the pod's spec."""
+        yield from entries(self.spec, "containers")
+        yield from entries(self.spec, "initContainers")
+
+
+class KnownObjects:
+    """All objects that are looked at together."""
+
+    def __init__(self, objects: list[LintedObject], *, complete: bool = False) -> None:
+        """`complete`: they are all objects of a cluster, so that what is not among them does not exist."""
+        self.objects = objects
+        self.complete = complete
+        self._by_kind: dict[str, list[LintedObject]] = {}
+        self._nodes_with: dict[str, list[LintedObject]] = {}
+        for each in objects:
+            self._by_kind.setdefault(each.kind, []).append(each)
+
+    def lists(self, kind: str) -> bool:
+        """Return whether all objects of this kind are known. A dump without any may have left the kind out."""
+        return self.complete and kind in self._by_kind
+
+    def of(self, kind: str) -> list[LintedObject]:
+        return self._by_kind.get(kind, [])
+
+    def find(self, kind: str, namespace: str, name: str) -> LintedObject | None:
+        return self._named.get((kind, namespace, name))
+
+    @cached_property
+    def _named(self) -> dict[tuple[str, str, str], LintedObject]:
+        return {(each.kind, each.namespace, each.name): each for each in self.objects}
+
+    @cached_property
+    def nodes(self) -> list[LintedObject]:
+        """The nodes; rules about nodes have no findings without them."""
+        return self.of("Node")
+
+    @cached_property
+    def node_label_values(self) -> Mapping[str, frozenset[str]]:
+        """The values of each label among the nodes."""
+        found: dict[str, set[str]] = {}
+        for node in self.nodes:
+            for key, value in node.labels.items():
+                found.setdefault(key, set()).add(text_of(value))
+        return {key: frozenset(values) for key, values in found.items()}
+
+    @cached_property
+    def taints(self) -> list[Raw]:
+        """The different taints of the nodes."""
+        found = {repr(taint): taint for node in self.nodes for _, taint in entries(node.spec, "taints")}
+        return list(found.values())
+
+    def nodes_with(self, labels: Raw) -> list[LintedObject]:
+        """Return the nodes that have these labels."""
+        key = repr(sorted(labels.items(), key=str))
+        if key not in self._nodes_with:
+            has = labels.items()
+            self._nodes_with[key] = [node for node in self.nodes if all(node.labels.get(k) == v for k, v in has)]
+        return self._nodes_with[key]
+
+    @cached_property
+    def largest(self) -> Mapping[str, tuple[Fraction, str]]:
+        """The largest allocatable amount of each resource among the nodes, as a number and as it is written."""
+        found: dict[str, tuple[Fraction, str]] = {}
+        for node in self.nodes:
+            for name, quantity in mapping(at(node.raw, "status", "allocatable")).items():
+                try:
+                    number = parse(quantity)
+                except (QuantityError, TypeError, ValueError):
+                    continue
+                if name not in found or number > found[name][0]:
+                    found[name] = number, str(quantity)
+        return found
+
+    @cached_property
+    def pods(self) -> list[PodPart]:
+        """The pods and pod templates that no other object has made."""
+        return [each.pod for each in self.objects if each.pod is not None and not self.is_made(each)]
+
+    @cached_property
+    def pods_by_namespace(self) -> Mapping[str, list[PodPart]]:
+        """The same pods by namespace."""
+        found: dict[str, list[PodPart]] = {}
+        for pod in self.pods:
+            found.setdefault(pod.namespace, []).append(pod)
+        return found
+
+    def is_made(self, each: LintedObject) -> bool:
+        """Return whether a workload among the objects has made this one from its template."""
+        for _, owner in entries(each.meta, "ownerReferences"):
+            kind, name = text_of(owner.get("kind")), text_of(owner.get("name"))
+            if owner.get("controller") and kind in _OWNERS and (kind, each.namespace, name) in self._named:
+                return True
+        return False

@@ -1,0 +1,27 @@
+"""The upgrade of a scheduler configuration: what `config check --upgrade-to` adds to the warnings of a file."""
+
+from kschedd.api.manifests import read_text
+from kschedd.config.changing.files import ConfigFaultAnswer
+from kschedd.config.versions.kube_versions import DEFAULT
+from kschedd.lint.linting import lint, release_of
+from kschedd.lint.subjects import LintedObject
+
+
+def upgrade_warnings(text: str, source: str, upgrade_to: str, kube_version: str = "") -> list[ConfigFaultAnswer]:
+    """Return what the release ignores or rejects in the file, and what the upgrade changes.
+
+    `kube_version`: the release that the file is used in; "" for the default. Raises LintReleaseError.
+    """
+    release, target = release_of(kube_version or DEFAULT.name), release_of(upgrade_to)
+    objects = [LintedObject.of(manifest) for manifest in read_text(text, source).manifests]
+    return [
+        ConfigFaultAnswer(
+            source,
+            found.line,
+            found.field,
+            found.message,
+            found.rule.fix,
+            f"{source}:{found.line}: {found.field}: {found.message}. {found.rule.fix}",
+        )
+        for found in lint(objects, release, target=target).findings
+    ]

@@ -1,0 +1,59 @@
+"""Output of a summary of pods by namespace, workload and zone, before a long list of pods."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.printing.terminal.tables import Table, render
+
+LONG: Final = 20  # pods; a shorter list needs no summary
+_MOST_ROWS: Final = 10
+
+Raw = Mapping[str, Any]
+
+
+def summary_tables(summary: Raw, *, compared: bool) -> Iterator[tuple[Table, int]]:
+    """Yield the tables that have several rows, with the number of rows left out.
+
+    `compared`: two states are compared. Otherwise only the second one counts.
+    """
+    for title, key in (("NAMESPACE", "namespaces"), ("WORKLOAD", "workloads")):
+        groups = summary[key]
+        if len(groups) > 1:
+            heads = (title, "PODS", *["DIFFERENT"] * compared, "PENDING")
+            rows = tuple(
+                (
+                    group["name"] or "(no controller)",
+                    f"{group['pods']:,}",
+                    *[f"{group['changed']:,}"] * compared,
+                    _pending(group) if compared else f"{group['pending']:,}",
+                )
+                for group in groups[:_MOST_ROWS]
+            )
+            yield Table(heads, rows), len(groups) - len(rows)
+    zones: Sequence[Raw] = summary["zones"]
+    if any(zone["zone"] for zone in zones):
+        heads = ("ZONE", *(("PODS BEFORE", "PODS AFTER") if compared else ("PODS",)))
+        rows = tuple(
+            (
+                zone["zone"] or "(no zone)",
+                *[f"{zone['before']:,}"] * compared,
+                f"{zone['after']:,}",
+            )
+            for zone in zones[:_MOST_ROWS]
+        )
+        yield Table(heads, rows), len(zones) - len(rows)
+
+
+def summary_text(summary: Raw, *, compared: bool) -> str:
+    """Return the tables as text, each followed by an empty line; "" without any."""
+    parts = []
+    for table, left_out in summary_tables(summary, compared=compared):
+        more = f"... and {left_out:,} more (-o json lists all)\n" if left_out else ""
+        parts.append(f"{render(table, TerminalStyle())}{more}\n")
+    return "".join(parts)
+
+
+def _pending(group: Raw) -> str:
+    before, after = group["pending_before"], group["pending"]
+    return f"{after:,}" if before == after else f"{before:,} -> {after:,}"

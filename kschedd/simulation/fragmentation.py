@@ -1,0 +1,111 @@
+"""Fragmentation: the free capacity that the pods of a target set cannot use.
+
+    fragmented   by resource: the expected free amount that a pod of the target set cannot use, over all nodes. A pod
+                 uses the free amount of a node if it fits there and requests the resource
+    unusable     the share of the nodes on which no pod of the target set fits
+
+Source: Weng et al., "Beware of Fragmentation", USENIX ATC 2023, section 4: the amounts F_n(M) summed over the nodes. A
+pod fits if its requests are free and the node matches its selector and required affinity. A resource counts as one pool
+for each node: leftovers of single GPU cards are not seen.
+Shapes: M targets, N nodes, R resources. Units: as the columns of `NodeTable`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Self
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kschedd.api.node_fit import node_matches
+from kschedd.api.pods import Pod, PodSpec
+from kschedd.cache.table import NodeTable
+
+_ROWS_AT_ONCE: Final = 4096
+_NOTHING: Final = -(1 << 62)  # less than any free amount: not requested
+
+Floats = npt.NDArray[np.float64]
+
+
+@attrs.define(eq=False)
+class TargetSet:
+    """Pods by what they request and which nodes they select, with their number or weight."""
+
+    _weights: Counter[Any] = attrs.field(factory=Counter)
+    _specs: dict[Any, PodSpec] = attrs.field(factory=dict)
+    _keys: dict[int, tuple[PodSpec, Any]] = attrs.field(factory=dict)  # by the identity of a spec, which is kept
+
+    @classmethod
+    def of(cls, pods: Iterable[tuple[Mapping[str, Any], int]]) -> Self:
+        """Return the set of these pod manifests with their weights."""
+        targets = cls()
+        for manifest, weight in pods:
+            targets.add(Pod.from_raw(manifest).pod_spec, weight)
+        return targets
+
+    def add(self, spec: PodSpec, weight: int = 1) -> None:
+        known = self._keys.get(id(spec))
+        if known is None:
+            affinity = spec.raw.get("affinity") or {}
+            selects = spec.raw.get("nodeSelector"), affinity.get("nodeAffinity")
+            key = tuple(sorted(spec.requests.items())), repr(selects) if any(selects) else ""
+            known = self._keys[id(spec)] = spec, key
+            self._specs.setdefault(key, spec)
+        self._weights[known[1]] += weight
+
+    @property
+    def pods(self) -> Sequence[tuple[PodSpec, int]]:
+        return [(self._specs[key], weight) for key, weight in self._weights.items() if weight > 0]
+
+
+@attrs.frozen
+class Fragmentation:
+    """`fragmented`: by resource, as a share of the capacity; `unusable`: a share of the nodes. Both are 0 to 1."""
+
+    fragmented: Mapping[str, float]
+    unusable: float
+
+    @classmethod
+    def of(cls, table: NodeTable, targets: TargetSet) -> "Fragmentation":
+        """Return the fragmentation of the nodes as they are now; without targets or nodes nothing is fragmented."""
+        rows = np.flatnonzero(table.alive)
+        pods = targets.pods
+        names = [name for name, number in table.resources.items() if table.allocatable[number].any()]
+        if not len(rows) or not pods:
+            return cls(dict.fromkeys(names, 0.0), 0.0)
+        numbers = [table.resources[name] for name in names]
+        weights = np.array([weight for _, weight in pods], dtype=np.float64)
+        weights /= weights.sum()
+        asked = np.array([[spec.requests.get(name, 0) or _NOTHING for name in names] for spec, _ in pods])
+        # A resource that no node offers is requested in vain.
+        offered = np.array([all(name in names or name == "pods" for name in spec.requests) for spec, _ in pods])
+        lost, unusable = np.zeros(len(names)), 0
+        for some in (rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE)):
+            free = table.allocatable[numbers][:, some] - table.requested[numbers][:, some]
+            fits = _selected(table, some, [spec for spec, _ in pods]) & offered[:, None]
+            fits &= (table.pod_count[some] < table.allowed_pods[some])[None, :]
+            for place in range(len(names)):
+                fits &= asked[:, place, None] <= free[place][None, :]
+            usable = ((asked > 0) * weights[:, None]).T @ fits
+            lost += (np.maximum(free, 0) * (1 - usable)).sum(axis=1)
+            unusable += int((~fits.any(axis=0)).sum())
+        there = table.allocatable[numbers][:, rows].sum(axis=1)
+        shares = {name: float(lost[place] / there[place]) for place, name in enumerate(names) if there[place] > 0}
+        return cls(shares, unusable / len(rows))
+
+
+def _selected(table: NodeTable, rows: npt.NDArray[np.int64], specs: Sequence[PodSpec]) -> npt.NDArray[np.bool_]:
+    """Return M by N: whether a node matches the selector and the required affinity of a target."""
+    found = np.ones((len(specs), len(rows)), dtype=np.bool_)
+    for place, spec in enumerate(specs):
+        if spec.node_selector or spec.required_node_affinity is not None:
+            found[place] = list(_matches(table, rows, spec))
+    return found
+
+
+def _matches(table: NodeTable, rows: npt.NDArray[np.int64], spec: PodSpec) -> Iterator[bool]:
+    for row in rows.tolist():
+        node = table.nodes[row]
+        assert node is not None, "rows of nodes are expected"
+        yield node_matches(spec, node)

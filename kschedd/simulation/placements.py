@@ -1,0 +1,97 @@
+"""Counts of pods by namespace, workload and zone: the summary of answers about many pods."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Final
+
+import attrs
+
+from kschedd.api.nodes import BETA_ZONE_LABEL, ZONE_LABEL, Node
+from kschedd.api.pods import Pod
+
+_TEMPLATE_HASH: Final = "pod-template-hash"
+
+
+@attrs.frozen
+class PodPlacement:
+    """A pod with its node and zone in two states of the cluster, "" for none."""
+
+    key: str
+    workload: str
+    nodes: tuple[str, str]
+    zones: tuple[str, str]
+    changed: bool = False
+
+
+@attrs.frozen
+class GroupCounts:
+    """The pods of a namespace or a workload."""
+
+    name: str
+    pods: int
+    changed: int
+    pending_before: Annotated[int, "pods without a node in the first state, and `pending` in the second"]
+    pending: int
+
+
+@attrs.frozen
+class ZoneCounts:
+    zone: Annotated[str, "empty: nodes without a zone"]
+    before: Annotated[int, "pods in this zone in the first state, and `after` in the second"]
+    after: int
+
+
+@attrs.frozen
+class PlacementSummary:
+    """Counts of pods. The groups with the most changed, then with the most pending pods come first."""
+
+    namespaces: Sequence[GroupCounts]
+    workloads: Annotated[Sequence[GroupCounts], "by the kind and name of the controller, empty: none"]
+    zones: Annotated[Sequence[ZoneCounts], "in alphabetical order"]
+
+
+def summarized(pods: Iterable[PodPlacement]) -> PlacementSummary:
+    namespaces: dict[str, list[PodPlacement]] = {}
+    workloads: dict[str, list[PodPlacement]] = {}
+    zones: dict[str, list[int]] = {}
+    for pod in pods:
+        namespaces.setdefault(pod.key.partition("/")[0], []).append(pod)
+        workloads.setdefault(pod.workload, []).append(pod)
+        for side, (node, zone) in enumerate(zip(pod.nodes, pod.zones, strict=True)):
+            if node:
+                zones.setdefault(zone, [0, 0])[side] += 1
+    return PlacementSummary(
+        _groups(namespaces), _groups(workloads), [ZoneCounts(zone, *counts) for zone, counts in sorted(zones.items())]
+    )
+
+
+def _groups(members: dict[str, list[PodPlacement]]) -> list[GroupCounts]:
+    groups = [
+        GroupCounts(
+            name,
+            len(pods),
+            sum(pod.changed for pod in pods),
+            *(sum(not pod.nodes[side] for pod in pods) for side in (0, 1)),
+        )
+        for name, pods in members.items()
+    ]
+    return sorted(groups, key=lambda group: (-group.changed, -group.pending, -group.pods, group.name))
+
+
+def workload_name(pod: Pod) -> str:
+    """Return the kind and name of the pod's controller, "" without one.
+
+    For a ReplicaSet whose name ends with the pod's template hash it is the Deployment.
+    """
+    owner = pod.owner
+    if owner is None:
+        return ""
+    kind, name = owner.kind, owner.name
+    suffix = f"-{pod.labels.get(_TEMPLATE_HASH)}"
+    if kind == "ReplicaSet" and name.endswith(suffix):
+        kind, name = "Deployment", name.removesuffix(suffix)
+    return f"{kind} {pod.namespace}/{name}"
+
+
+def zone_of(node: Node | None) -> str:
+    """Return the zone of a node by its label, "" without one."""
+    return "" if node is None else str(node.labels.get(ZONE_LABEL) or node.labels.get(BETA_ZONE_LABEL) or "")

@@ -1,0 +1,192 @@
+"""`kschedd lint` on the command line: its input, its forms, what is ignored, and its exit statuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd.cli import main
+
+SPREAD = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      topologySpreadConstraints:
+        - maxSkew: 1
+          topologyKey: zone
+          whenUnsatisfiable: DoNotSchedule
+          labelSelector: {}
+"""
+NODE = """\
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {zone: a}}
+status: {nodeInfo: {kubeletVersion: v1.36.1}}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "web.yaml"
+    path.write_text(SPREAD)
+    return path
+
+
+def answer(capsys: Any, *words: str) -> Any:
+    status = main(["lint", *words, "-o", "json"])
+    return {**json.loads(capsys.readouterr().out), "status": status}
+
+
+def codes(found: Any) -> list[str]:
+    return [finding["code"] for finding in found["findings"]]
+
+
+def test_a_finding_has_its_place_its_sentence_and_what_to_do(file: Path, capsys: Any) -> None:
+    assert main(["lint", "-f", str(file)]) == 1
+    assert capsys.readouterr().out == (
+        "1 warning in 1 object (Kubernetes 1.37)\n\n"
+        "warning spread-empty-selector: in 1.37, this constraint counts no pods, so it spreads nothing; from 1.38 on, "
+        "it counts all pods of the namespace, so pods may stay pending\n"
+        f"    {file}:14: Deployment/web spec.template.spec.topologySpreadConstraints[0].labelSelector\n"
+        "  Write the labels that you mean, mostly those of the pod itself.\n"
+    )
+
+
+def test_an_upgrade_says_what_both_releases_do(file: Path, capsys: Any) -> None:
+    found = answer(capsys, "-f", str(file), "--kube-version", "1.36.3", "--upgrade-to", "1.38")
+    [finding] = found["findings"]
+    assert finding["message"] == (
+        "in 1.36.3, this constraint counts no pods, so it spreads nothing; in 1.38, it counts all pods of the "
+        "namespace, so pods may stay pending"
+    )
+    assert (found["kubeVersion"], found["upgradeTo"], found["status"]) == ("1.36.3", "1.38", 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("labelSelector: {}", "labelSelector: {}  # kschedd: ignore=spread-empty-selector"),
+        (
+            "          labelSelector",
+            "          # on purpose, kschedd: ignore=other,spread-empty-selector\n          labelSelector",
+        ),
+        ("apiVersion", "# kschedd: ignore=spread-empty-selector\napiVersion"),
+    ],
+    ids=["line", "above", "object"],
+)
+def test_a_comment_ignores_a_code(file: Path, capsys: Any, before: str, after: str) -> None:
+    file.write_text(f"{NODE}---\n" + SPREAD.replace(before, after, 1))
+    found = answer(capsys, "-f", str(file))
+    assert (found["findings"], found["ignored"], found["status"]) == ([], 1, 0)
+
+
+def test_a_comment_elsewhere_or_with_another_code_ignores_nothing(file: Path, capsys: Any) -> None:
+    file.write_text(
+        SPREAD.replace("maxSkew: 1", "maxSkew: 1  # kschedd: ignore=spread-empty-selector") + "# kschedd: ignore=x\n"
+    )
+    assert answer(capsys, "-f", str(file))["ignored"] == 0
+
+
+def test_the_flag_ignores_codes_that_exist(file: Path, capsys: Any) -> None:
+    assert answer(capsys, "-f", str(file), "--ignore", "spread-empty-selector,beta-labels")["status"] == 0
+    assert main(["lint", "-f", str(file), "--ignore", "spred"]) == 2
+    assert "there is no rule 'spred'" in capsys.readouterr().err
+
+
+def test_notes_are_no_failure_and_may_be_left_out(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(
+        "{kind: Pod, apiVersion: v1, metadata: {name: p}, spec: {nodeSelector: {beta.kubernetes.io/os: linux}}}"
+    )
+    found = answer(capsys, "-f", str(file))
+    assert (codes(found), found["notes"], found["status"]) == (["beta-os-arch"], 1, 0)
+    assert answer(capsys, "-f", str(file), "--level", "warning")["findings"] == []
+
+
+def test_a_dump_is_a_whole_cluster_of_the_release_of_its_nodes(tmp_path: Path, file: Path, capsys: Any) -> None:
+    dump = tmp_path / "dump.yaml"
+    spec = "{selector: {matchLabels: {a: b}}}"
+    budget = f"{{kind: PodDisruptionBudget, apiVersion: policy/v1, metadata: {{name: b}}, spec: {spec}}}"
+    pod = "{kind: Pod, apiVersion: v1, metadata: {name: p, labels: {app: web}}, spec: {nodeSelector: {zone: b}}}"
+    dump.write_text(f"{NODE}---\n{budget}\n---\n{pod}\n")
+    found = answer(capsys, "--from", str(dump))
+    assert found["kubeVersion"] == "1.36"
+    assert sorted(codes(found)) == ["pdb-matches-nothing", "selector-matches-no-node"]
+    beside = answer(capsys, "-f", str(file), "--from", str(dump))
+    assert codes(beside) == ["spread-empty-selector"]
+    assert beside["objects"] == 1
+
+
+def test_a_pod_is_judged_by_the_template_that_made_it(tmp_path: Path, capsys: Any) -> None:
+    spec = "{nodeSelector: {beta.kubernetes.io/os: linux}}"
+    owner = "{apiVersion: apps/v1, kind: ReplicaSet, name: web, controller: true}"
+    dump = tmp_path / "dump.yaml"
+    dump.write_text(
+        "{kind: ReplicaSet, apiVersion: apps/v1, metadata: {name: web}, "
+        f"spec: {{template: {{spec: {spec}}}}}}}\n---\n"
+        f"{{kind: Pod, apiVersion: v1, metadata: {{name: web-1, ownerReferences: [{owner}]}}, spec: {spec}}}\n"
+    )
+    [finding] = answer(capsys, "--from", str(dump))["findings"]
+    assert finding["kind"] == "ReplicaSet"
+
+
+def test_sarif_has_the_rule_the_level_and_the_line(file: Path, capsys: Any) -> None:
+    assert main(["lint", "-f", str(file), "-o", "sarif"]) == 1
+    sarif = json.loads(capsys.readouterr().out)
+    [run] = sarif["runs"]
+    [result] = run["results"]
+    assert sarif["version"] == "2.1.0"
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "spread-empty-selector"
+    [location] = result["locations"]
+    assert location["physicalLocation"] == {"artifactLocation": {"uri": str(file)}, "region": {"startLine": 14}}
+    assert result["level"] == "warning"
+
+
+def test_markdown_links_the_code_to_its_page(file: Path, capsys: Any) -> None:
+    assert main(["lint", "-f", str(file), "-o", "markdown"]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("### ❌ 1 warning in 1 object")
+    assert "docs/LINT.md#spread-empty-selector)" in text
+
+
+def test_scripts_are_read_and_other_files_passed_over(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "alert.sh").write_text("#!/bin/sh\ncurl prometheus | grep scheduler_scheduler_cache_size\n")
+    (tmp_path / "values.yaml").write_text("replicas: 3\n")
+    (tmp_path / "chart.yaml").write_text("{{ if .Values.a }}\nkind: Pod\n{{ end }}\n")
+    (tmp_path / "picture.yaml").write_bytes(b"\xff\xfe\x00")
+    status = main(["lint", "-f", str(tmp_path)])
+    told = capsys.readouterr()
+    assert status == 1
+    assert f"{tmp_path / 'alert.sh'}:2: Script/alert.sh lines[1]" in told.out
+    assert "passed over what is no Kubernetes object: " in told.err
+    assert "and parts of 2 more files" in told.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "nothing to look at"),
+        (["-f", "none.yaml"], "none.yaml: cannot be read"),
+        (["-f", "."], "no Kubernetes objects found"),
+        (["-f", "x.yaml", "--kube-version", "1.12"], "invalid release '1.12': allowed are 1.29 to 1.38"),
+        (["-f", "x.yaml", "--upgrade-to", "next"], "invalid release 'next'"),
+    ],
+)
+def test_unusable_input_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, words: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["lint", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_rules_are_listed(capsys: Any) -> None:
+    assert main(["lint", "--rules"]) == 0
+    assert "spread-empty-selector  " in capsys.readouterr().out

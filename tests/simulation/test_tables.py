@@ -1,0 +1,87 @@
+"""`kschedd simulate --out DIR`: the tables of one run, their schema, and that readers read them directly."""
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd.commands.simulate import add_parser
+from kschedd.simulation.tables import COLUMNS, MOST_SAMPLES
+
+ROOT = Path(__file__).parents[2]
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nn1,64000,262144,2,T4\nn2,64000,262144,2,\n"
+PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+PODS += "".join(f"p{n},1000,1024,1,500,,LS,Running,{n},{n + 10},{n}\n" for n in range(6))
+
+
+def simulated(folder: Path, *flags: str) -> Path:
+    (folder / "nodes.csv").write_text(NODES)
+    (folder / "pods.csv").write_text(PODS)
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    inputs = ["--nodes", str(folder / "nodes.csv"), "--pods", str(folder / "pods.csv")]
+    out = folder / "out"
+    options = parser.parse_args(["simulate", *inputs, "--allow-pending", "--out", str(out), *flags])
+    assert options.run(options) == 0
+    return out
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_run_writes_its_tables(tmp_path: Path) -> None:
+    out = simulated(tmp_path)
+    pods = rows(out / "pods.jsonl")
+    assert [(row["pod"], row["created_s"], row["ended_s"], row["gpu_milli"]) for row in pods] == [
+        (f"default/p{n}", n, n + 10, 500) for n in range(6)
+    ]
+    assert [row["pod"] for row in rows(out / "attempts.jsonl")] == [f"default/p{n}" for n in range(6)]
+    assert [row["gpu_milli_allocatable"] for row in rows(out / "nodes.jsonl")] == [2000, 2000]
+    most = max(row["used"] for row in rows(out / "usage.jsonl") if row["resource"].endswith("gpu-milli"))
+    assert most == 0.75
+    assert rows(out / "queues.jsonl")[-1]["running"] == 0
+
+
+def test_the_axis_of_a_filled_cluster_is_the_requested_load(tmp_path: Path) -> None:
+    out = simulated(tmp_path, "--fill", "alibabacloud.com/gpu-milli=150%")
+    loads = [row["load"] for row in rows(out / "queues.jsonl")]
+    assert loads == sorted(loads)
+    assert (loads[0], loads[-1]) == (0.0, 1.5)
+    assert [row["load"] for row in rows(out / "attempts.jsonl")][:3] == [0.125, 0.25, 0.375]
+
+
+def test_a_long_run_has_a_bounded_number_of_samples(tmp_path: Path) -> None:
+    out = simulated(tmp_path, "--fill", "alibabacloud.com/gpu-milli=9000%")
+    found = rows(out / "queues.jsonl")
+    assert MOST_SAMPLES / 2 < len(found) <= MOST_SAMPLES + 1
+    assert found[-1]["load"] == 90.0
+
+
+def test_readers_read_the_tables_directly(tmp_path: Path) -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    out = simulated(tmp_path)
+    for name in COLUMNS:
+        lines = pandas.read_json(out / f"{name}.jsonl", lines=True)
+        frame = pandas.read_parquet(out / f"{name}.parquet")
+        assert list(frame.columns)[: len(COLUMNS[name])] == list(COLUMNS[name])
+        assert len(lines) == len(frame) == polars.read_parquet(out / f"{name}.parquet").height > 0
+        assert list(lines.columns) == list(frame.columns)
+
+
+def test_duckdb_reads_the_tables_directly(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed; it is in no extra")
+    out = simulated(tmp_path)
+    for kind in ("parquet", "jsonl"):
+        found = duckdb.sql(f"select count(*), max(ended_s) from '{out}/pods.{kind}'").fetchall()
+        assert found == [(6, 15.0)]
+
+
+def test_the_page_lists_the_columns_of_each_table() -> None:
+    page = (ROOT / "docs" / "DATA.md").read_text(encoding="utf-8")
+    for name, columns in COLUMNS.items():
+        section = page.partition(f"\n### {name}\n")[2].partition("\n### ")[0]
+        assert re.findall(r"^\| `(\w+)` \| (\w+) \|", section, re.M) == list(columns.items())
