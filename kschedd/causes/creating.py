@@ -16,7 +16,7 @@ from kschedd.causes.findings import (
     RemedyOption,
     named,
 )
-from kschedd.causes.refused import no_account, refused
+from kschedd.causes.refused import no_account, refused, refused_in_dump
 from kschedd.causes.words import counted
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.pod_state import ready
@@ -62,7 +62,7 @@ def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list[
     """Why pods are missing, one cause after the other as each is mended, and the pod that is created then.
 
     No cause: none is missing, or nothing that is known here keeps them from being created."""
-    account = no_account(store, workload)
+    account = no_account(store, workload) or refused_in_dump(store, workload)
     found = [] if account is None else [account]
     missing = workload.missing or workload.outdated
     if not missing:

@@ -16,6 +16,7 @@ from kschedd.causes.diagnosis import causes, diagnosis
 from kschedd.causes.findings import FoundCause, named
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf
+from kschedd.dumps.dumped_condition import dumped_refusal
 from kschedd.printing.reports import causes as reports
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.simulation.engine import Engine
@@ -93,7 +94,7 @@ def _short(engine: Engine, namespace: str | None) -> Iterator[ExaminedWorkload]:
         for obj in engine.store.list(kind, namespace):
             if obj.owner is None:
                 workload = workload_of(engine.store, obj)
-                if workload.missing:
+                if workload.missing or dumped_refusal(obj):
                     yield workload
 
 
