@@ -15,6 +15,7 @@ import attrs
 
 from kschedd.api.schemas.kinds import kind_of, lookup
 from kschedd.causes.workload import ExaminedWorkload
+from kschedd.dumps.dumped_condition import ANNOTATION
 from kschedd.printing import documents
 
 Raw = Mapping[str, Any]
@@ -169,7 +170,8 @@ def as_new(raw: Raw) -> dict[str, Any]:
     made: dict[str, Any] = copy.deepcopy(dict(raw))
     made.pop("status", None)
     meta = made["metadata"] = {key: value for key, value in made["metadata"].items() if key not in _OF_THE_SERVER}
-    (meta.get("annotations") or {}).pop(_LAST_APPLIED, None)
+    for key in (_LAST_APPLIED, ANNOTATION):
+        (meta.get("annotations") or {}).pop(key, None)
     spec = made.get("spec") or {}
     if made["kind"] == "PersistentVolumeClaim":
         _without_binding(meta, spec)
