@@ -41,7 +41,7 @@ from kschedd.causes.node import node_causes, pods_to_move
 from kschedd.causes.places import told as places_told
 from kschedd.causes.places import volume_elsewhere
 from kschedd.causes.ports import port_taken
-from kschedd.causes.remedies import carried_out, remedies
+from kschedd.causes.remedies import MOST_FOUND, carried_out, remedies
 from kschedd.causes.rollouts import needs_room, outdated, stuck
 from kschedd.causes.selecting import no_node_selected
 from kschedd.causes.spreading import missing_key, not_spread
@@ -80,12 +80,13 @@ def diagnosis(
     preempted: Sequence[PodPreempted] = (),
     program: str = "kschedd",
     trying: bool = True,
+    most: int = MOST_FOUND,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
     """Diagnose the workload that this object is or belongs to; the engine's cluster does not change.
 
     `preempted`: known preempted pods of its namespace. `program`: of the commands. Without `trying` no remedies are
-    searched.
+    searched; `most`: remedies after which the search ends.
     """
     workload = workload_of(engine.store, obj)
     examined = _examined(engine, workload, obj)
@@ -105,7 +106,7 @@ def diagnosis(
         missing=workload.missing,
         examined="" if examined is None else examined.key,
         blocking_nodes=[] if case is None else blocking(case),
-        **_told(workload, findings, trials if trying else None, program),
+        **_told(workload, findings, trials if trying else None, program, most),
     )
 
 
@@ -137,15 +138,19 @@ def node_diagnosis(
 
 
 def _told(
-    workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials | None, program: str
+    workload: ExaminedWorkload,
+    findings: Sequence[FoundCause],
+    trials: Trials | None,
+    program: str,
+    most: int = MOST_FOUND,
 ) -> dict[str, Any]:
     """Return the part of the answer with causes and remedies; with `trials` None no remedy is tried."""
-    found, failed = ([], []) if trials is None else remedies(workload, findings, trials, program)
+    found, failed = ([], []) if trials is None else remedies(workload, findings, trials, program, most)
     if trials is not None and not found:
         later = _hidden(workload, findings, trials)
         if later:
             findings = [*findings, *later]
-            found, further = remedies(workload, findings, trials, program)
+            found, further = remedies(workload, findings, trials, program, most)
             failed += further
     return {
         "cause": findings[0].answer(),

@@ -87,8 +87,8 @@ scheduled, displaced[]}` |
 | `blocking_nodes[]` | nodes grouped by the plugin that rejects them and its reason |
 
 `commands[]` are for a shell; they call kubectl where the cluster is elsewhere (`--from DUMP`), else kschedd.
-`kschedd explain --pending -A` groups all pending pods by cause. A cluster in a dump needs no daemon:
-`kschedd explain --from DUMP KIND/NAME`.
+`kschedd explain --pending -A` groups all pending pods by cause, with one remedy for each of the five largest groups. A
+cluster in a dump needs no daemon: `kschedd explain --from DUMP KIND/NAME`.
 
 ## Kinds of remedies
 
