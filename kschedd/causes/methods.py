@@ -100,8 +100,14 @@ class CauseMethods(Methods):
                 events = []
             pods = [each.new for each in events if isinstance(each.new, Pod) and each.new.uid == record.uid]
             pod = pods[-1] if pods else record.attempted
-            return None if pod is None else left(store, pod, preempted)
+            return None if pod is None else left(store, pod, preemption, attempt)
 
+        preemption = next((each for each in reversed(preempted) if each.uid == record.uid), None)
+        attempt = 0
+        if preemption is not None:
+            by, node = preemption.preemptor, preemption.node
+            tries = await self._cluster.log.query(lambda log: log.attempts(by.key))
+            attempt = next((e.attempt for e in tries if e.uid == by.uid and e.nominated_node == node), 0)
         return await self._cluster.store.do(last)
 
     def _apply(self, cluster: VirtualCluster, manifests: Any, given_up: GivenUp) -> None:
