@@ -96,7 +96,7 @@ def diagnosis(
         if workload.kind == POD_GROUP and not case.judgment.fits:  # the pod fits nowhere by itself
             workload = workload_of(engine.store, examined)
             case = attrs.evolve(case, workload=workload)
-    findings = [_with_others(engine, each) for each in causes(engine, workload, examined, case)]
+    findings = [_with_others(engine, workload, each) for each in causes(engine, workload, examined, case)]
     trials = Trials(engine, workload, methods, check)
     return DiagnosisAnswer(
         workload=named(workload.obj),
@@ -161,16 +161,20 @@ def _told(
     }
 
 
-def _with_others(engine: Engine, finding: FoundCause) -> FoundCause:
-    """Return the finding preceded by the causes and remedies of the workload that it waits for."""
+def _with_others(engine: Engine, workload: ExaminedWorkload, finding: FoundCause) -> FoundCause:
+    """Return the finding preceded by the causes and remedies of the workload that it waits for.
+
+    If that waits for this workload in turn, it is this one that changes.
+    """
     if finding.waits_for is None:
         return finding
     other = workload_of(engine.store, finding.waits_for)
     first, *_ = _causes_of(engine, finding.waits_for)
+    mutual = first.waits_for is not None and workload_of(engine.store, first.waits_for).obj.uid == workload.obj.uid
     mended = [
         RemedyOption(f"{other.label}: {option.summary}", CHANGE_OTHER, steps=steps, target=other.label)
         for option in first.options
-        if (steps := carried_out(other, [option])[0])
+        if not mutual and (steps := carried_out(other, [option])[0])
     ]
     evidence = [f"{other.label}: {first.message}", *finding.evidence]
     return attrs.evolve(finding, evidence=evidence, options=mended or finding.options)
