@@ -13,7 +13,7 @@ from kschedd.printing.columns.ages import span
 from kschedd.printing.reports.placements import LONG, summary_text
 from kschedd.printing.terminal.style import TerminalStyle
 
-_COLOURS: Final = {"+": "green", "~": "yellow", "-": "red"}
+_COLORS: Final = {"+": "green", "~": "yellow", "-": "red"}
 _COUNTED: Final = ("moved", "placed", "pending", "gone", "orphaned", "ended")
 
 Raw = Mapping[str, Any]
@@ -76,7 +76,7 @@ def _others(diff: Raw, style: TerminalStyle) -> Iterator[str]:
 
 
 def _line(sign: str, text: str, style: TerminalStyle) -> str:
-    return style.paint(f"{sign} {text}", _COLOURS[sign])
+    return style.paint(f"{sign} {text}", _COLORS[sign])
 
 
 def _usage(usage: Sequence[Raw]) -> str:
