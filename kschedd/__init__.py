@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from kschedd.sdk.simulation import SimulationSpec as SimulationSpec
     from kschedd.sdk.simulation import simulate as simulate
     from kschedd.service.errors import RpcError as RpcError
+    from kschedd.studies.rows import SweepRows as SweepRows
+    from kschedd.studies.sweep import sweep as sweep
     from kschedd.testing.evaluation import PluginEvaluation as PluginEvaluation
     from kschedd.testing.evaluation import evaluate as evaluate
 
@@ -51,6 +53,7 @@ _MODULES = {
     "RpcError": "kschedd.service.errors",
     "SimulationResult": "kschedd.sdk.simulation",
     "SimulationSpec": "kschedd.sdk.simulation",
+    "SweepRows": "kschedd.studies.rows",
     "connect": "kschedd.sdk.remote",
     "daemonset": "kschedd.sdk.objects",
     "deployment": "kschedd.sdk.objects",
@@ -60,6 +63,7 @@ _MODULES = {
     "pod": "kschedd.sdk.objects",
     "simulate": "kschedd.sdk.simulation",
     "statefulset": "kschedd.sdk.objects",
+    "sweep": "kschedd.studies.sweep",
 }
 
 __all__ = [
@@ -76,6 +80,7 @@ __all__ = [
     "RpcError",
     "SimulationResult",
     "SimulationSpec",
+    "SweepRows",
     "connect",
     "daemonset",
     "deployment",
@@ -85,6 +90,7 @@ __all__ = [
     "pod",
     "simulate",
     "statefulset",
+    "sweep",
 ]
 
 

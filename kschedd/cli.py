@@ -34,6 +34,10 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "kubeconfig": ("kschedd.commands.kubeconfig", "Print a kubeconfig for the daemon's REST API."),
     "repl": ("kschedd.commands.repl", "Open a prompt with completion, history and a status bar; or run a script."),
     "simulate": ("kschedd.commands.simulate", "Schedule pods in virtual time, without a daemon."),
+    "sweep": (
+        "kschedd.commands.sweep",
+        "Run many simulations: a product of inputs, resumable, on all cores or a cluster.",
+    ),
     "replay": ("kschedd.commands.replay", "Replay a recorded run and compare its decisions."),
     "lint": ("kschedd.commands.lint", "Find what a Kubernetes release ignores or rejects in manifests."),
     "check": ("kschedd.commands.check", "Check whether manifests fit into a cluster, for pull requests and CI."),

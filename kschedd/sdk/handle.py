@@ -356,6 +356,7 @@ class ClusterHandle(ABC):
                 PlacementComparison,
                 "capacity.compare",
                 configs=[present, config_text(config)],
+                names=["present", "config"],
                 manifests=_merged([manifests]),
             )
             return compared(answer)

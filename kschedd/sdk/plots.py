@@ -19,7 +19,7 @@ def utilization(nodes: Records[NodeRecord], axes: Any = None) -> Any:
     Returns the matplotlib Axes; `axes`: those to draw on. Raises MissingLibraryError.
     """
     shares = {"CPU": [node.cpu_used for node in nodes], "memory": [node.memory_used for node in nodes]}
-    with _style() as pyplot:
+    with style() as pyplot:
         axes = axes or pyplot.subplots()[1]
         if len(nodes) > _MOST_BARS:
             axes.hist(list(shares.values()), bins=20, range=(0, 1), label=list(shares))
@@ -37,7 +37,7 @@ def utilization(nodes: Records[NodeRecord], axes: Any = None) -> Any:
 
 def causes(groups: Sequence[PendingGroup], axes: Any = None) -> Any:
     """Draw the number of pending pods by cause, and return the matplotlib Axes. Raises MissingLibraryError."""
-    with _style() as pyplot:
+    with style() as pyplot:
         axes = axes or pyplot.subplots()[1]
         labels = [f"{group.code}: {group.message}"[:_WIDEST_LABEL] for group in groups]
         axes.barh(labels, [group.count for group in groups])
@@ -47,7 +47,7 @@ def causes(groups: Sequence[PendingGroup], axes: Any = None) -> Any:
 
 
 @contextmanager
-def _style() -> Iterator[Any]:
+def style() -> Iterator[Any]:
     """Return pyplot with the style of all plots."""
     pyplot = optional_library("matplotlib.pyplot", "plots")
     with pyplot.rc_context(_STYLE):

@@ -2,7 +2,7 @@
 
 | measure | meaning |
 |---|---|
-| placed, pending, attempts | pods that got a node; pods without one at the end; scheduling attempts |
+| placed, pending, attempts | pods that got a node; pods without one at their end or the run's; attempts |
 | preempted, evicted | pods removed by preemption; by an eviction, a taint, a kubelet or the pod garbage collector |
 | queue_moves | moves of pods between the parts of the scheduling queue |
 | wait_s_mean, _p50, _p90, _p99, _max | from creation to the node, over the pods that got one |
@@ -78,7 +78,7 @@ class RunMeasures:
         self.pods: dict[str, PodTimes] = {}  # by uid, those that have not ended
         self.running = 0  # those of them that have a node
         self._waits, self._slowdowns = array("d"), array("d")
-        self._evicted = self._queue_moves = 0
+        self._evicted = self._queue_moves = self._unplaced = 0
         simulation.watch(self._follow)
         simulation.observe(self)
 
@@ -129,7 +129,9 @@ class RunMeasures:
     def _end(self, times: PodTimes, now_s: float) -> None:
         del self.pods[times.pod.uid]
         times.ended_s = now_s
-        if times.scheduled_s is not None:
+        if times.scheduled_s is None:
+            self._unplaced += 1
+        else:
             self.running -= 1
             ran_s = max(now_s - times.scheduled_s, _SHORTEST_S)
             self._slowdowns.append(max(1.0, (now_s - times.created_s) / ran_s))
@@ -144,7 +146,7 @@ class RunMeasures:
         table = simulation.machine.cluster.table
         found: dict[str, float] = {
             "placed": simulation.placed,
-            "pending": len(self.pods) - self.running,
+            "pending": len(self.pods) - self.running + self._unplaced,
             "attempts": simulation.decisions,
             "preempted": simulation.preempted,
             "evicted": self._evicted,

@@ -1,5 +1,7 @@
 """Pending pods by cause: how they are grouped, and what is said of them at the end of a run."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 from kschedd.causes import pending
@@ -7,6 +9,7 @@ from kschedd.causes.pending import pending_causes, pending_groups
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.methods import cluster_methods
+from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.sdk.objects import node, pod
 from kschedd.simulation.simulation import Simulation
 
@@ -63,3 +66,29 @@ def test_pods_that_are_not_created_are_told_as_well() -> None:
 
 
 real = pending.case_of
+
+
+def deployment(name: str, replicas: int, **spec: Any) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    whole = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": whole}
+
+
+def test_a_remedy_is_searched_for_so_many_groups_and_printed(tmp_path: Path) -> None:
+    cluster = ScenarioCluster(tmp_path)
+    large = deployment("large", 3, **pod("x", cpu="3")["spec"])
+    lost = deployment("lost", 1, **{**pod("x", cpu="100m")["spec"], "nodeSelector": {"pool": "genral"}})
+    nodes = [node(f"n{number}", cpu="2", labels={"pool": "general"}) for number in range(4)]
+    cluster.do("apply", "\n---\n".join(map(json.dumps, [*nodes, large, lost])))
+    cluster.do("advance 10s", "")
+    for most in (0, 1, 2):
+        groups = cluster.connect().call("causes.pending", remedies=most)
+        assert [group["code"] for group in groups] == ["RequestAboveEveryNode", "NodeLabelMisspelled"]
+        assert [group["remedy"] is not None for group in groups] == [most > 0, most > 1]
+    said = cluster.do("explain --pending -A", "")
+    assert "RequestAboveEveryNode, deployment/large: request 2 cpu\n    kschedd patch deployment large " in said
+    assert "NodeLabelMisspelled, deployment/lost: use pool=general\n    kschedd patch deployment lost " in said
+    assert said.endswith(
+        "A remedy was searched for one workload of each group; `explain KIND/NAME` has more, with their effects.\n"
+    )

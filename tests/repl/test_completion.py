@@ -103,7 +103,7 @@ def _next(line: str, namespace: str = "default") -> list[str]:
         pytest.param("queue pod web-", ["web-0", "web-1"], id="queue-of-a-pod"),
         pytest.param("events no", ["node/"], id="object-of-events"),
         pytest.param("set weight Im", ["ImageLocality"], id="plugin"),
-        pytest.param("allow web-0 --plugin N", ["NodeAffinity"], id="plugin-of-a-flag"),
+        pytest.param("allow web-0 --plugin-name N", ["NodeAffinity"], id="plugin-of-a-flag"),
         pytest.param("watch get no", ["nodes"], id="watched-verb"),
         pytest.param("rollout re", ["restart", "resume"], id="action-of-rollout"),
         pytest.param(

@@ -71,8 +71,11 @@ def _remedy(remedy: Raw, style: TerminalStyle) -> str:
     return text
 
 
-def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle) -> str:
-    """Return the groups as a table, and the total number of pods."""
+def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle, *, searched: int = 0) -> str:
+    """Return the groups as a table, the total number of pods, and the remedies; for `searched` groups one was searched.
+
+    Without a search it is said where the remedies are.
+    """
     where = "" if namespace is None else f" in namespace {clean(namespace)}"
     if not groups:
         return f"No pod is pending{where}.\n"
@@ -86,7 +89,18 @@ def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle) 
     pods = "1 pending pod" if count == 1 else f"{count:,} pending pods"
     causes = "1 cause" if len(groups) == 1 else f"{len(groups)} causes"
     pods += f" and {missing:,} not created" if missing else ""
-    return f"{pods}{where}, {causes}; `explain KIND/NAME` has the remedies\n" + render(table, style)
+    if not searched:
+        return f"{pods}{where}, {causes}; `explain KIND/NAME` has the remedies\n" + render(table, style)
+    text = f"{pods}{where}, {causes}\n{render(table, style)}\n"
+    for group in groups:
+        if group["remedy"] is not None:
+            text += f"{group['code']}, {label(group['workloads'][0])}: {clean(str(group['remedy']['summary']))}\n"
+            for command in group["remedy"]["commands"]:
+                text += "".join(f"    {clean(line)}\n" for line in str(command).splitlines())
+    whose = (
+        "one workload of each group" if len(groups) <= searched else f"one workload of the {searched} largest groups"
+    )
+    return text + f"A remedy was searched for {whose}; `explain KIND/NAME` has more, with their effects.\n"
 
 
 def _of(group: Raw) -> str:

@@ -1,0 +1,1 @@
+"""Many runs: specifications, their product, engines, rows, tables, plots and tuning."""

@@ -1,0 +1,39 @@
+"""Rows of a sweep by what was varied: dimensions, metrics, and the groups of rows that differ in the seed only."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from kschedd.studies.rows import Row, SweepRows
+from kschedd.studies.spec import COLUMNS_OF_RUNS
+
+
+def dimensions_of(rows: SweepRows) -> list[str]:
+    """Return the columns that say what was run, without the seed: cluster, workload, profile, version, parameters."""
+    return [name for name in _before_metrics(rows) if name not in ("run", "row_hash", "status", "error", "seed")]
+
+
+def metrics_of(rows: SweepRows) -> list[str]:
+    """Return the columns of metrics."""
+    before = _before_metrics(rows)
+    return [name for name in rows.columns if name not in before and name not in COLUMNS_OF_RUNS]
+
+
+def grouped(rows: Iterable[Row], dimensions: Sequence[str]) -> Iterator[tuple[list[Any], list[Row]]]:
+    """Yield the values of the dimensions and the rows that have them, in order of appearance."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(json.dumps([row.get(name) for name in dimensions]), []).append(row)
+    for group in found.values():
+        yield [group[0].get(name) for name in dimensions], group
+
+
+def _before_metrics(rows: SweepRows) -> list[str]:
+    """Return the columns up to the seed, which is the last one before the metrics in each row."""
+    names: dict[str, None] = {}
+    for row in rows:
+        for name in row:
+            names[name] = None
+            if name == "seed":
+                break
+    return list(names)

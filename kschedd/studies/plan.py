@@ -1,0 +1,166 @@
+"""The runs of a sweep: the product of its dimensions, each with an identity, and the share of a shard.
+
+`inputs_hash` covers all that decides: contents of files, not their paths; the configuration with its parameters, not
+the profile's name. `run` identifies a row of the sweep; it also covers the names, the metrics and kschedd's version.
+"""
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.loading.load import config_from_raw
+from kschedd.config.model import Config
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.versions.kube_versions import kube_version
+from kschedd.errors import KscheddError
+from kschedd.framework.registry import Registry
+from kschedd.studies.parameters import ParameterPathError, with_value
+from kschedd.studies.spec import ClusterSpec, InputFile, ProfileSpec, SweepSpec, WorkloadSpec
+
+_SHARD: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+_MOST_CHECKED: Final = 1_000  # configurations that are read before the first run
+
+
+@attrs.frozen(kw_only=True)
+class PlannedRun:
+    """One run of a sweep: all of its inputs. It can be pickled."""
+
+    names: Mapping[str, Any]  # the values of the columns cluster, workload, profile, version, seed and of parameters
+    cluster: ClusterSpec
+    workload: WorkloadSpec
+    profile: ProfileSpec
+    version: str
+    seed: int
+    targets: tuple[str, ...] = ()
+    until_s: float | None = None
+    metrics: tuple[str, ...] = ()
+    time_limit_s: float | None = None
+    memory_limit: int | None = None
+    trust_plugins: bool = False
+
+    @cached_property
+    def inputs_hash(self) -> str:
+        decides = [self.cluster, self.workload, self.profile, self.version, self.seed, self.targets, self.until_s]
+        return digest([_content(each) for each in decides])
+
+    @cached_property
+    def run(self) -> str:
+        return digest([self.inputs_hash, dict(self.names), list(self.metrics), installed_version("kschedd")])
+
+
+def digest(value: Any) -> str:
+    """Return a hash of a JSON value, whatever the order of keys."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _content(value: Any) -> Any:
+    """Return the value for hashing: a file by its content."""
+    if isinstance(value, InputFile):
+        return value.sha256
+    if attrs.has(type(value)):
+        return {field.name: _content(getattr(value, field.name)) for field in attrs.fields(type(value))}
+    if isinstance(value, list | tuple):
+        return [_content(each) for each in value]
+    return value
+
+
+def planned_runs(spec: SweepSpec) -> Iterator[PlannedRun]:
+    """Yield the runs: seeds change fastest, clusters slowest."""
+    names_of = [parameter.name for parameter in spec.parameters]
+    named = itertools.product(spec.clusters, spec.workloads, spec.profiles, spec.versions)
+    chosen = list(itertools.product(*(parameter.values for parameter in spec.parameters)))
+    for (cluster, workload, profile, version), combination in itertools.product(named, chosen):
+        values: dict[str, Any] = dict(zip(names_of, combination, strict=True))
+        configured = with_parameters(spec, profile, values)
+        names = {"cluster": cluster, "workload": workload, "profile": profile, "version": version, **values}
+        for seed in spec.seeds:
+            yield PlannedRun(
+                names={**names, "seed": seed},
+                cluster=spec.clusters[cluster],
+                workload=spec.workloads[workload],
+                profile=configured,
+                version=version,
+                seed=seed,
+                targets=spec.targets,
+                until_s=spec.until_s,
+                metrics=spec.metrics,
+                time_limit_s=spec.time_limit_s,
+                memory_limit=spec.memory_limit,
+                trust_plugins=spec.trust_plugins,
+            )
+
+
+def with_parameters(spec: SweepSpec, profile: str, values: Mapping[str, Any]) -> ProfileSpec:
+    """Return the profile with these values of parameters. Raises ParameterValueError."""
+    made = spec.profiles[profile]
+    for parameter in spec.parameters:
+        try:
+            made = attrs.evolve(made, config=with_value(made.config, parameter.path, values[parameter.name]))
+        except ParameterPathError as fault:
+            raise ParameterValueError(
+                spec.source, profile, {parameter.path: values[parameter.name]}, str(fault)
+            ) from fault
+    return made
+
+
+@attrs.define(eq=False)
+class ParameterValueError(KscheddError):
+    """A configuration that is invalid with these values of parameters."""
+
+    source: str
+    profile: str
+    values: Mapping[str, Any]
+    why: str
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{path}={json.dumps(value)}" for path, value in self.values.items())
+        return f"{self.source}: profile {self.profile}{', ' if values else ''}{values}: {self.why}"
+
+
+def check_configurations(spec: SweepSpec) -> None:
+    """Read the configurations of the first 1,000 combinations. Raises ParameterValueError for an invalid one."""
+    products = itertools.product(spec.profiles, spec.versions, *(parameter.values for parameter in spec.parameters))
+    for profile, version, *chosen in itertools.islice(products, _MOST_CHECKED):
+        values = dict(zip([parameter.name for parameter in spec.parameters], chosen, strict=True))
+        try:
+            read_config(with_parameters(spec, profile, values), version)
+        except ConfigErrors as fault:
+            raise ParameterValueError(spec.source, profile, values, str(fault)) from fault
+
+
+def read_config(profile: ProfileSpec, version: str) -> tuple[Registry, Config]:
+    """Return the plugins and the configuration of a profile. Raises ConfigErrors and PluginLoadError."""
+    registry = Registry()
+    registry.add_entry_points()
+    for plugin in profile.plugins:
+        registry.add_file(Path(plugin.path))
+    catalogue = IN_TREE | registry.catalogue()
+    return registry, config_from_raw(profile.config, catalogue=catalogue, version=kube_version(version))
+
+
+@attrs.define(eq=False)
+class ShardError(KscheddError):
+    """An invalid --shard."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"--shard {self.text}: must be I/N with I from 1 to N, such as 1/4"
+
+
+def shard_of(text: str) -> tuple[int, int]:
+    """Return I and N of `I/N`. Raises ShardError."""
+    match = _SHARD.fullmatch(text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise ShardError(text)
+    return int(match[1]), int(match[2])

@@ -1,0 +1,149 @@
+"""The rows of a sweep in a folder: `rows.jsonl`, or `rows-I-of-N.jsonl` of a shard, and the same rows in Parquet.
+
+A row is appended as soon as its run ends, by one write. After `kill -9` the file holds whole rows but perhaps the
+last, which is cut off when the sweep is resumed. A lock keeps two sweeps from one file. Rows of all shards in the
+folder count as finished.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kschedd.errors import KscheddError
+from kschedd.sdk.records import optional_library
+from kschedd.simulation.table_files import parquet_is_there
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+Row = Mapping[str, Any]
+
+PATTERN: Final = "rows*.jsonl"
+
+
+class RowsFileError(KscheddError):
+    """A file of rows that cannot be used."""
+
+
+class SweepRows(Sequence[Row]):
+    """The rows of a sweep, one for each run. `columns` are those of all rows, in order of appearance."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = tuple(rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return SweepRows(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for row in self._rows for name in row))
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return a pandas DataFrame. Raises MissingLibraryError."""
+        frame: pandas.DataFrame = optional_library("pandas", "frames").DataFrame(list(self._rows), columns=self.columns)
+        return frame
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return a Polars DataFrame. Raises MissingLibraryError."""
+        frame: polars.DataFrame = optional_library("polars", "frames").DataFrame(self._by_column(), strict=False)
+        return frame
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """Return a pyarrow Table. Raises MissingLibraryError."""
+        table: pyarrow.Table = optional_library("pyarrow", "frames").table(self._by_column())
+        return table
+
+    def _by_column(self) -> dict[str, list[Any]]:
+        """Return the columns; values that are no scalars, or of several kinds in a column, are JSON text."""
+        return {name: _alike([row.get(name) for row in self._rows]) for name in self.columns}
+
+    def __repr__(self) -> str:
+        return f"<SweepRows: {len(self)} rows, {len(self.columns)} columns>"
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    kinds = {float if isinstance(value, int) and not isinstance(value, bool) else type(value) for value in values}
+    if len(kinds - {type(None)}) <= 1 and not kinds & {dict, list, tuple}:
+        return values
+    return [None if value is None else value if isinstance(value, str) else json.dumps(value) for value in values]
+
+
+class RowsFile:
+    """The file of one sweep or shard, locked while it is open."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    @classmethod
+    @contextmanager
+    def opened(cls, folder: Path, shard: tuple[int, int] = (1, 1)) -> "Iterator[RowsFile]":
+        """Open the file in the folder, which exists, and cut off an incomplete last row. Raises RowsFileError."""
+        name = "rows" if shard[1] == 1 else f"rows-{shard[0]}-of-{shard[1]}"
+        path = folder / f"{name}.jsonl"
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_APPEND, 0o644)
+        except OSError as fault:
+            raise RowsFileError(f"{path}: cannot be opened: {fault.strerror}") from fault
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as fault:
+                raise RowsFileError(
+                    f"{path}: another sweep is writing this file; wait for it, or use --shard"
+                ) from fault
+            text = path.read_bytes()
+            os.ftruncate(descriptor, text.rfind(b"\n") + 1)
+            yield cls(path, descriptor)
+        finally:
+            os.close(descriptor)
+
+    def append(self, row: Row) -> None:
+        """Append a row by one write."""
+        os.write(self._descriptor, f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n".encode())
+
+    def forget(self, statuses: Sequence[str]) -> None:
+        """Remove the rows with these statuses, so that their runs are performed again."""
+        kept = [row for row in _read(self._path) if row.get("status") not in statuses]
+        text = "".join(f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n" for row in kept)
+        os.ftruncate(self._descriptor, 0)
+        os.write(self._descriptor, text.encode())
+
+    def write_parquet(self) -> None:
+        """Write the rows of this file in Parquet beside it, if pyarrow is installed."""
+        if parquet_is_there():
+            parquet = optional_library("pyarrow.parquet", "frames")
+            parquet.write_table(SweepRows(_read(self._path)).to_arrow(), self._path.with_suffix(".parquet"))
+
+
+def read_rows(folder: Path) -> SweepRows:
+    """Return the rows of all shards in a folder, without an incomplete last row. Raises RowsFileError."""
+    found: dict[str, Row] = {}
+    for path in sorted(folder.glob(PATTERN)):
+        for row in _read(path):
+            found[str(row["run"])] = row
+    return SweepRows(found.values())
+
+
+def _read(path: Path) -> list[Row]:
+    found: list[Row] = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(keepends=True), start=1):
+        if not text.endswith("\n"):
+            break  # being written
+        try:
+            row = json.loads(text)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict) or "run" not in row:
+            raise RowsFileError(f"{path}:{number}: is no row of a sweep; give another folder with --out")
+        found.append(row)
+    return found

@@ -1,0 +1,249 @@
+"""One run of a sweep, in a worker: a simulation from planned inputs to a row. Workers keep the files that they read.
+
+A run that fails gives a row as well: `failed` with the error, `timeout` and `memory` for the limits. The time limit is
+checked at every attempt and every moment. The memory limit bounds how much the process grows by (RLIMIT_AS).
+
+`row_hash` covers the inputs, the decisions and all measures; not times, memory, host and engine. It is equal on every
+machine and engine. Units: seconds; MiB.
+"""
+
+import hashlib
+import platform
+import resource
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import lru_cache
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.manifests import read_paths
+from kschedd.api.nodes import Node
+from kschedd.config.versions.kube_versions import kube_version
+from kschedd.errors import KscheddError
+from kschedd.framework.guard import without_limits
+from kschedd.garbage_collection import tune_gc
+from kschedd.queue.entry import Move, QueuedPod
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.records import Happened
+from kschedd.simulation.decisions import line
+from kschedd.simulation.engine import EPOCH, LoggedAttempt
+from kschedd.simulation.fill import Fill, filled
+from kschedd.simulation.fragmentation import TargetSet
+from kschedd.simulation.generated import GeneratedPods, GeneratedWorkload, generated_nodes
+from kschedd.simulation.measures import RunMeasures
+from kschedd.simulation.simulation import Arrivals, Simulation
+from kschedd.simulation.trace import Trace, read_trace
+from kschedd.studies.plan import PlannedRun, digest, read_config
+from kschedd.studies.spec import InputFile, WorkloadSpec
+
+OK, FAILED, TIMEOUT, MEMORY = "ok", "failed", "timeout", "memory"
+_MOST_ERRORS: Final = 3
+
+
+class TimeLimitError(KscheddError):
+    """A run takes longer than its time limit."""
+
+
+@attrs.define(eq=False)
+class ChangedInputError(KscheddError):
+    """A file whose content is not that of the plan."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: differs from the file that the sweep was planned with; workers must see the same files"
+
+
+@attrs.define(eq=False)
+class RefusedObjectsError(KscheddError):
+    """Objects of a run that the API server refused."""
+
+    errors: Sequence[str]
+
+    def __str__(self) -> str:
+        more = len(self.errors) - _MOST_ERRORS
+        return "\n".join([*self.errors[:_MOST_ERRORS], *[f"... and {more} more"] * (more > 0)])
+
+
+def perform(planned: PlannedRun) -> dict[str, Any]:
+    """Run a simulation and return its row. Never raises for what the inputs cause."""
+    tune_gc()
+    began, cpu_s = time.perf_counter(), time.thread_time()
+    status, error, decisions = OK, "", ""
+    values: Mapping[str, float] = {}
+    try:
+        with _bounded(planned.memory_limit):
+            decisions, values = _simulated(planned)
+    except TimeLimitError as fault:
+        status, error = TIMEOUT, str(fault)
+    except MemoryError:
+        status, error = MEMORY, f"memory limit exceeded: {planned.memory_limit or 0:,} bytes"
+    except KscheddError as fault:
+        status, error = FAILED, str(fault)
+    except Exception as fault:  # a bug of ours or of a plugin: one row, and not the sweep
+        status, error = FAILED, f"{type(fault).__name__}: {fault}"
+    if planned.metrics:
+        values = {name: values.get(name) for name in planned.metrics} if status == OK else {}  # type: ignore[misc]
+    return {
+        **_row(planned, status, error, decisions, values),
+        "wall_s": round(time.perf_counter() - began, 3),
+        "cpu_s": round(time.thread_time() - cpu_s, 3),
+        "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+        "host": platform.node(),
+    }
+
+
+def failed_row(planned: PlannedRun, error: str) -> dict[str, Any]:
+    """Return the row of a run that no worker could perform."""
+    return _row(planned, FAILED, error, "", {})
+
+
+def _row(planned: PlannedRun, status: str, error: str, decisions: str, values: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "run": planned.run,
+        "row_hash": digest([planned.inputs_hash, status, decisions, dict(values)]),
+        "status": status,
+        "error": error,
+        **planned.names,
+        **values,
+        "inputs_hash": planned.inputs_hash,
+        "decisions_hash": decisions,
+        "kschedd": installed_version("kschedd"),
+        "kubernetes": kube_version(planned.version).patch,
+    }
+
+
+def _simulated(planned: PlannedRun) -> tuple[str, dict[str, float]]:
+    """Return the hash of the decision log, and the measures."""
+    registry, config = read_config(planned.profile, planned.version)
+    cluster, workload = planned.cluster, planned.workload
+    manifests = read_paths([_checked(file) for file in (*cluster.files, *workload.files)])
+    arrivals = _arrivals(planned)
+    dump = _dump(cluster.dump)
+    simulation = Simulation(
+        config,
+        seed=planned.seed,
+        registry=registry,
+        controllers=_controllers() if manifests.manifests or dump is not None else (),
+        start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),
+    )
+    shapes = [GeneratedPods.parse("targets", text, number) for number, text in enumerate(planned.targets, 1)]
+    targets = TargetSet.of((shape.manifest(shape.name), shape.weight) for shape in shapes) if shapes else None
+    measures = RunMeasures(simulation, targets)
+    log = hashlib.sha256()
+    simulation.hear(lambda attempt: log.update(_encoded(attempt)))
+    if planned.time_limit_s is not None:
+        simulation.observe(_TimeLimit(planned.time_limit_s))
+    try:
+        with without_limits() if planned.trust_plugins else nullcontext():
+            if dump is not None:
+                simulation.take(dump)
+                simulation.run_until_idle()
+            simulation.load(manifests)
+            simulation.play(arrivals, planned.until_s)
+            simulation.finish(planned.until_s)
+        if simulation.applied.errors:
+            raise RefusedObjectsError(simulation.applied.errors)
+        return log.hexdigest()[:32], measures.values()
+    finally:
+        simulation.close()
+
+
+def _encoded(attempt: LoggedAttempt) -> bytes:
+    return line(attempt).encode()
+
+
+def _controllers() -> Sequence[Any]:
+    from kschedd.controllers.embedded import embedded_controllers  # a trace has none
+
+    return embedded_controllers()
+
+
+def _dump(files: Sequence[InputFile]) -> Any:
+    if not files:
+        return None
+    import io
+
+    from kschedd.dumps.loading import LoadOptions, read_dump
+
+    return read_dump([_checked(file) for file in files], LoadOptions(), stdin=io.BytesIO())
+
+
+# -- inputs ---------------------------------------------------------------------------------------------------------
+
+
+def _arrivals(planned: PlannedRun) -> Arrivals:
+    cluster, workload = planned.cluster, planned.workload
+    trace = _trace(cluster.nodes, workload.pods)
+    nodes = trace.nodes
+    if cluster.offering:
+        nodes = tuple(raw for raw in nodes if Node.from_raw(raw).allocatable.get(cluster.offering))
+    nodes = (*nodes, *generated_nodes(cluster.generate, cluster.shape))
+    if workload.generate:
+        return _generated(nodes, workload, planned.seed)
+    whole = Trace(nodes, trace.pods)
+    return filled(whole, Fill.parse(workload.fill), planned.seed) if workload.fill else whole
+
+
+def _generated(nodes: Sequence[Any], workload: WorkloadSpec, seed: int) -> GeneratedWorkload:
+    shapes = [GeneratedPods.parse("shapes", text, number) for number, text in enumerate(workload.shapes, start=1)]
+    return GeneratedWorkload(nodes, workload.generate, workload.arrival_rate, workload.lifetime_s, shapes, seed)
+
+
+@lru_cache(maxsize=8)
+def _trace(nodes: InputFile | None, pods: InputFile | None) -> Trace:
+    """Return the trace, which the runs of a worker share: manifests are not modified."""
+    return read_trace(None if nodes is None else Path(_checked(nodes)), None if pods is None else Path(_checked(pods)))
+
+
+def _checked(file: InputFile) -> str:
+    """Return the path of a file whose content is that of the plan. Raises ChangedInputError."""
+    try:
+        found = hashlib.sha256(Path(file.path).read_bytes()).hexdigest()
+    except OSError:
+        found = ""
+    if found != file.sha256:
+        raise ChangedInputError(file.path)
+    return file.path
+
+
+# -- limits ---------------------------------------------------------------------------------------------------------
+
+
+class _TimeLimit:
+    """An observer that ends the run when it takes too long."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._end = time.monotonic() + limit_s
+
+    def attempted(self, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
+        self.idle()
+
+    def happened(self, entries: Sequence[Happened]) -> None: ...
+
+    def moved(self, move: Move) -> None: ...
+
+    def idle(self) -> None:
+        if time.monotonic() > self._end:
+            raise TimeLimitError(f"time limit exceeded: {self._limit_s:g} s")
+
+
+@contextmanager
+def _bounded(memory: int | None) -> Iterator[None]:
+    """Let the address space of this process grow by at most so many bytes."""
+    if memory is None:
+        yield
+        return
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = pages * resource.getpagesize() + memory
+    resource.setrlimit(resource.RLIMIT_AS, (min(limit, hard) if hard != resource.RLIM_INFINITY else limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

@@ -1,0 +1,384 @@
+"""The specification of a sweep: clusters, workloads, profiles, versions, seeds, parameters, metrics and limits.
+
+    clusters:    {gpu: {nodes: node_list.csv}, small: {generate: 100, shape: "cpu=32,memory=128Gi"}}
+    workloads:   {default: {pods: pod_list.csv, fill: alibabacloud.com/gpu-milli=130%}, many: {generate: 1000}}
+    profiles:    {default: {}, packing: {config: profiles/bin-packing.yaml}}
+    versions:    ["1.37"]
+    seeds:       42-51
+    parameters:  {args.NodeResourcesFit.scoringStrategy.type: [LeastAllocated, MostAllocated]}
+    metrics:     [placed, cpu_used_end]
+    limits:      {time: 10m, memory: 4Gi}
+
+docs/RESEARCH.md describes every field. Paths are relative to the specification. Files are read once to hash them; the
+hash stands for the content in the identity of a run. All faults are reported, each with its line, path and what is
+allowed.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from kschedd.api.quantity import QuantityError, parse
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.parsing.reading import ConfigFields, ConfigReader, ConfigValue, in_text_order
+from kschedd.config.parsing.source import read_document
+from kschedd.config.versions.kube_versions import DEFAULT, UnknownVersionError, kube_version
+from kschedd.errors import KscheddError
+from kschedd.input_files import manifest_files
+from kschedd.simulation.fill import Fill, FillError
+from kschedd.simulation.generated import (
+    NODE_SHAPE,
+    POD_SHAPES,
+    GeneratedPods,
+    GeneratedWorkloadError,
+    generated_nodes,
+)
+from kschedd.simulation.measures import BY_RESOURCE, FIXED
+from kschedd.studies.parameters import EMPTY_CONFIG, ParameterPathError, steps_of
+
+Raw = Mapping[str, Any]
+T = TypeVar("T")
+
+FIELDS: Final = (
+    *("clusters", "workloads", "profiles", "versions", "seeds", "parameters", "targets", "until", "metrics"),
+    *("limits", "trust_plugins"),
+)
+_MOST: Final = 100_000_000
+_MOST_SEEDS: Final = 1_000_000
+_RANGE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+_COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-\[\]]*")
+
+
+@attrs.frozen
+class InputFile:
+    """A file and the hash of its content."""
+
+    path: str
+    sha256: str
+
+
+@attrs.frozen(kw_only=True)
+class ClusterSpec:
+    """Nodes: of a trace, generated, of manifests or of a dump. `offering`: only nodes of the trace with this."""
+
+    nodes: InputFile | None = None
+    offering: str = ""
+    generate: int = 0
+    shape: str = NODE_SHAPE
+    files: tuple[InputFile, ...] = ()
+    dump: tuple[InputFile, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class WorkloadSpec:
+    """Pods: of a trace, perhaps as --fill has them, generated, or of manifests."""
+
+    pods: InputFile | None = None
+    fill: str = ""
+    generate: int = 0
+    arrival_rate: float = 10.0
+    lifetime_s: float = 600.0
+    shapes: tuple[str, ...] = POD_SHAPES
+    files: tuple[InputFile, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class ProfileSpec:
+    """A scheduler configuration, and files with plugins."""
+
+    config: Raw = EMPTY_CONFIG
+    plugins: tuple[InputFile, ...] = ()
+
+
+@attrs.frozen
+class Parameter:
+    """A path into the configuration, with the values that are tried. `name` is its column."""
+
+    name: str
+    path: str
+    values: tuple[Any, ...]
+
+
+@attrs.frozen(kw_only=True)
+class SweepSpec:
+    """A specification that was read; see the module. The order of all mappings is that of the text."""
+
+    source: str
+    clusters: Mapping[str, ClusterSpec]
+    workloads: Mapping[str, WorkloadSpec]
+    profiles: Mapping[str, ProfileSpec]
+    versions: tuple[str, ...]
+    seeds: tuple[int, ...]
+    parameters: tuple[Parameter, ...] = ()
+    targets: tuple[str, ...] = ()
+    until_s: float | None = None
+    metrics: tuple[str, ...] = ()
+    time_limit_s: float | None = None
+    memory_limit: int | None = None
+    trust_plugins: bool = False
+
+
+def read_spec(given: str | Path | Raw) -> SweepSpec:
+    """Read a file, or a mapping whose paths are relative to the working directory. Raises ConfigErrors."""
+    reading, value, folder = opened(given)
+    root = ConfigValue(value, "$", reading)
+    fields = root.fields(*FIELDS)
+    spec = None if fields is None else _SpecReader(folder).spec(fields)
+    if reading.faults or spec is None:
+        raise ConfigErrors(in_text_order(reading.faults))
+    return spec
+
+
+def opened(given: str | Path | Raw) -> tuple[ConfigReader, Any, Path]:
+    """Return a reader of the specification, its value, and the folder that paths are relative to."""
+    if isinstance(given, Mapping):
+        return ConfigReader("spec"), given, Path()
+    path = Path(given)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise SpecFileError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
+    document = read_document(text, str(path))
+    return ConfigReader(str(path), document), document.value, path.parent
+
+
+class SpecFileError(KscheddError):
+    """A specification's file cannot be read."""
+
+
+@attrs.define
+class _SpecReader:
+    _folder: Path
+    _hashes: dict[Path, InputFile] = attrs.field(factory=dict)
+
+    def spec(self, fields: ConfigFields) -> SweepSpec:
+        limits = self._limits(fields.get("limits"))
+        until = fields.get("until")
+        return SweepSpec(
+            source=fields.place.reading.source,
+            clusters=self._named(fields, "clusters", self._cluster),
+            workloads=self._named(fields, "workloads", self._workload),
+            profiles=self._named(fields, "profiles", self._profile, {"default": ProfileSpec()}),
+            versions=self._versions(fields),
+            seeds=self._seeds(fields.get("seeds")),
+            parameters=self._parameters(fields.get("parameters")),
+            targets=tuple(text for place, text in fields.texts("targets") if _shaped(place, text)),
+            until_s=None if until is None else until.duration_s(),
+            metrics=tuple(text for place, text in fields.texts("metrics") if _measured(place, text)),
+            trust_plugins=fields.boolean("trust_plugins", False),
+            time_limit_s=limits[0],
+            memory_limit=limits[1],
+        )
+
+    def _named(self, fields: ConfigFields, name: str, read: Any, default: Any = None) -> dict[str, Any]:
+        found = fields.get(name)
+        if found is None:
+            if default is None:
+                fields.missing(name)
+            return default or {}
+        if not isinstance(found.value, Mapping) or not found.value:
+            found.wrong("must be a mapping of names, with at least one")
+            return {}
+        return {str(key): read(found.at(key, {} if value is None else value)) for key, value in found.value.items()}
+
+    def _cluster(self, place: ConfigValue) -> ClusterSpec:
+        fields = place.fields("nodes", "offering", "generate", "shape", "files", "from")
+        if fields is None:
+            return ClusterSpec()
+        if not any(fields.get(name) for name in ("nodes", "generate", "files", "from")):
+            place.wrong("nodes are required", "nodes: FILE.csv, generate: N, files: [PATH], from: [DUMP]")
+        shape, given = fields.text("shape", NODE_SHAPE), fields.get("shape")
+        try:
+            generated_nodes(1, shape)
+        except GeneratedWorkloadError as fault:
+            (given or place).wrong(fault.why)
+        return ClusterSpec(
+            nodes=self._file(fields.get("nodes")),
+            offering=fields.text("offering"),
+            generate=fields.integer("generate", 0, (0, _MOST)),
+            shape=shape,
+            files=self._files(fields.get("files")),
+            dump=self._files(fields.get("from")),
+        )
+
+    def _workload(self, place: ConfigValue) -> WorkloadSpec:
+        fields = place.fields("pods", "fill", "generate", "arrival_rate", "lifetime", "shapes", "files")
+        if fields is None:
+            return WorkloadSpec()
+        if not any(fields.get(name) for name in ("pods", "generate", "files")):
+            place.wrong("pods are required", "pods: FILE.csv, generate: N, files: [PATH]")
+        if fields.get("pods") and fields.get("generate"):
+            place.wrong("pods and generate exclude each other")
+        fill = fields.get("fill")
+        if fill is not None and (text := fill.text()) is not None:
+            try:
+                Fill.parse(text)
+            except FillError as fault:
+                fill.wrong(fault.why.partition(": ")[2])
+            if fields.get("pods") is None:
+                fill.wrong("requires pods: FILE.csv")
+        rate, given = fields.number("arrival_rate", 10.0), fields.get("arrival_rate")
+        if given is not None and not 1e-9 <= rate <= 1e6:
+            given.wrong("out of range", "1e-9 to 1000000 pods in a second")
+        shapes = tuple(text for item, text in fields.texts("shapes") if _shaped(item, text))
+        return WorkloadSpec(
+            pods=self._file(fields.get("pods")),
+            fill=fields.text("fill"),
+            generate=fields.integer("generate", 0, (0, _MOST)),
+            arrival_rate=rate,
+            lifetime_s=fields.duration_s("lifetime", 600.0),
+            shapes=shapes or POD_SHAPES,
+            files=self._files(fields.get("files")),
+        )
+
+    def _profile(self, place: ConfigValue) -> ProfileSpec:
+        fields = place.fields("config", "plugins")
+        if fields is None:
+            return ProfileSpec()
+        given, config = fields.get("config"), EMPTY_CONFIG
+        if given is not None:
+            config = self._config(given)
+        return ProfileSpec(config=config, plugins=self._files(fields.get("plugins")))
+
+    def _config(self, place: ConfigValue) -> Raw:
+        """Return the configuration that is given in place or as a file."""
+        if isinstance(place.value, Mapping):
+            return {**EMPTY_CONFIG, **place.value}
+        text = place.text()
+        if text is None:
+            return EMPTY_CONFIG
+        try:
+            value = read_document((self._folder / text).read_text(encoding="utf-8"), text).value
+        except (OSError, UnicodeDecodeError) as fault:
+            place.wrong(f"cannot be read: {getattr(fault, 'strerror', None) or fault}")
+            return EMPTY_CONFIG
+        if not isinstance(value, Mapping):
+            place.wrong("the file is no KubeSchedulerConfiguration")
+            return EMPTY_CONFIG
+        return value
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def _file(self, place: ConfigValue | None) -> InputFile | None:
+        text = None if place is None else place.text()
+        if place is None or text is None:
+            return None
+        [found] = self._hashed(place, [self._folder / text])
+        return found
+
+    def _files(self, place: ConfigValue | None) -> tuple[InputFile, ...]:
+        if place is None:
+            return ()
+        places = [place] if isinstance(place.value, str) else place.items()
+        found: list[InputFile] = []
+        for each in places:
+            text = each.text()
+            if text is not None:
+                found += self._hashed(each, manifest_files(self._folder / text))
+        return tuple(found)
+
+    def _hashed(self, place: ConfigValue, paths: Sequence[Path]) -> list[InputFile]:
+        for path in paths:
+            if path not in self._hashes:
+                try:
+                    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+                except OSError as fault:
+                    place.wrong(f"{path} cannot be read: {fault.strerror}")
+                    digest = ""
+                self._hashes[path] = InputFile(str(path.resolve()), digest)
+        return [self._hashes[path] for path in paths]
+
+    # -- other fields -------------------------------------------------------------------------------------------
+
+    def _versions(self, fields: ConfigFields) -> tuple[str, ...]:
+        found = []
+        for place in fields.items("versions"):
+            try:
+                found.append(kube_version(place.value if isinstance(place.value, str) else str(place.value)).name)
+            except UnknownVersionError as fault:
+                place.wrong(str(fault))
+        return tuple(dict.fromkeys(found)) or (DEFAULT.name,)
+
+    def _seeds(self, place: ConfigValue | None) -> tuple[int, ...]:
+        if place is None:
+            return (0,)
+        allowed = "a number of seeds (10 is 0 to 9), a range (42-51) or a list"
+        if isinstance(place.value, str):
+            match = _RANGE.fullmatch(place.value)
+            if match is None or not 0 <= int(match[2]) - int(match[1]) < _MOST_SEEDS:
+                place.wrong("not seeds", allowed)
+                return (0,)
+            return tuple(range(int(match[1]), int(match[2]) + 1))
+        if isinstance(place.value, list | tuple):
+            seeds = [item.integer((0, 2**31 - 1)) for item in place.items()]
+            if not seeds:
+                place.wrong("not seeds", allowed)
+            return tuple(dict.fromkeys(seed for seed in seeds if seed is not None))
+        count = place.integer((1, _MOST_SEEDS))
+        return tuple(range(count or 1))
+
+    def _parameters(self, place: ConfigValue | None) -> tuple[Parameter, ...]:
+        if place is None:
+            return ()
+        if not isinstance(place.value, Mapping):
+            place.wrong("must be a mapping of paths to lists of values")
+            return ()
+        found = []
+        for key, value in place.value.items():
+            at, path = place.at(key, value), str(key)
+            if isinstance(value, Mapping):
+                fields = at.fields("path", "values")
+                assert fields is not None, "it is a mapping"
+                path, values = fields.needed_text("path") or "", fields.items("values")
+            else:
+                values = at.items()
+            if not values:
+                at.wrong("at least one value is required")
+            if not _COLUMN.fullmatch(str(key)) or str(key) in COLUMNS_OF_RUNS:
+                at.wrong("no name for a column")
+            try:
+                steps_of(path)
+            except ParameterPathError as fault:
+                at.wrong(str(fault))
+            found.append(Parameter(str(key), path, tuple(each.value for each in values)))
+        return tuple(found)
+
+    def _limits(self, place: ConfigValue | None) -> tuple[float | None, int | None]:
+        fields = None if place is None else place.fields("time", "memory")
+        if fields is None:
+            return None, None
+        time, memory = fields.get("time"), fields.get("memory")
+        size = None
+        if memory is not None and (text := memory.text()) is not None:
+            try:
+                size = int(parse(text))
+            except QuantityError as fault:
+                memory.wrong(str(fault), "for example 512Mi, 4Gi")
+        return None if time is None else time.duration_s(), size
+
+
+#: the columns of every row, which no parameter may be named by
+COLUMNS_OF_RUNS: Final = (
+    *("run", "row_hash", "status", "error", "cluster", "workload", "profile", "version", "seed", "inputs_hash"),
+    *("decisions_hash", "kschedd", "kubernetes", "wall_s", "cpu_s", "memory_mib", "host"),
+)
+
+
+def _shaped(place: ConfigValue, text: str) -> bool:
+    try:
+        GeneratedPods.parse("", text, 1)
+    except GeneratedWorkloadError as fault:
+        place.wrong(fault.why, "for example cpu=500m,memory=1Gi,weight=3")
+        return False
+    return True
+
+
+def _measured(place: ConfigValue, text: str) -> bool:
+    if text in FIXED or any(text.endswith(end) and text != end for end in BY_RESOURCE):
+        return True
+    place.wrong("no such metric", ", ".join([*FIXED, *(f"RESOURCE{end}" for end in BY_RESOURCE)]))
+    return False

@@ -1,0 +1,119 @@
+"""Sweeps: all runs of a specification on an engine, with rows that are kept as they come and resumed after a crash."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.simulation.tables import made_folder
+from kschedd.studies.engines import EngineOptions, Row, perform_all
+from kschedd.studies.plan import PlannedRun, check_configurations, planned_runs, shard_of
+from kschedd.studies.rows import RowsFile, SweepRows, read_rows
+from kschedd.studies.run import FAILED, MEMORY, OK, TIMEOUT, perform
+from kschedd.studies.spec import SweepSpec, read_spec
+
+FAILURES = (FAILED, TIMEOUT, MEMORY)
+
+
+class ThreadLimitError(KscheddError):
+    """A memory limit with an engine whose workers are threads."""
+
+    def __str__(self) -> str:
+        return "limits.memory requires workers that are processes; use --engine loky, dask or ray"
+
+
+@attrs.frozen(kw_only=True)
+class PlannedSweep:
+    """The runs of a sweep, or of its shard: `left` are to be performed, `finished` have rows."""
+
+    spec: SweepSpec
+    runs: tuple[PlannedRun, ...]
+    finished: Mapping[str, Row]
+
+    @property
+    def left(self) -> list[PlannedRun]:
+        return [run for run in self.runs if run.run not in self.finished]
+
+    def rows(self, more: Iterable[Row] = ()) -> SweepRows:
+        """Return the rows of these runs, in their order."""
+        found = {**self.finished, **{str(row["run"]): row for row in more}}
+        return SweepRows([found[run.run] for run in self.runs if run.run in found])
+
+
+Progress = Callable[[PlannedSweep, Row], None]
+"""Called with every row, after it is kept."""
+
+
+def plan(
+    spec: str | Path | Mapping[str, Any], out: str | Path | None = None, *, shard: str = "", retry_failed: bool = False
+) -> PlannedSweep:
+    """Read a specification, plan its runs and find those that have rows in the folder `out`.
+
+    Raises ConfigErrors, ParameterValueError, SpecFileError, ShardError and RowsFileError.
+    """
+    read = read_spec(spec)
+    check_configurations(read)
+    number, count = shard_of(shard or "1/1")
+    runs = tuple(run for place, run in enumerate(planned_runs(read)) if place % count == number - 1)
+    kept = read_rows(Path(out)) if out is not None and Path(out).is_dir() else SweepRows(())
+    finished = {str(row["run"]): dict(row) for row in kept if not retry_failed or row.get("status") not in FAILURES}
+    return PlannedSweep(spec=read, runs=runs, finished=finished)
+
+
+def sweep(
+    spec: str | Path | Mapping[str, Any],
+    out: str | Path | None = None,
+    *,
+    engine: str = "loky",
+    jobs: int = 0,
+    address: str = "",
+    shard: str = "",
+    retry_failed: bool = False,
+    progress: Progress | None = None,
+) -> SweepRows:
+    """Perform the runs of a specification, and return a row for each.
+
+    `spec`: a file or a mapping, as docs/RESEARCH.md describes. `out`: a folder that keeps the rows; runs with a row
+    there are not performed again. `engine`: loky, threading, dask or ray, with `jobs` workers (0: one for each core) or
+    those of the cluster at `address`. `shard`: `I/N`, the Ith of N parts. A run that fails gives a row with its error.
+
+    Raises as `plan` does, EngineError, and MissingLibraryError if joblib or the engine is not installed.
+    """
+    options = EngineOptions(engine=engine, jobs=jobs, address=address).checked()
+    planned = plan(spec, out, shard=shard, retry_failed=retry_failed)
+    if planned.spec.memory_limit is not None and engine == "threading":
+        raise ThreadLimitError
+    return planned.rows(_kept(planned, options, None if out is None else Path(out), shard, retry_failed, progress))
+
+
+def _kept(
+    planned: PlannedSweep,
+    options: EngineOptions,
+    out: Path | None,
+    shard: str,
+    retry_failed: bool,
+    progress: Progress | None,
+) -> Iterator[Row]:
+    """Yield the new rows, each kept in the folder before anything else is done with it."""
+    with ExitStack() as opened:
+        file = None
+        if out is not None:
+            file = opened.enter_context(RowsFile.opened(made_folder(out), shard_of(shard or "1/1")))
+            if retry_failed:
+                file.forget(FAILURES)
+        for row in perform_all(options, planned.left, perform):
+            if file is not None:
+                file.append(row)
+            if progress is not None:
+                progress(planned, row)
+            yield row
+        if file is not None:
+            file.write_parquet()
+
+
+def failures(rows: SweepRows) -> int:
+    """Return the number of rows of runs that failed."""
+    return sum(row["status"] != OK for row in rows)
