@@ -115,14 +115,18 @@ def _asks_for(container: Raw, names: set[str]) -> bool:
     source="kubernetes#141110",
 )
 def two_classes_one_extended(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-    name = found.spec.get("extendedResourceName")
-    others = [
-        each.name
-        for each in known.of("DeviceClass")
-        if each is not found and name and each.spec.get("extendedResourceName") == name
-    ]
+    name = text_of(found.spec.get("extendedResourceName"))
+    classes = known.once("device classes by extended resource", partial(_classes_by_resource, known))
+    others = [each.name for each in classes[name][:2] if each is not found] if name else []
     if others:
         yield Hit(("spec", "extendedResourceName"), f"{name} is also that of the class {others[0]}")
+
+
+def _classes_by_resource(known: KnownObjects) -> dict[str, list[LintedObject]]:
+    found: dict[str, list[LintedObject]] = {}
+    for each in known.of("DeviceClass"):
+        found.setdefault(text_of(each.spec.get("extendedResourceName")), []).append(each)
+    return found
 
 
 @RULES.add(

@@ -175,7 +175,10 @@ def _guarded(budget: LintedObject, known: KnownObjects) -> list[PodPart]:
     source="scheduling/v1 types",
 )
 def priority_two_defaults(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-    defaults = [each.name for each in known.of("PriorityClass") if each.raw.get("globalDefault") is True]
+    defaults = known.once(
+        "default priority classes",
+        lambda: [each.name for each in known.of("PriorityClass") if each.raw.get("globalDefault") is True],
+    )
     if found.raw.get("globalDefault") is True and len(defaults) > 1:
         yield Hit(("globalDefault",), ", ".join(sorted(defaults)))
 
