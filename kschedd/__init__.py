@@ -99,10 +99,13 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     collecting = gc.isenabled()
-    gc.disable()  # it would look at all modules imported so far again and again, for a tenth of the time
+    gc.disable()  # it would look at all modules imported so far again and again, for a fifth of the time
     try:
         found = getattr(import_module(module), name)
     finally:
+        if not gc.get_freeze_count():
+            gc.freeze()  # with `unfreeze`: all objects are old now, and a collection of young ones passes them over
+            gc.unfreeze()
         if collecting:
             gc.enable()
     globals()[name] = found

@@ -1,7 +1,7 @@
-"""The daemon's bounds, all of them: what each is for, its default, and what it is set to.
+"""All limits of the daemon: the purpose of each, its default and its present value.
 
-Whatever is kept for clients, or grows with what happens, has a bound in this table. `kschedd run --limit NAME=N` sets
-one; `daemon.limits` says how far each is used. Pure values.
+Everything that is kept for clients, or that grows over time, has a bound in this table. `kschedd run --set-limit
+NAME=N` sets one; `daemon.limits` returns how much of each is in use. Pure values.
 """
 
 from collections.abc import Iterable, Mapping
@@ -143,7 +143,7 @@ class UnknownLimit(KscheddError):
     why: str
 
     def __str__(self) -> str:
-        return f"--limit: {self.why}"
+        return f"--set-limit: {self.why}"
 
 
 @attrs.frozen

@@ -16,12 +16,25 @@ from kschedd.rpc.errors import ConnectionLostError
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import UsageError, suggest
 from kschedd.verbs.command_line.session import DaemonClient, VerbSession
-from kschedd.verbs.table import FAILED, WRONG_USE, find_verb, run_words
+from kschedd.verbs.table import BY_NAME, FAILED, WRONG_USE, find_verb, run_words, short_words
 
 READING: Final = ("get", "describe", "explain", "events", "queue", "decisions", "top", "spread", "expect", "weights")
 WRITING: Final = (
     *("apply", "create", "delete", "patch", "replace", "scale", "label", "annotate", "taint", "cordon", "uncordon"),
-    *("drain", "evict", "rollout", "set", "node", "expose", "run", "activate", "allow", "reject", "queue", "undo"),
+    *(
+        "drain",
+        "evict",
+        "rollout",
+        "set",
+        "node",
+        "expose",
+        "run",
+        "activate",
+        "allow",
+        "reject",
+        "queue",
+        "config undo",
+    ),
 )
 #: the destinations of flags that name files
 FILE_FLAGS: Final = ("filename", "patch_file", "from_file", "from_env_file")
@@ -92,8 +105,9 @@ def checked_words(words: Sequence[str], given: str, allowed: Sequence[str]) -> l
     """Return the words if they are allowed, with the flag that reads the input if there is one. Raises ToolError."""
     if not words:
         raise ToolError(f"which command? Allowed are {', '.join(allowed)}")
+    words = short_words(words)
     verb = words[0]
-    if verb not in allowed:
+    if not {verb, getattr(BY_NAME.get(verb), "whole", verb)} & {*allowed}:
         raise ToolError(f'"{verb}" is not allowed here{suggest(verb, allowed)}; allowed are {", ".join(allowed)}')
     flag = _INPUT_FLAGS.get(verb)
     whole = [*words, flag, "-"] if given.strip() and flag is not None and flag not in words else list(words)

@@ -397,7 +397,12 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
         message,
         [ObjectNamed("Node", "", first.where)],
         [field for lack in lacks for _, field in _asking(case.workload.pod_spec, lack.resource)],
-        [*_by_default(case, first.resource), *_holders(case, first), *_more(case)],
+        [
+            *_by_default(case, first.resource),
+            *_holders(case, first),
+            *_beyond(case, first.resource, full),
+            *_more(case),
+        ],
         [*_smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL), *more_nodes(case, full)],
     )
 
@@ -462,6 +467,17 @@ def _holders(case: Case, lack: _Lack) -> list[str]:
     ordered = sorted(by_owner.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
     held = [f"{name} {shown(lack.resource, number)}" for name, number in ordered if number]
     return [f"{lack.resource} on {lack.where} is held by {joined(held)}"] if held else []
+
+
+def _beyond(case: Case, resource: str, full: Sequence[str]) -> list[str]:
+    """Return the nodes whose pods request more than there is, as after a node shrank, or beside a scheduler."""
+    found = [name for name in full if case.free(name, resource) < 0]
+    if not found:
+        return []
+    name, there = found[0], case.nodes[found[0]].allocatable.get(resource, 0)
+    asked = shown(resource, there - case.free(name, resource))
+    text = f"{name} has {shown(resource, there)} {resource}, and its pods request {asked}"
+    return [f"more is requested than there is on {some(found)}: {text}"]
 
 
 def _more(case: Case) -> list[str]:

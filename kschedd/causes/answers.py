@@ -81,3 +81,6 @@ class PendingGroup:
     missing: Annotated[int, "pods that their controllers cannot create"]
     workloads: Sequence[ObjectNamed]
     confidence: str
+    remedy: Annotated[
+        RemedyAnswer | None, "of the first workload; null: none was found, or none was searched for this group"
+    ] = None

@@ -16,7 +16,7 @@ from kschedd.causes.findings import (
     RemedyOption,
     named,
 )
-from kschedd.causes.refused import no_account, refused
+from kschedd.causes.refused import no_account, refused, refused_in_dump
 from kschedd.causes.words import counted
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.pod_state import ready
@@ -62,6 +62,13 @@ def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list[
     """Why pods are missing, one cause after the other as each is mended, and the pod that is created then.
 
     No cause: none is missing, or nothing that is known here keeps them from being created."""
+    found, made = _not_created(store, workload)
+    if not found and (dumped := refused_in_dump(store, workload)) is not None:
+        return [dumped], None
+    return found, made
+
+
+def _not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list[FoundCause], Pod | None]:
     account = no_account(store, workload)
     found = [] if account is None else [account]
     missing = workload.missing or workload.outdated

@@ -41,7 +41,7 @@ from kschedd.causes.node import node_causes, pods_to_move
 from kschedd.causes.places import told as places_told
 from kschedd.causes.places import volume_elsewhere
 from kschedd.causes.ports import port_taken
-from kschedd.causes.remedies import carried_out, remedies
+from kschedd.causes.remedies import MOST_FOUND, carried_out, remedies
 from kschedd.causes.rollouts import needs_room, outdated, stuck
 from kschedd.causes.selecting import no_node_selected
 from kschedd.causes.spreading import missing_key, not_spread
@@ -80,12 +80,13 @@ def diagnosis(
     preempted: Sequence[PodPreempted] = (),
     program: str = "kschedd",
     trying: bool = True,
+    most: int = MOST_FOUND,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
     """Diagnose the workload that this object is or belongs to; the engine's cluster does not change.
 
     `preempted`: known preempted pods of its namespace. `program`: of the commands. Without `trying` no remedies are
-    searched.
+    searched; `most`: remedies after which the search ends.
     """
     workload = workload_of(engine.store, obj)
     examined = _examined(engine, workload, obj)
@@ -95,7 +96,7 @@ def diagnosis(
         if workload.kind == POD_GROUP and not case.judgment.fits:  # the pod fits nowhere by itself
             workload = workload_of(engine.store, examined)
             case = attrs.evolve(case, workload=workload)
-    findings = [_with_others(engine, each) for each in causes(engine, workload, examined, case)]
+    findings = [_with_others(engine, workload, each) for each in causes(engine, workload, examined, case)]
     trials = Trials(engine, workload, methods, check)
     return DiagnosisAnswer(
         workload=named(workload.obj),
@@ -105,7 +106,7 @@ def diagnosis(
         missing=workload.missing,
         examined="" if examined is None else examined.key,
         blocking_nodes=[] if case is None else blocking(case),
-        **_told(workload, findings, trials if trying else None, program),
+        **_told(workload, findings, trials if trying else None, program, most),
     )
 
 
@@ -137,15 +138,19 @@ def node_diagnosis(
 
 
 def _told(
-    workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials | None, program: str
+    workload: ExaminedWorkload,
+    findings: Sequence[FoundCause],
+    trials: Trials | None,
+    program: str,
+    most: int = MOST_FOUND,
 ) -> dict[str, Any]:
     """Return the part of the answer with causes and remedies; with `trials` None no remedy is tried."""
-    found, failed = ([], []) if trials is None else remedies(workload, findings, trials, program)
+    found, failed = ([], []) if trials is None else remedies(workload, findings, trials, program, most)
     if trials is not None and not found:
         later = _hidden(workload, findings, trials)
         if later:
             findings = [*findings, *later]
-            found, further = remedies(workload, findings, trials, program)
+            found, further = remedies(workload, findings, trials, program, most)
             failed += further
     return {
         "cause": findings[0].answer(),
@@ -156,16 +161,20 @@ def _told(
     }
 
 
-def _with_others(engine: Engine, finding: FoundCause) -> FoundCause:
-    """Return the finding preceded by the causes and remedies of the workload that it waits for."""
+def _with_others(engine: Engine, workload: ExaminedWorkload, finding: FoundCause) -> FoundCause:
+    """Return the finding preceded by the causes and remedies of the workload that it waits for.
+
+    If that waits for this workload in turn, it is this one that changes.
+    """
     if finding.waits_for is None:
         return finding
     other = workload_of(engine.store, finding.waits_for)
     first, *_ = _causes_of(engine, finding.waits_for)
+    mutual = first.waits_for is not None and workload_of(engine.store, first.waits_for).obj.uid == workload.obj.uid
     mended = [
         RemedyOption(f"{other.label}: {option.summary}", CHANGE_OTHER, steps=steps, target=other.label)
         for option in first.options
-        if (steps := carried_out(other, [option])[0])
+        if not mutual and (steps := carried_out(other, [option])[0])
     ]
     evidence = [f"{other.label}: {first.message}", *finding.evidence]
     return attrs.evolve(finding, evidence=evidence, options=mended or finding.options)

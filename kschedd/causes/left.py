@@ -4,7 +4,6 @@ A pod that is ended by the system has a DisruptionTarget condition in its last s
 while; the scheduler's own log knows the preemptor.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from kschedd.api.conditions import condition
@@ -28,9 +27,12 @@ _REASONS: Final = {
 }
 
 
-def left(store: ClusterReader, pod: Pod, preempted: Sequence[PodPreempted]) -> DiagnosisAnswer:
-    """Return the answer for a pod that is gone; `pod` is its last known state."""
-    found = _left(store, pod, preempted)
+def left(store: ClusterReader, pod: Pod, preemption: PodPreempted | None, attempt: int) -> DiagnosisAnswer:
+    """Return the answer for a pod that is gone; `pod` is its last known state.
+
+    `attempt`: the preemptor's attempt that chose its victims; 0 if it is not known.
+    """
+    found = _left(store, pod, preemption, attempt)
     return DiagnosisAnswer(
         workload=ObjectNamed("Pod", pod.namespace, pod.name),
         wanted=0,
@@ -47,21 +49,21 @@ def left(store: ClusterReader, pod: Pod, preempted: Sequence[PodPreempted]) -> D
     )
 
 
-def _left(store: ClusterReader, pod: Pod, preempted: Sequence[PodPreempted]) -> FoundCause:
+def _left(store: ClusterReader, pod: Pod, preemption: PodPreempted | None, attempt: int) -> FoundCause:
     target = condition(pod.status, _TARGET) or {}
     when = str(pod.metadata.get("deletionTimestamp") or target.get("lastTransitionTime") or "")
     at = f" at {when}" if when else ""
     where = f" on {pod.node_name}" if pod.node_name else ""
     objects = [ObjectNamed("Pod", pod.namespace, pod.name)]
-    entry = next((each for each in reversed(preempted) if each.uid == pod.uid), None)
-    if entry is not None:
-        by = entry.preemptor
+    if preemption is not None:
+        by, node = preemption.preemptor, preemption.node
+        ask = f"`explain {by.name} -n {by.namespace} --attempt {attempt}` lists the victims it could have had instead"
         return FoundCause(
             "PodPreempted",
-            f"{pod.key} (priority {pod.priority}) was preempted on {entry.node} at {stamp(entry.at_s)} by {by.key} "
+            f"{pod.key} (priority {pod.priority}) was preempted on {node} at {stamp(preemption.at_s)} by {by.key} "
             f"(priority {by.priority})",
-            [*objects, ObjectNamed("Pod", by.namespace, by.name), ObjectNamed("Node", "", entry.node)],
-            evidence=[f"`explain {by.name} -n {by.namespace} --attempt N` lists the victims it could have had instead"],
+            [*objects, ObjectNamed("Pod", by.namespace, by.name), ObjectNamed("Node", "", node)],
+            evidence=[ask] if attempt else [],
             passing=True,
         )
     if target.get("reason") == "DeletionByTaintManager":

@@ -6,8 +6,9 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.causes.answers import DiagnosisAnswer, PendingGroup
+from kschedd.causes.answers import DiagnosisAnswer, PendingGroup, RemedyAnswer
 from kschedd.causes.diagnosis import diagnosis, node_diagnosis
 from kschedd.causes.left import left
 from kschedd.causes.pending import pending_groups
@@ -73,8 +74,7 @@ class CauseMethods(Methods):
                 return gone
         if not manifests:
             await self._cluster.store.do(lambda store: store.get(kind.name, namespace, name))
-        program = "kschedd" if self._daemon.mirror is None else "kubectl"  # which changes the cluster that is mirrored
-        how = {"program": call["program"] or program, "trying": call["remedies"]}
+        how = {"program": self._program(call), "trying": call["remedies"]}
 
         def diagnosed(engine: Engine, given_up: GivenUp) -> DiagnosisAnswer:
             obj = engine.store.get(kind.name, namespace, name)
@@ -100,8 +100,14 @@ class CauseMethods(Methods):
                 events = []
             pods = [each.new for each in events if isinstance(each.new, Pod) and each.new.uid == record.uid]
             pod = pods[-1] if pods else record.attempted
-            return None if pod is None else left(store, pod, preempted)
+            return None if pod is None else left(store, pod, preemption, attempt)
 
+        preemption = next((each for each in reversed(preempted) if each.uid == record.uid), None)
+        attempt = 0
+        if preemption is not None:
+            by, node = preemption.preemptor, preemption.node
+            tries = await self._cluster.log.query(lambda log: log.attempts(by.key))
+            attempt = next((e.attempt for e in tries if e.uid == by.uid and e.nominated_node == node), 0)
         return await self._cluster.store.do(last)
 
     def _apply(self, cluster: VirtualCluster, manifests: Any, given_up: GivenUp) -> None:
@@ -113,18 +119,39 @@ class CauseMethods(Methods):
 
     @method(
         "causes.pending",
-        (Param("namespace", "string|null", False, doc="null: all namespaces"),),
+        (
+            Param("namespace", "string|null", False, doc="null: all namespaces"),
+            Param(
+                "remedies",
+                "integer",
+                False,
+                0,
+                "of how many groups, the largest first, a remedy is searched for one workload, of at most 200 pods",
+                minimum=0,
+                maximum=20,
+            ),
+            _PROGRAM,
+        ),
         reads=True,
-        doc="The pending pods, and those that controllers cannot create, grouped by cause; the largest group first.",
+        doc="The pending pods, and those that controllers cannot create, grouped by cause; the largest group first. A "
+        "remedy was tried like those of causes.explain.",
         answer=list[PendingGroup],
     )
     async def pending(self, call: Call) -> Any:
-        namespace = call["namespace"]
+        namespace, most, program = call["namespace"], call["remedies"], self._program(call)
 
         def grouped(engine: Engine, given_up: GivenUp) -> list[PendingGroup]:
-            return pending_groups(engine, namespace, given_up.check)
+            def remedy_of(obj: Object) -> RemedyAnswer | None:
+                found = diagnosis(engine, obj, self._methods, program=program, most=1, check=given_up.check)
+                return next(iter(found.remedies), None)
 
-        return await self._examined(call, grouped)
+            return pending_groups(engine, namespace, given_up.check, remedy_of, most)
+
+        return await self._examined(call, grouped, forking=most > 0)
+
+    def _program(self, call: Call) -> str:
+        """Return the program of a remedy's commands: kubectl changes the cluster that is mirrored."""
+        return call["program"] or ("kschedd" if self._daemon.mirror is None else "kubectl")
 
     async def _examined(
         self, call: Call, examine: Callable[[Engine, GivenUp], T], *, manifests: Any = None, forking: bool = False
@@ -136,6 +163,7 @@ class CauseMethods(Methods):
         own = self._cluster.engine
         if own is not None and not manifests:
             return await call.services.workers.run(call.client, lambda given_up: examine(own, given_up))
+        stop = await self._cluster.scheduler.query(lambda owner: owner.debugger.stop)
         snapshot = await self._cluster.snapshot(reading=not (manifests or forking))
 
         def examined(given_up: GivenUp) -> T:
@@ -143,6 +171,8 @@ class CauseMethods(Methods):
             try:
                 if manifests:
                     self._apply(cluster, manifests, given_up)
+                if stop is not None:  # which a copy does not carry over, so that its scheduling runs
+                    cluster.engine.driver.debugger.stop = attrs.evolve(stop, point=None)
                 return examine(cluster.engine, given_up)
             finally:
                 cluster.engine.close()

@@ -2,24 +2,28 @@
 
 from collections.abc import Iterator, Sequence
 
-from kschedd.api.conditions import condition
+from kschedd.api.conditions import condition, is_true
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE
+from kschedd.api.text.times import seconds
 from kschedd.causes.answers import ObjectNamed
+from kschedd.causes.case import case_of
 from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, named
 from kschedd.causes.steps import RemedyStep, patched, uncordoned
 from kschedd.causes.tainted import said
 from kschedd.causes.words import counted, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.controllers.workloads.pod_state import DELETION_COST
+from kschedd.printing.columns.ages import span
 from kschedd.simulation.engine import Engine
 from kschedd.store.errors import ApiError, MultipleBudgets
 from kschedd.store.eviction import BUDGET, guarding, spent
 
 _REPLACED_S = 60.0  # until one more replica is ready
 _DAEMON_SET = "DaemonSet"
+_MOST_WORKLOADS = 8
 
 
 def pods_to_move(engine: Engine, node: str) -> list[Pod]:
@@ -34,7 +38,7 @@ def pods_to_move(engine: Engine, node: str) -> list[Pod]:
 def node_causes(engine: Engine, node: Node) -> Iterator[FoundCause]:
     """At least one."""
     moving = pods_to_move(engine, node.name)
-    blocked = _blocked(engine, node, moving) if node.unschedulable else None
+    blocked = (_blocked(engine, node, moving) or _ending(engine, node, moving)) if node.unschedulable else None
     if blocked is not None:
         yield blocked
         return
@@ -59,14 +63,13 @@ def node_causes(engine: Engine, node: Node) -> Iterator[FoundCause]:
         return
     taints = [taint for taint in node.taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
     if taints:
-        waiting = sum(not pod.node_name for pod in engine.store.list("Pod") if isinstance(pod, Pod))
         yield FoundCause(
             "NodeTainted",
             f"{node.name} takes only pods that tolerate {joined([said(taint) for taint in taints])}: "
             f"{counted(len(moving), 'pod')} {'does' if len(moving) == 1 else 'do'} now",
             [named(node)],
             ["spec.taints"],
-            [f"{counted(waiting, 'pod')} pending in the cluster"],
+            _pending_there(engine, node),
             passing=True,
         )
         return
@@ -74,6 +77,57 @@ def node_causes(engine: Engine, node: Node) -> Iterator[FoundCause]:
         "NothingIsWrong",
         f"nothing is wrong with {node.name}: it takes pods, and has {counted(len(moving), 'pod')} besides DaemonSets'",
         [named(node)],
+        evidence=_pending_there(engine, node),
+        passing=True,
+    )
+
+
+def _pending_there(engine: Engine, node: Node) -> list[str]:
+    """Return what keeps the pending pods from this node, by workload, for the first few of these."""
+    waiting = [
+        pod
+        for pod in engine.store.list("Pod")
+        if isinstance(pod, Pod) and not pod.node_name and not pod.deleting and not pod.finished
+    ]
+    if not waiting:
+        return ["no pod is pending in the cluster"]
+    found: dict[str, str] = {}
+    for pod in waiting:
+        workload = workload_of(engine.store, pod)
+        where = f"{workload.obj.namespace}/{workload.label}"
+        if where in found or pod.scheduler_name not in engine.machine.schedulers:
+            continue
+        case = case_of(engine, workload, pod)
+        reasons = [f"{plugin}: {', '.join(said)}" for plugin, said in case.rejections.get(node.name, {}).items()]
+        why = "; ".join(reasons) or "nothing on this node keeps it off"
+        found[where] = f"{where} ({len(workload.pending)} pending): {why}"
+        if len(found) == _MOST_WORKLOADS:
+            break
+    return [*found.values()]
+
+
+def _ending(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | None:
+    """Find pods that were evicted from a cordoned node and have not ended."""
+    ending = [pod for pod in moving if pod.deleting]
+    if not ending:
+        return None
+    held = [pod for pod in ending if pod.metadata.get("finalizers")]
+    if held:
+        finalizers = sorted({str(each) for pod in held for each in pod.metadata["finalizers"]})
+        why = f"{joined(finalizers)} {'keeps' if len(finalizers) == 1 else 'keep'} {some([p.key for p in held])} there"
+    elif not is_true(node.status, "Ready"):
+        why = f"its kubelet does not answer, and {some([pod.key for pod in ending])} cannot end"
+    else:
+        left = max(seconds(pod.deletion_timestamp) or engine.now for pod in ending) - engine.now
+        why = f"{some([pod.key for pod in ending])} {'is' if len(ending) == 1 else 'are'} to end" + (
+            f" ({span(left)} left)" if left > 0 else ""
+        )
+    return FoundCause(
+        "DrainWaitsForPods",
+        f"a drain of {node.name} does not end yet: {why}",
+        [named(node), *(named(pod) for pod in (held or ending)[:3])],
+        ["metadata.finalizers"] if held else [],
+        [f"on the node: {some([each.key for each in moving])}"],
         passing=True,
     )
 

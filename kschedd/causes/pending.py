@@ -10,18 +10,20 @@ from kschedd.answers import plain
 from kschedd.api.conditions import condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.causes.answers import DiagnosisAnswer, ObjectNamed, PendingGroup
+from kschedd.causes.answers import DiagnosisAnswer, ObjectNamed, PendingGroup, RemedyAnswer
 from kschedd.causes.case import case_of
 from kschedd.causes.diagnosis import causes, diagnosis
 from kschedd.causes.findings import FoundCause, named
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf
+from kschedd.dumps.dumped_condition import dumped_refusal
 from kschedd.printing.reports import causes as reports
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.simulation.engine import Engine
 
 _NUMBER: Final = re.compile(r"\d+")
 _CREATORS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job")
+MOST_PODS: Final = 200  # of a workload for which a remedy is searched
 _MOST_EXAMINED: Final = 50  # workloads; pods of others are told with those that the scheduler rejects likewise
 
 
@@ -34,12 +36,30 @@ class _Group:
     certain: bool = True
 
 
-def pending_groups(engine: Engine, namespace: str | None, check: Callable[[], None]) -> list[PendingGroup]:
+def pending_groups(
+    engine: Engine,
+    namespace: str | None,
+    check: Callable[[], None],
+    remedy_of: Callable[[Object], RemedyAnswer | None] = lambda obj: None,
+    most: int = 0,
+) -> list[PendingGroup]:
     """Return the groups of pending pods in this namespace (None: all), with those that controllers cannot create.
 
-    The largest group is first.
+    The largest group is first. `remedy_of` searches a remedy for a workload; it is called for `most` groups, with the
+    smallest workload of each, and not for one of very many pods, whose rollout takes long even on a fork.
     """
-    return [_told(group) for group in _groups(engine, namespace, check)]
+    told, left = [], most
+    for group in _groups(engine, namespace, check):
+        group.objects.sort(key=_wanted)
+        searched = left > 0 and not group.cause.passing
+        left -= searched
+        small = searched and _wanted(group.objects[0]) <= MOST_PODS
+        told.append(_told(group, remedy_of(group.objects[0]) if small else None))
+    return told
+
+
+def _wanted(obj: Object) -> int:
+    return ExaminedWorkload(obj, ()).wanted
 
 
 def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) -> list[_Group]:
@@ -93,7 +113,7 @@ def _short(engine: Engine, namespace: str | None) -> Iterator[ExaminedWorkload]:
         for obj in engine.store.list(kind, namespace):
             if obj.owner is None:
                 workload = workload_of(engine.store, obj)
-                if workload.missing:
+                if workload.missing or dumped_refusal(obj):
                     yield workload
 
 
@@ -108,10 +128,11 @@ def _message(pod: Pod) -> str:
     return _NUMBER.sub("", str((condition(pod.status, "PodScheduled") or {}).get("message") or ""))
 
 
-def _told(group: _Group) -> PendingGroup:
+def _told(group: _Group, remedy: RemedyAnswer | None = None) -> PendingGroup:
     workloads = [named(obj) for obj in group.objects]
     confidence = "certain" if group.certain else "likely"
-    return PendingGroup(group.cause.code, group.cause.message, group.count, group.missing, workloads, confidence)
+    cause = group.cause
+    return PendingGroup(cause.code, cause.message, group.count, group.missing, workloads, confidence, remedy)
 
 
 @attrs.frozen(eq=False)
@@ -145,4 +166,5 @@ def pending_causes(
     if not groups:
         return None
     found = [diagnosis(engine, group.objects[0], methods, check=check) for group in groups[:most]]
-    return PendingCauses([_told(group) for group in groups], found)
+    remedies = [next(iter(each.remedies), None) for each in found] + [None] * len(groups)
+    return PendingCauses([_told(*pair) for pair in zip(groups, remedies, strict=False)], found)

@@ -23,6 +23,7 @@ from kschedd.causes.steps import created, escaped, patched
 from kschedd.causes.strategies import in_place
 from kschedd.causes.words import counted, joined
 from kschedd.causes.workload import ExaminedWorkload
+from kschedd.dumps.dumped_condition import dumped_refusal
 from kschedd.store.cluster_api import ClusterWriter
 
 Spec = dict[str, Any]
@@ -36,6 +37,7 @@ _DEFAULT_LIMIT: Final = re.compile(r"must be less than or equal to (\S+) limit o
 _SECURITY: Final = re.compile(r'violates PodSecurity "([^"]+)": (.+)$', re.DOTALL)
 _PRIORITY: Final = re.compile(r"no PriorityClass with name (\S+) was found")
 _POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']+)'")
+_ACCOUNT: Final = re.compile(r'error looking up service account [^:]+: serviceaccounts? "([^"]+)" not found')
 _CLASS_CONFLICT: Final = re.compile(
     r"conflict: runtimeClass\.scheduling\.nodeSelector\[(\S+)\] = (\S*); pod\.spec\.nodeSelector\[\S+\] = (\S*)"
 )
@@ -43,10 +45,20 @@ _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)"')
 _RUNTIME: Final = re.compile(r'RuntimeClass "?([^" ]+)"? not found|runtimeclass\S* "([^"]+)" not found', re.IGNORECASE)
 
 
+def refused_in_dump(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause | None:
+    """Return why the cluster that was dumped refused the pods; its dump need not have the object that is in the way."""
+    why = dumped_refusal(workload.obj)
+    return _refused(store, workload, "the cluster of the dump does not create its pods", why) if why else None
+
+
 def refused(store: ClusterWriter, workload: ExaminedWorkload, missing: int, why: str) -> FoundCause:
     rest = f"{missing} of {counted(workload.wanted, 'replica')} {'is' if missing == 1 else 'are'} not created"
     if not workload.missing:
         rest = f"the rollout cannot make its next pod ({missing} of {counted(workload.wanted, 'replica')} to go)"
+    return _refused(store, workload, rest, why)
+
+
+def _refused(store: ClusterWriter, workload: ExaminedWorkload, rest: str, why: str) -> FoundCause:
     for pattern, tell in (
         (QUOTA, _over_quota),
         (_UNSTATED, _unstated),
@@ -56,6 +68,7 @@ def refused(store: ClusterWriter, workload: ExaminedWorkload, missing: int, why:
         (_SECURITY, _insecure),
         (_PRIORITY, _no_priority_class),
         (_RUNTIME, _no_runtime_class),
+        (_ACCOUNT, _no_such_account),
         (_CLASS_CONFLICT, _against_runtime_class),
     ):
         found = pattern.search(why)
@@ -86,7 +99,11 @@ def _amounts(text: str) -> dict[str, str]:
 
 def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
     told = over_quota(store, workload, rest, found, workload.missing or 1, len(workload.pods))
-    return told if workload.missing else attrs.evolve(told, options=[*in_place(workload), *told.options[:1]])
+    if workload.missing:
+        return told
+    # Of a dump it is not known how many are missing.
+    options = [*in_place(workload), *told.options[:1]] if workload.outdated else []
+    return attrs.evolve(told, options=options)
 
 
 def over_quota(
@@ -360,20 +377,30 @@ def no_account(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause |
     accounts = {each.name for each in store.list("ServiceAccount", namespace)}
     if not accounts or wanted in accounts:
         return None
-    likely = nearest(str(wanted), accounts - {"default"})
+    return _account_missing(workload, str(wanted), accounts, "an API server refuses the pods")
+
+
+def _no_such_account(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
+    accounts = {each.name for each in store.list("ServiceAccount", workload.obj.namespace)}
+    return _account_missing(workload, found[1], accounts, rest)
+
+
+def _account_missing(workload: ExaminedWorkload, wanted: str, accounts: set[str], rest: str) -> FoundCause:
+    likely = nearest(wanted, accounts - {"default"})
     finding = _missing(
         "ServiceAccountMissing",
         "ServiceAccount",
         "serviceAccountName",
-        str(wanted),
+        wanted,
         likely,
         workload,
-        "an API server refuses the pods",
-        f"there {'is' if len(accounts) == 1 else 'are'} {joined(sorted(accounts))}",
+        rest,
+        f"there {'is' if len(accounts) == 1 else 'are'} {joined(sorted(accounts))}" if accounts else "",
     )
     if likely is not None:
         return finding
-    made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": wanted, "namespace": namespace}}
+    meta = {"name": wanted, "namespace": workload.obj.namespace}
+    made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
     create = RemedyOption(
         f"create ServiceAccount {wanted}", ADD_OBJECT, steps=[created(made)], target=f"serviceaccount/{wanted}"
     )
@@ -409,6 +436,6 @@ def _missing(
         f"{kind} {wanted} does not exist{hint}: {rest}",
         [ObjectNamed(kind, namespace, wanted), *([ObjectNamed(kind, namespace, likely)] if likely else [])],
         [f"{_path(workload)}.{field}"],
-        [there],
+        [there] if there else [],
         [option],
     )

@@ -17,13 +17,13 @@ from kschedd.causes.workload import ExaminedWorkload
 
 _MOST_TRIED: Final = 6
 _MOST_MIXED: Final = 24  # options of several findings together
-_MOST_FOUND: Final = 3
+MOST_FOUND: Final = 3
 
 
 def remedies(
-    workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials, program: str
+    workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials, program: str, most: int = MOST_FOUND
 ) -> tuple[list[RemedyAnswer], list[str]]:
-    """Return the remedies that work, the first to consider first, and the failed trials."""
+    """Return at most this many remedies that work, the first to consider first, and the failed trials."""
     found: list[RemedyAnswer] = []
     failed: list[str] = []
     for options in islice(_together(findings), _MOST_TRIED):
@@ -36,7 +36,7 @@ def remedies(
             failed.append(f"{summary}: {outcome.why_not}")
             continue
         found.append(_answer(len(found) + 1, summary, workload, options, steps, text, outcome, program))
-        if len(found) == _MOST_FOUND:
+        if len(found) == most:
             break
     return found, failed
 

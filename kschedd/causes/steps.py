@@ -15,6 +15,7 @@ import attrs
 
 from kschedd.api.schemas.kinds import kind_of, lookup
 from kschedd.causes.workload import ExaminedWorkload
+from kschedd.dumps.dumped_condition import ANNOTATION
 from kschedd.printing import documents
 
 Raw = Mapping[str, Any]
@@ -59,16 +60,18 @@ _SHOWN_LINES: Final = 3  # around a difference
 class RemedyStep:
     """`words`: the command without the program; `given`: what it reads from `-f -`; `calls`: what the verb calls.
 
-    `then_s`: how long it takes until the command has ended, where it waits for something."""
+    `then_s`: how long it takes until the command has ended, where it waits for something. `own`: kubectl has no such
+    command."""
 
     words: tuple[str, ...]
     calls: Sequence[tuple[str, Raw]]
     given: str = ""
     then_s: float = 0.0
+    own: bool = False
 
     def shell(self, program: str) -> str:
         """Return the command for a shell; `program` is kschedd or kubectl."""
-        line = f"{program} {shlex.join(self.words)}"
+        line = f"{'kschedd' if self.own else program} {shlex.join(self.words)}"
         return f"{line} <<'EOF'\n{self.given.rstrip()}\nEOF" if self.given else line
 
     def run(self, call: CallDaemon) -> None:
@@ -92,6 +95,11 @@ def created(raw: Raw) -> RemedyStep:
     return RemedyStep(
         ("create", "-f", "-"), [("objects.create", {"manifest": dict(raw)})], documents.as_yaml(dict(raw))
     )
+
+
+def resumed() -> RemedyStep:
+    """Return the step that lets a stopped scheduler go on."""
+    return RemedyStep(("resume",), [("debug.resume", {})], own=True)
 
 
 def uncordoned(node: str) -> RemedyStep:
@@ -162,7 +170,8 @@ def as_new(raw: Raw) -> dict[str, Any]:
     made: dict[str, Any] = copy.deepcopy(dict(raw))
     made.pop("status", None)
     meta = made["metadata"] = {key: value for key, value in made["metadata"].items() if key not in _OF_THE_SERVER}
-    (meta.get("annotations") or {}).pop(_LAST_APPLIED, None)
+    for key in (_LAST_APPLIED, ANNOTATION):
+        (meta.get("annotations") or {}).pop(key, None)
     spec = made.get("spec") or {}
     if made["kind"] == "PersistentVolumeClaim":
         _without_binding(meta, spec)

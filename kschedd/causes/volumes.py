@@ -9,8 +9,9 @@ from kschedd.api.pods import Pod
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.claims import ClaimUse, as_many_as_scheduled, claims_of
-from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, fewer_replicas, named
+from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, fewer_replicas, named, spec_edit
 from kschedd.causes.new_nodes import created_nodes, more_nodes
+from kschedd.causes.steps import as_new, created
 from kschedd.causes.strategies import in_place
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
@@ -18,6 +19,7 @@ from kschedd.controllers.workloads.pod_state import ready
 from kschedd.plugins.volumes.volumerestrictions import conflict, disks
 from kschedd.storage.attachable import Attachable, Storage, limits
 from kschedd.storage.claims import claims_named, volume_of
+from kschedd.storage.migration import in_tree
 from kschedd.store.cluster_api import ClusterReader
 
 Spec = dict[str, Any]
@@ -69,27 +71,49 @@ def disk_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
 
 
 def on_two_nodes(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the ReadWriteOnce claim of a pod that does not start, while a pod on another node uses it."""
-    for pod in workload.scheduled:
-        if ready(pod) or pod.phase not in ("", "Pending"):
+    """Return the ReadWriteOnce claim that pods on several nodes use, at least one of them of the workload.
+
+    A pod that runs all the same is not one of a real cluster: the kubelets here attach no disks.
+    """
+    for name in sorted({name for pod in workload.scheduled for name in claims_named(pod)}):
+        namespace = workload.obj.namespace
+        claim = store.find("PersistentVolumeClaim", namespace, name)
+        if claim is None or list(claim.spec.get("accessModes") or ()) != ["ReadWriteOnce"]:
             continue
-        for name in claims_named(pod):
-            claim = store.find("PersistentVolumeClaim", pod.namespace, name)
-            if claim is None or list(claim.spec.get("accessModes") or ()) != ["ReadWriteOnce"]:
-                continue
-            for other in store.list("Pod", pod.namespace):
-                if isinstance(other, Pod) and ready(other) and name in claims_named(other):
-                    if other.node_name not in ("", pod.node_name):
-                        return _on_two_nodes(workload, claim, pod, other)
+        users = [
+            pod
+            for pod in store.list("Pod", namespace)
+            if isinstance(pod, Pod) and pod.node_name and not pod.finished and name in claims_named(pod)
+        ]
+        users.sort(key=lambda pod: (not ready(pod), str(pod.metadata.get("creationTimestamp")), pod.name))
+        waiting = [pod for pod in users if pod.node_name != users[0].node_name and pod.phase in ("", "Pending")]
+        if waiting and ready(users[0]) and not ready(waiting[0]):
+            first = users[0]
+            text = f"pod {first.name} uses it on {first.node_name}, so {waiting[0].name} cannot start on "
+            return _on_two_nodes(workload, claim, [waiting[0], first], text + waiting[0].node_name)
+        nodes = {pod.node_name for pod in users}
+        if len(nodes) > 1 and _is_attached(store, claim):
+            text = f"pods on {counted(len(nodes), 'node')} use it ({some(nodes)}), and its volume is attached to one"
+            return _on_two_nodes(workload, claim, users, text)
     return None
 
 
-def _on_two_nodes(workload: ExaminedWorkload, claim: Object, pod: Pod, other: Pod) -> FoundCause:
+def _is_attached(store: ClusterReader, claim: Object) -> bool:
+    """Return whether the claim's volume is a disk that is attached to nodes."""
+    volume = store.find("PersistentVolume", "", volume_of(claim))
+    if volume is None:
+        return False
+    driver = store.find("CSIDriver", "", str((volume.spec.get("csi") or {}).get("driver")))
+    if "csi" in volume.spec:
+        return driver is None or driver.spec.get("attachRequired") is not False
+    return in_tree(volume.spec) is not None
+
+
+def _on_two_nodes(workload: ExaminedWorkload, claim: Object, users: Sequence[Pod], text: str) -> FoundCause:
     return FoundCause(
         "VolumeOnTwoNodes",
-        f"claim {claim.name} is ReadWriteOnce: pod {other.name} uses it on {other.node_name}, so {pod.name} cannot "
-        f"start on {pod.node_name}",
-        [named(claim), named(pod), named(other)],
+        f"claim {claim.name} is ReadWriteOnce: {text}",
+        [named(claim), *(named(pod) for pod in users[:3])],
         ["spec.accessModes of the claim"],
         ["a volume that several nodes attach has the access mode ReadWriteMany"],
         in_place(workload) if workload.kind == "Deployment" and workload.wanted == 1 else fewer_replicas(workload, 1),
@@ -119,6 +143,7 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
             objects,
             fields,
             ["it has to wait until that pod ends, or to use a claim of its own"],
+            _own_claim(case, use.claim),
         )
 
     return FoundCause(
@@ -128,6 +153,24 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
         [*fields, "spec.replicas"],
         options=fewer_replicas(workload, 1),
     )
+
+
+def _own_claim(case: Case, claim: Object) -> list[RemedyOption]:
+    """Return the option of a claim like the one that others use; its volume has none of the data."""
+    name = f"{case.workload.obj.name}-{claim.name}"
+    if case.workload.wanted != 1 or case.store.find(claim.kind, claim.namespace, name) is not None:
+        return []
+    made = as_new(claim.raw)
+    made["metadata"]["name"] = name
+
+    def edit(spec: Spec) -> None:
+        for volume in spec.get("volumes") or ():
+            source = volume.get("persistentVolumeClaim") or {}
+            if source.get("claimName") == claim.name:
+                source["claimName"] = name
+
+    text = f"use a claim of its own, {name}, like {claim.name} (its volume is empty at first)"
+    return [RemedyOption(text, ADD_OBJECT, spec_edit(edit), [created(made)], f"persistentvolumeclaim/{name}")]
 
 
 # -- limits of nodes --------------------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ from kschedd.api.selecting.terms import NO_EXECUTE, Taint, parse_toleration
 from kschedd.api.text.times import seconds
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.findings import FoundCause, RemedyOption, named, spec_edit
+from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.selecting import node_named
+from kschedd.causes.steps import resumed
 from kschedd.causes.tainted import said
 from kschedd.causes.words import counted, some
 from kschedd.causes.workload import ExaminedWorkload
@@ -115,7 +116,7 @@ def fits_now(case: Case) -> FoundCause | None:
             "SchedulingStopped",
             f"it fits (on {where}), but scheduling is stopped: {stop.why}",
             [named(case.pod)],
-            passing=True,
+            options=[RemedyOption("resume scheduling", CHANGE_OBJECT, steps=[resumed()], target="scheduling")],
         )
     entry = engine.queue.entry(case.pod.key)
     if entry is None or entry.place in (SubQueue.ACTIVE, SubQueue.IN_FLIGHT):

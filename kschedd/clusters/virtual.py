@@ -59,6 +59,9 @@ T = TypeVar("T")
 MethodsOf = Callable[[ClusterBackend, DaemonState], Iterable[Method]]
 """A function that returns the methods of a cluster, such as `kschedd.methods.daemon_methods`."""
 
+TableOf = Callable[[ClusterBackend, DaemonState], Mapping[str, Method]]
+"""A function that returns the table of the methods of a cluster."""
+
 
 @attrs.frozen(eq=False)
 class AtHand(Generic[S]):
@@ -235,10 +238,11 @@ class VirtualCluster(OwnersAtHand):
 class VirtualDaemon:
     """A daemon; see the module. It serves one client and implements `ClientServices` for it."""
 
-    def __init__(self, cluster: VirtualCluster, methods: MethodsOf) -> None:
+    def __init__(self, cluster: VirtualCluster, methods: MethodsOf | TableOf) -> None:
         self._cluster = cluster
         own = DaemonState("in virtual time", "(none)", cluster.engine.start_s, pid=0, machine_s=cluster.clock.now)
-        self.methods: Mapping[str, Method] = method_table(methods(cluster, own))
+        served = methods(cluster, own)
+        self.methods: Mapping[str, Method] = served if isinstance(served, Mapping) else method_table(served)
         self.identity: Mapping[str, Any] = {"server": "kschedd"}
         self.caller = Caller()
         self.turns, self.workers = Uninterrupted(), AtOnce()

@@ -10,15 +10,15 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "repl",
         help="open a prompt",
-        description="Open a prompt for a running daemon. Without a terminal, or with -f or -c, run commands from a "
-        "script; the first failure ends it. A difference found by diff is no failure, but sets the exit "
-        "status.",
+        description="Open a prompt for a running daemon. Without a terminal, or with --script or -c, run "
+        "commands from a script; the first failure ends it. A difference found by diff is no failure, but sets the "
+        "exit status.",
     )
     parser.add_argument(
         "--socket", metavar="PATH", help="the daemon's socket; default: $KSCHEDD_SOCKET or the runtime directory"
     )
     parser.add_argument(
-        "-f", "--file", type=path_text, action="append", default=[], metavar="FILE", help="run the commands in FILE"
+        "--script", type=path_text, action="append", default=[], metavar="FILE", help="run the commands in FILE"
     )
     parser.add_argument(
         "-c",
@@ -31,6 +31,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("-k", "--keep-going", action="store_true", help="continue a script after a failed command")
     parser.add_argument("-n", "--namespace", default="default", metavar="NS", help="the default namespace")
     parser.add_argument("--no-rc", action="store_true", help="do not read $XDG_CONFIG_HOME/kschedd/replrc (~/.config)")
+    parser.renamed |= {"-f": "--script", "--file": "--script"}
     parser.set_defaults(run=run)
 
 
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
     return run_repl(
         options.socket,
-        files=options.file,
+        files=options.script,
         commands=options.command,
         keep_going=options.keep_going,
         namespace=options.namespace,

@@ -61,8 +61,8 @@ def add_parser(subparsers: Any) -> None:
         type=path_value,
         action="append",
         default=[],
-        metavar="FILE",
-        help="a Python file with plugins of either configuration",
+        metavar="FILE.py",
+        help="a Python file with plugins",
     )
     other.add_argument("--limit", type=int, default=20, metavar="N", help="print at most N pods (20)")
     live = parser.add_argument_group("at the prompt")
@@ -78,9 +78,7 @@ def add_parser(subparsers: Any) -> None:
         "-c", "--command", action="append", default=[], metavar="TEXT", help="run this command (requires --attach)"
     )
     live.add_argument(
-        "-f",
-        "--file",
-        dest="script",
+        "--script",
         action="append",
         default=[],
         metavar="FILE",
@@ -89,7 +87,7 @@ def add_parser(subparsers: Any) -> None:
     out = parser.add_argument_group("what comes out")
     out.add_argument("-o", "--output", choices=("table", "json"), default="table")
     out.add_argument(
-        "--redact",
+        "--redact-to",
         type=path_value,
         metavar="FILE",
         help="write a copy of the recording with replaced names, and replay that",
@@ -97,6 +95,7 @@ def add_parser(subparsers: Any) -> None:
     out.add_argument(
         "--decisions", type=path_value, metavar="FILE", help="write the decision log: a line of JSON for each attempt"
     )
+    parser.renamed |= {"-f": "--script", "--file": "--script", "--redact": "--redact-to"}
     parser.set_defaults(run=main)
 
 
@@ -119,7 +118,7 @@ def _under_another(options: argparse.Namespace) -> int:
     from kschedd.printing.terminal.safe import exact, safe
     from kschedd.simulation.replay.other import compare_with
 
-    if any((options.until, options.to, options.attach, options.serve, options.decisions, options.redact)):
+    if any((options.until, options.to, options.attach, options.serve, options.decisions, options.redact_to)):
         raise ReplayUsageError(
             "--config, --kube-version and --feature-gates exclude --until, --to and --attach: they compare whole runs"
         )
@@ -167,11 +166,11 @@ def _replay(options: argparse.Namespace) -> int:
     from kschedd.simulation.replay.player import Player, ReplayDiverged
     from kschedd.simulation.replay.run import Replay, StopAt
 
-    if options.redact is not None:
+    if options.redact_to is not None:
         from kschedd.recording.redaction import redact
 
-        redact(options.recording, options.redact)
-        options.recording = options.redact
+        redact(options.recording, options.redact_to)
+        options.recording = options.redact_to
     diverged = ""
     with RecordingFile.open(options.recording) as recording, DecisionLog(options.decisions) as log:
         stop = StopAt.parse(options.until, options.to, recording.header.start_s)

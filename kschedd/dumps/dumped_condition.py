@@ -1,22 +1,30 @@
-"""The PodScheduled condition of a pending pod in a dump, which the cluster's own scheduler wrote.
+"""What a dump's own cluster wrote of pods that it did not place or create: conditions, and Events of refusals.
 
-The scheduler here replaces it with its own condition. The dumped condition is therefore kept in an annotation, which is
-removed when the cluster is saved.
+The scheduler and the controllers here replace these. The PodScheduled condition of a pending pod, and why the pods of a
+workload were refused, are therefore kept in an annotation, which is removed when the cluster is saved.
 """
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
 
-from kschedd.api.pods import Pod
+from kschedd.api.objects import Object
 from kschedd.api.text.json_text import json_value
 from kschedd.api.text.times import seconds
 
 Raw = dict[str, Any]
 
+Key = tuple[str, str, str]
+"""Kind, namespace and name."""
+
 ANNOTATION: Final = "kschedd.io/dumped-condition"
+FAILED_CREATE: Final = "FailedCreate"
+REFUSED_KINDS: Final = frozenset(
+    ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job")
+)
 
 
 @attrs.frozen
@@ -30,40 +38,82 @@ class DumpedCondition:
     message: str
     since: float | None
     dumped: float | None  # the latest time in the dump
+    generation: Any = None  # of the object then
 
 
-def with_condition(pod: Raw, dumped: float | None) -> Raw:
-    """Return a pod of a dump; a pending pod gets the annotation."""
-    spec, status = pod.get("spec"), pod.get("status")
-    if not isinstance(spec, dict) or spec.get("nodeName") or not isinstance(status, dict):
-        return pod
-    meta = pod["metadata"]
+def with_condition(raw: Raw, dumped: float | None, refusals: Mapping[Key, str] = {}) -> Raw:
+    """Return an object of a dump; a pending pod and a workload whose pods are refused get the annotation.
+
+    `refusals`: messages of Events, by the object that they are about.
+    """
+    spec, status, meta = raw.get("spec"), raw.get("status"), raw["metadata"]
     annotations = meta.get("annotations") or {}
-    if not isinstance(annotations, dict):
-        return pod
+    if not isinstance(spec, dict) or not isinstance(status, dict) or not isinstance(annotations, dict):
+        return raw
+    pod = raw["kind"] == "Pod"
+    if pod and spec.get("nodeName"):
+        return raw
+    wanted = ("PodScheduled", "False") if pod else ("ReplicaFailure", "True")
     conditions = status.get("conditions")
-    for one in conditions if isinstance(conditions, list) else ():
-        if isinstance(one, dict) and one.get("type") == "PodScheduled" and one.get("status") == "False":
-            kept = {
-                "reason": str(one.get("reason") or ""),
-                "message": str(one.get("message") or ""),
-                "since": _seconds(one.get("lastTransitionTime")),
-                "dumped": dumped,
-            }
-            return {**pod, "metadata": {**meta, "annotations": {**annotations, ANNOTATION: json.dumps(kept)}}}
-    return pod
+    found: Raw | None = next(
+        (
+            one
+            for one in (conditions if isinstance(conditions, list) else ())
+            if isinstance(one, dict) and (one.get("type"), one.get("status")) == wanted
+        ),
+        None,
+    )
+    key = (str(raw["kind"]), str(meta.get("namespace")), str(meta.get("name")))
+    if found is None and key in refusals and _lacks_pods(spec, status):
+        found = {"reason": FAILED_CREATE, "message": refusals[key]}
+    if found is None:
+        return raw
+    kept = {
+        "reason": str(found.get("reason") or ""),
+        "message": str(found.get("message") or ""),
+        "since": _seconds(found.get("lastTransitionTime")),
+        "dumped": dumped,
+        "generation": meta.get("generation"),
+    }
+    return {**raw, "metadata": {**meta, "annotations": {**annotations, ANNOTATION: json.dumps(kept)}}}
 
 
-def dumped_condition(pod: Pod) -> DumpedCondition | None:
+def _lacks_pods(spec: Raw, status: Raw) -> bool:
+    """Return whether a workload has fewer pods than it wants, so that an Event of a refusal is not an old one."""
+    if "desiredNumberScheduled" in status:
+        return bool(status.get("currentNumberScheduled") != status["desiredNumberScheduled"])
+    if "replicas" in spec:
+        return bool((status.get("replicas") or 0) != spec["replicas"])
+    return not status.get("active") and not status.get("succeeded")
+
+
+def refusal_told(event: Raw) -> tuple[Key, str] | None:
+    """Return the object whose pods an Event says were refused, and why; None for other Events."""
+    about, message = event.get("involvedObject"), event.get("message")
+    if event.get("reason") != FAILED_CREATE or not isinstance(about, dict) or not isinstance(message, str):
+        return None
+    return (str(about.get("kind")), str(about.get("namespace")), str(about.get("name"))), message
+
+
+def dumped_refusal(obj: Object) -> str:
+    """Return why pods of a workload were refused when it was dumped; "" if none were, or it has changed since."""
+    found = dumped_condition(obj)
+    if found is None or found.reason != FAILED_CREATE or found.generation != obj.metadata.get("generation"):
+        return ""
+    return found.message
+
+
+def dumped_condition(obj: Object) -> DumpedCondition | None:
     """Return the dumped condition; None if there is none, or if the annotation was changed to an invalid value."""
-    text = (pod.metadata.get("annotations") or {}).get(ANNOTATION)
+    text = (obj.metadata.get("annotations") or {}).get(ANNOTATION)
     if text is None:
         return None
     try:
         kept: Any = json_value(text)
         since, dumped = kept["since"], kept["dumped"]
-        return DumpedCondition(str(kept["reason"]), str(kept["message"]), _number(since), _number(dumped))
-    except (ValueError, TypeError, KeyError, OverflowError):
+        generation = kept.get("generation")
+        return DumpedCondition(str(kept["reason"]), str(kept["message"]), _number(since), _number(dumped), generation)
+    except (ValueError, TypeError, KeyError, OverflowError, AttributeError):
         return None
 
 

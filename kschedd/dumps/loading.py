@@ -21,7 +21,7 @@ from kschedd.dumps.applying import apply_each, in_order
 from kschedd.dumps.assumptions import Assumptions, LoadErrors, counted
 from kschedd.dumps.completion import KUBELET, SECRET_FIELDS, Key, completed
 from kschedd.dumps.conversion import current
-from kschedd.dumps.dumped_condition import with_condition
+from kschedd.dumps.dumped_condition import REFUSED_KINDS, refusal_told, with_condition
 from kschedd.dumps.dumped_release import DumpedRelease, kubelet_version
 from kschedd.dumps.sources import DumpedObject, Sources, read_sources
 from kschedd.store.built_in import BUILT_IN_NAMESPACES
@@ -126,7 +126,10 @@ def prepare(
     assumptions, faults = sources.assumptions, sources.faults.copy()
     standing: dict[tuple[str, str, str, str], DumpedObject] = {}
     manifests: list[DumpedObject] = []
+    refusals: dict[Key, str] = {}
     for found in sources.found:
+        if found.raw.get("kind") == "Event" and (told := refusal_told(found.raw)) is not None:
+            refusals[told[0]] = told[1]
         raw = _usable(found, assumptions, faults, options)
         if raw is None:
             continue
@@ -140,8 +143,10 @@ def prepare(
         standing[key] = here if other is None else _newer(other, here, assumptions)
     taken_at = _latest(found.raw for found in standing.values())
     for key, found in standing.items():
-        if key[0] == "Pod" and (said := with_condition(found.raw, taken_at)) is not found.raw:
-            standing[key] = DumpedObject(said, found.place)
+        if key[0] == "Pod" or key[0] in REFUSED_KINDS:
+            said = with_condition(found.raw, taken_at, refusals)
+            if said is not found.raw:
+                standing[key] = DumpedObject(said, found.place)
     in_order = sorted(standing.values(), key=_version)
 
     def on_refusal(raw: Raw, refusal: ApiError) -> None:

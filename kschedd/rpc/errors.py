@@ -48,8 +48,8 @@ class DaemonRunningError(KscheddError, rpc_code="conflict"):
 
     def __str__(self) -> str:
         return (
-            f"another daemon answers at {self.path}: stop it first, or give this one a path of its own "
-            "(--socket PATH or $KSCHEDD_SOCKET)"
+            f"another daemon answers at {self.path}: stop it with `kschedd --socket {self.path} stop`, or "
+            "give this one another path (--socket PATH or $KSCHEDD_SOCKET)"
         )
 
 

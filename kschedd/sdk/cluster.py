@@ -28,12 +28,13 @@ from kschedd.framework.guarding.guarded import GuardedRegistry
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
-from kschedd.methods import daemon_methods
 from kschedd.sdk.handle import ClusterHandle, Commands, Configuration, Raw, seconds
+from kschedd.sdk.methods_on_demand import MethodsOnDemand
 from kschedd.sdk.objects import node
 from kschedd.sdk.records import Records
+from kschedd.sdk.shown_answers import PlannedChanges, planned
 from kschedd.service.table import Large
-from kschedd.simulation.changes import DiffAnswer, ForkStart, changes
+from kschedd.simulation.changes import ForkStart, changes
 from kschedd.simulation.engine import EPOCH
 from kschedd.values import run_steps
 
@@ -99,7 +100,7 @@ class Cluster(ClusterHandle):
         version: str = "",
         config: Configuration | None = None,
         seed: int = 0,
-        plugins: Sequence[PluginClass | str | Path] = (),
+        plugins: PluginClass | str | Path | Sequence[PluginClass | str | Path] = (),
         plugin_args: Mapping[str, Raw] | None = None,
         plugin_weights: Mapping[str, int] | None = None,
         feature_gates: Mapping[str, bool] | None = None,
@@ -112,7 +113,7 @@ class Cluster(ClusterHandle):
         if time is not None and not 0 <= time <= LAST_S:
             raise ValueError(f"time: {time}: seconds since the epoch are required, up to the year 9999")
         registry = _registry(plugin_limit)
-        classes = [cls for each in plugins for cls in _added(registry, each)]
+        classes = _added(registry, plugins)
         if config is not None and (plugin_args or plugin_weights):
             raise ValueError("plugin_args and plugin_weights: state them in `config`")
         given = _enabling(classes, plugin_args or {}, plugin_weights or {}) if config is None else config
@@ -138,7 +139,7 @@ class Cluster(ClusterHandle):
         version: str = "",
         config: Configuration | None = None,
         seed: int = 0,
-        plugins: Sequence[PluginClass | str | Path] = (),
+        plugins: PluginClass | str | Path | Sequence[PluginClass | str | Path] = (),
         plugin_limit: str | float | None = None,
         controllers: bool = True,
     ) -> "Cluster":
@@ -150,7 +151,7 @@ class Cluster(ClusterHandle):
         from kschedd.dumps.loading import LoadOptions, read_dump, take_dump  # most clusters are made otherwise
 
         registry = _registry(plugin_limit)
-        classes = [cls for each in plugins for cls in _added(registry, each)]
+        classes = _added(registry, plugins)
         given = _enabling(classes, {}, {}) if config is None else config
         read_config = _config(given, version, registry)
         dump = read_dump([str(path)], LoadOptions(profiles=read_config.scheduler_names))
@@ -175,7 +176,7 @@ class Cluster(ClusterHandle):
         return made
 
     def _stand_on(self, cluster: VirtualCluster) -> None:
-        self._open: _OpenCluster | None = _OpenCluster(cluster, VirtualDaemon(cluster, daemon_methods))
+        self._open: _OpenCluster | None = _OpenCluster(cluster, VirtualDaemon(cluster, MethodsOnDemand))
         self.warnings: tuple[str, ...] = ()
 
     @property
@@ -258,14 +259,14 @@ class Cluster(ClusterHandle):
         self._stand_on(VirtualCluster(resumed=state._cluster.engine.snapshot()))
         old.engine.close()
 
-    def plan(self, change: "Callable[[Cluster], object] | Commands", *, within: str | float = "1h") -> DiffAnswer:
+    def plan(self, change: "Callable[[Cluster], object] | Commands", *, within: str | float = "1h") -> PlannedChanges:
         fork = self._copy()
         start = ForkStart(fork.engine)
         copy = Cluster._of(fork)
         try:
             copy._make(change)
             copy.run_until_idle(within)
-            return changes(fork.engine, start, fork.log.owned)
+            return planned(changes(fork.engine, start, fork.log.owned))
         finally:
             copy.close()
 
@@ -296,6 +297,8 @@ def _config(
     if isinstance(given, Path):
         given = given.read_text(encoding="utf-8")
     if isinstance(given, str):
+        if given.strip() and ":" not in given and "\n" not in given.strip():
+            raise ValueError(f"{given[:100]!r} is not a configuration; for a file, pass Path({given[:100]!r})")
         return load_config(given, "config", catalogue=catalogue, version=release, feature_gates=feature_gates)
     return config_from_raw(given, catalogue=catalogue, version=release, feature_gates=feature_gates)
 
@@ -314,15 +317,21 @@ def _run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) 
     return run_async(method, args, limit_s)
 
 
-def _added(registry: Registry, plugin: PluginClass | str | Path) -> list[PluginClass]:
-    """Add a plugin, or those of a file, to the registry and return the classes. Raises PluginLoadError."""
-    if isinstance(plugin, str | Path):
-        names = registry.add_file(Path(plugin))
-        return [registry.added[name] for name in names if name in registry.added]
-    if not isinstance(plugin, type):
-        raise TypeError(f"plugins: classes or paths of Python files are required, not {plugin!r:.100}")
-    registry.add(plugin, _NOTEBOOK)
-    return [plugin]
+def _added(
+    registry: Registry, plugins: PluginClass | str | Path | Sequence[PluginClass | str | Path]
+) -> list[PluginClass]:
+    """Add plugins, or those of files, to the registry and return the classes. Raises PluginLoadError."""
+    found: list[PluginClass] = []
+    for plugin in [plugins] if isinstance(plugins, type | str | Path) else plugins:
+        if isinstance(plugin, str | Path):
+            names = registry.add_file(Path(plugin))
+            found += [registry.added[name] for name in names if name in registry.added]
+        elif isinstance(plugin, type):
+            registry.add(plugin, _NOTEBOOK)
+            found.append(plugin)
+        else:
+            raise TypeError(f"plugins: classes or paths of Python files are required, not {plugin!r:.100}")
+    return found
 
 
 def _enabling(plugins: Sequence[PluginClass], args: Mapping[str, Raw], weights: Mapping[str, int]) -> Raw | None:

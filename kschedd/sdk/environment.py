@@ -11,7 +11,7 @@ Needs the library gymnasium: pip install "kschedd[gym]".
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict, Unpack
 
 import attrs
 import numpy as np
@@ -83,13 +83,24 @@ class _Episode:
     leaving: dict[int, list[Pod]] = attrs.field(factory=dict)  # by step: placed pods that leave before it
 
 
-class _SchedulingEnv(gymnasium.Env):  # type: ignore[misc]  # the library has no types where it is not installed
-    """The common part of both environments.
+class EnvironmentOptions(TypedDict, total=False):
+    """The options of both environments.
 
-    `nodes` and `pods`: manifests. `lifetimes`: for each pod the number of steps after which it leaves; None: never.
-    `reward`: called with each `Transition`. `version`, `config`: as of `Cluster`. `shuffle`: permute the pods in each
-    episode, by the seed given to `reset`.
+    * `lifetimes`: for each pod the number of steps after which it leaves; None: no pod leaves.
+    * `reward`: called with each `Transition`; the default is `placed`.
+    * `version`, `config`: as of `Cluster`.
+    * `shuffle`: permute the pods in each episode, by the seed given to `reset`; the default is False.
     """
+
+    lifetimes: Sequence[int] | None
+    reward: Reward
+    version: str
+    config: str | Raw | None
+    shuffle: bool
+
+
+class _SchedulingEnv(gymnasium.Env):  # type: ignore[misc]  # the library has no types where it is not installed
+    """The common part of both environments."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
 
@@ -208,7 +219,7 @@ class _SchedulingEnv(gymnasium.Env):  # type: ignore[misc]  # the library has no
 
 
 class KubeSchedulingEnv(_SchedulingEnv):
-    """Choose the node of each pod.
+    """Choose the node of each pod. `nodes`, `pods`: manifests.
 
     Observation: `used` and `size`, arrays of (nodes, resources): the requested share of each node's resources, and the
     node's resources relative to the largest node; `pod`, an array of (resources,): the pod's requests relative to the
@@ -220,7 +231,7 @@ class KubeSchedulingEnv(_SchedulingEnv):
     `default_choice`, the index of the node that kube-scheduler would choose (-1: the episode is over).
     """
 
-    def __init__(self, nodes: Sequence[Raw], pods: Sequence[Raw], **options: Any) -> None:
+    def __init__(self, nodes: Sequence[Raw], pods: Sequence[Raw], **options: Unpack[EnvironmentOptions]) -> None:
         super().__init__(nodes, pods, **options)
         many, kinds = len(self.node_names), len(self.resources)
         self.action_space = gymnasium.spaces.Discrete(many)
@@ -275,7 +286,7 @@ class KubeSchedulingEnv(_SchedulingEnv):
 
 
 class KubeQueueEnv(_SchedulingEnv):
-    """Choose the pod that kube-scheduler places next, among the first `window` that wait.
+    """Choose the pod that kube-scheduler places next, among the first `window` that wait. `nodes`, `pods`: manifests.
 
     Observation: `used` and `size` as of `KubeSchedulingEnv`; `pods`, an array of (window, resources): the requests of
     the waiting pods; `mask`, an array of (window,): 1 for each waiting pod. Action: an index into the window.
@@ -283,7 +294,9 @@ class KubeQueueEnv(_SchedulingEnv):
     A pod that fits on no node at its turn leaves the queue without a node, with the reward of `Transition.node` None.
     """
 
-    def __init__(self, nodes: Sequence[Raw], pods: Sequence[Raw], *, window: int = 16, **options: Any) -> None:
+    def __init__(
+        self, nodes: Sequence[Raw], pods: Sequence[Raw], *, window: int = 16, **options: Unpack[EnvironmentOptions]
+    ) -> None:
         super().__init__(nodes, pods, **options)
         self.window = window
         many, kinds = len(self.node_names), len(self.resources)

@@ -1,6 +1,7 @@
 """Operations that a cluster in process and a cluster behind a socket share: each calls methods of METHODS.md."""
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,16 +20,16 @@ from kschedd.explain.answers import DecisionAnswer
 from kschedd.input_files import manifest_files
 from kschedd.sdk.records import Records
 from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord, node_records, pod_records
+from kschedd.sdk.shown_answers import ConfigComparison, PlannedChanges, WorkloadExplanation, compared, explained
 from kschedd.service.objects.answers import ApplyAnswer, DeletionAnswer, FaultAnswer
 from kschedd.service.scheduling.answers import QueueAnswer
-from kschedd.simulation.changes import DiffAnswer
 from kschedd.simulation.comparison import PlacementComparison
 
 Raw = Mapping[str, Any]
 Manifests = str | Path | Raw | Sequence["Manifests"]
 """YAML or JSON text, the path of a file or folder, one object, or a sequence of these."""
 
-Explanation = DiagnosisAnswer
+Explanation = WorkloadExplanation
 """The verdict of `explain`: the cause, its evidence, and remedies."""
 
 Configuration = str | Path | Raw
@@ -38,6 +39,7 @@ Commands = str | Sequence[str]
 """One or more commands of the command line, such as "drain node-1 --ignore-daemonsets"."""
 
 DEFAULT_NAMESPACE: Final = "default"
+_HEREDOC: Final = re.compile(r"(?P<command>[^\n]*?) <<'?EOF'?\n(?P<given>.*\n)EOF\n?", re.DOTALL)
 _DEEPEST: Final = 20  # sequences within sequences
 _ALL: Final = 100_000  # decisions that one answer may hold
 
@@ -157,7 +159,8 @@ class ClusterHandle(ABC):
     def run(self, command: str, given: str = "") -> str:
         """Run a command of the command line, such as "explain a" or "get nodes -o wide", and return what it prints.
 
-        `given`: its standard input. Raises CommandFailedError for a command that could not be carried out; an exit
+        `given`: its standard input, which may also follow the command as `<<'EOF'`, as it does in the commands of
+        remedies. Raises CommandFailedError for a command that could not be carried out; an exit
         status that is an answer, such as 1 of `diff` and of `plan`, is none.
         """
         from kschedd.verbs.table import BY_NAME, WRONG_USE, short_words  # many programs run no command
@@ -165,6 +168,9 @@ class ClusterHandle(ABC):
         words = command.split()
         if not words:
             raise ValueError('command: a verb is required, such as "get pods"')
+        heredoc = _HEREDOC.fullmatch(command)
+        if heredoc is not None and not given:
+            command, given = heredoc["command"], heredoc["given"]
         text, status = self._execute(command, given)
         verb = BY_NAME.get(short_words(words)[0])
         if status == WRONG_USE or (status and verb is not None and status == verb.failed):
@@ -295,10 +301,10 @@ class ClusterHandle(ABC):
         `remedies`: False returns the cause alone, in less time.
         """
         kind, namespace, plain_name = _reference(name)
-        found: Explanation = self._ask(
-            Explanation, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
+        found: DiagnosisAnswer = self._ask(
+            DiagnosisAnswer, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
         )
-        return found
+        return explained(found)
 
     def causes(self, namespace: str | None = None) -> Records[PendingGroup]:
         """Return the pending pods grouped by the cause that keeps them waiting, the largest group first."""
@@ -316,12 +322,13 @@ class ClusterHandle(ABC):
             self._ask(Sequence[FitsAnswer], "capacity.pods", manifests=_merged(manifests), together=together),
         )
 
-    def nodes_needed(self, shapes: Sequence[Raw], *manifests: Manifests, limit: int = 512) -> NeededAnswer:
+    def nodes_needed(self, shapes: Raw | Sequence[Raw], *manifests: Manifests, limit: int = 512) -> NeededAnswer:
         """Return the fewest additional nodes of these shapes that give every pod of the manifests a place.
 
         `shapes`: Node manifests, or maps `{manifest, name, price}`. Without manifests, the pending pods are placed.
         """
-        given = [shape if "manifest" in shape else {"manifest": shape} for shape in shapes]
+        several = [shapes] if isinstance(shapes, Mapping) else shapes
+        given = [shape if "manifest" in shape else {"manifest": shape} for shape in several]
         found: NeededAnswer = self._ask(
             NeededAnswer, "capacity.nodes", manifests=_merged(manifests), shapes=given, limit=limit
         )
@@ -330,27 +337,29 @@ class ClusterHandle(ABC):
     @overload
     def compare(self, other: "ClusterHandle") -> Records[MovedPod]: ...
     @overload
-    def compare(self, *, config: Configuration, manifests: Manifests = ()) -> PlacementComparison: ...
+    def compare(self, *, config: Configuration, manifests: Manifests = ()) -> ConfigComparison: ...
     def compare(
         self, other: "ClusterHandle | None" = None, *, config: Configuration | None = None, manifests: Manifests = ()
-    ) -> "Records[MovedPod] | PlacementComparison":
+    ) -> "Records[MovedPod] | ConfigComparison":
         """Return the differences to another cluster, or to another configuration of this one.
 
         `other`: returns the pods that have another node there, sorted by namespace and name.
-        `config`: places `manifests` (none: the pending pods) on two copies, under the present configuration and under
-        this one, with the same random numbers; returns the pods whose nodes differ, with the plugin that decided.
+        `config`: places `manifests` on two copies, under the present configuration and under this one, with the same
+        random numbers; returns the pods whose nodes differ, with the plugin that decided. Without manifests, each pod
+        of the cluster is scheduled independently, as if it were pending now.
         """
         if (other is None) == (config is None):
             raise TypeError("compare: another cluster or `config` is required")
         if other is None:
             present: str = self.call("config.convert")["text"]
-            compared: PlacementComparison = self._ask(
+            answer: PlacementComparison = self._ask(
                 PlacementComparison,
                 "capacity.compare",
                 configs=[present, config_text(config)],
+                names=["present", "config"],
                 manifests=_merged([manifests]),
             )
-            return compared
+            return compared(answer)
         ours, theirs = self._nodes_of_pods(), other._nodes_of_pods()
         found = [
             MovedPod(namespace=key[0], name=key[1], node=ours.get(key), other_node=theirs.get(key))
@@ -381,7 +390,7 @@ class ClusterHandle(ABC):
         return causes(self.causes(), axes)
 
     @abstractmethod
-    def plan(self, change: "Callable[[Any], object] | Commands", *, within: str | float = "1h") -> DiffAnswer:
+    def plan(self, change: "Callable[[Any], object] | Commands", *, within: str | float = "1h") -> PlannedChanges:
         """Return what a change would do: it is made on a fork, which then runs until it is idle.
 
         `change`: a function that is called with the fork, or one or more commands as `kschedd plan` takes them, such as

@@ -34,7 +34,11 @@ def node(
     taints: Sequence[Mapping[str, str]] = (),
     resources: Mapping[str, str] | None = None,
 ) -> Raw:
-    """Return a node that is ready. `resources`: its other resources, such as {"nvidia.com/gpu": "8"}."""
+    """Return a node that is ready.
+
+    `pods`: how many it takes. `taints`: maps such as {"key": "gpu", "effect": "NoSchedule"}. `resources`: its other
+    resources, such as {"nvidia.com/gpu": "8"}.
+    """
     has = {"cpu": cpu, "memory": memory, "pods": str(pods), **(resources or {})}
     return {
         "apiVersion": "v1",
@@ -57,7 +61,11 @@ def pod(
     resources: Mapping[str, str] | None = None,
     spec: Mapping[str, Any] | None = None,
 ) -> Raw:
-    """Return a pod with one container. `resources`: its other requests; `spec`: further fields of its spec."""
+    """Return a pod with one container.
+
+    `cpu`, `memory`: its requests. `node_name`: the node that it is on already. `resources`: its requests of other
+    resources. `spec`: further fields of its spec, such as {"nodeSelector": {"disk": "ssd"}}.
+    """
     extended = dict(resources or {})
     requests = {"cpu": cpu, "memory": memory, **extended}
     wanted = {"requests": requests, **({"limits": extended} if extended else {})}

@@ -41,7 +41,7 @@ def optional_library(name: str, extra: str) -> ModuleType:
 
 
 class Records(Sequence[R], Generic[R]):
-    """An immutable sequence of records of one class; the fields of the class are the columns.
+    """An immutable sequence of records of one class; the fields and properties of the class are the columns.
 
     Two tables are equal if their records are. `to_pandas`, `to_polars` and `to_arrow` need the library of that name.
     """
@@ -78,8 +78,16 @@ class Records(Sequence[R], Generic[R]):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns, in order."""
+        """The names of the columns: the fields of the class, then its properties."""
+        return *self._fields, *self._properties
+
+    @property
+    def _fields(self) -> tuple[str, ...]:
         return tuple(field.name for field in attrs.fields(self.kind))
+
+    @property
+    def _properties(self) -> tuple[str, ...]:
+        return tuple(name for name, value in vars(self.kind).items() if isinstance(value, property))
 
     def where(self, condition: Callable[[R], bool]) -> "Records[R]":
         """Return the records for which `condition` is true."""
@@ -88,7 +96,13 @@ class Records(Sequence[R], Generic[R]):
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return one dict for each record, of values that JSON can hold."""
         found: list[dict[str, Any]] = plain(self._records)
-        return found
+        derived = self._properties
+        if not derived:
+            return found
+        return [
+            {**row, **{name: getattr(record, name) for name in derived}}
+            for row, record in zip(found, self._records, strict=True)
+        ]
 
     def _by_column(self) -> dict[str, list[Any]]:
         rows = self.to_dicts()
@@ -124,7 +138,7 @@ class Records(Sequence[R], Generic[R]):
         return f"... {more} more" if more > 0 else ""
 
     def __repr__(self) -> str:
-        heads, rows = list(self.columns), self._rows()
+        heads, rows = list(self._fields), self._rows()
         widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (heads, *rows)
@@ -135,7 +149,7 @@ class Records(Sequence[R], Generic[R]):
         )
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        head = "".join(f"<th>{escape(name)}</th>" for name in self._fields)
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self._rows())
         return (
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{len(self)} rows {self._more()}</p>"

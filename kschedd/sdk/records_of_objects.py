@@ -17,7 +17,13 @@ _CPU, _MEMORY, _PODS, _STORAGE = "cpu", "memory", "pods", "ephemeral-storage"
 
 @attrs.frozen(kw_only=True)
 class PodRecord:
-    """One pod. `cpu` is in cores and `memory` in bytes, as requested; `requests` has all other resources."""
+    """One pod.
+
+    * `cpu`, `memory`: its requests, in cores and in bytes; `requests`: those of all other resources.
+    * `node`: None without one.
+    * `phase`: Pending, Running, Succeeded or Failed, as the kubelet reports it.
+    * `owner`: kind/name of the controller that created it; None without one.
+    """
 
     namespace: str
     name: str
@@ -27,7 +33,7 @@ class PodRecord:
     cpu: float
     memory: int
     requests: Mapping[str, int]
-    owner: str | None  # kind/name of the controller that created it
+    owner: str | None
 
     @property
     def key(self) -> str:
@@ -37,20 +43,28 @@ class PodRecord:
 
 @attrs.frozen(kw_only=True)
 class NodeRecord:
-    """One node. CPU is in cores and memory in bytes; the `requested` columns sum the requests of the pods on it."""
+    """One node.
+
+    * `taints`: each as key=value:effect.
+    * `pods`: those that are on it and not finished; `pods_allocatable`: how many it takes.
+    * `cpu_requested`, `cpu_allocatable`: in cores; `memory_requested`, `memory_allocatable`: in bytes.
+    * `requested`, `allocatable`: the same of all other resources.
+
+    The amounts requested are the sums of the pods that are on the node.
+    """
 
     name: str
     zone: str
     unschedulable: bool
-    taints: tuple[str, ...]  # key=value:effect
+    taints: tuple[str, ...]
     pods: int
     pods_allocatable: int
     cpu_requested: float
     cpu_allocatable: float
     memory_requested: int
     memory_allocatable: int
-    requested: Mapping[str, int]  # other resources
-    allocatable: Mapping[str, int]  # other resources
+    requested: Mapping[str, int]
+    allocatable: Mapping[str, int]
 
     @property
     def cpu_used(self) -> float:
@@ -65,14 +79,21 @@ class NodeRecord:
 
 @attrs.frozen(kw_only=True)
 class PendingPod:
-    """A pod without a node. `message` is the one that kube-scheduler writes to its PodScheduled condition."""
+    """A pod without a node.
+
+    * `message`: kube-scheduler's, of the PodScheduled condition.
+    * `place`: the part of the scheduling queue that holds it: active, backoff, unschedulable, gated, in_flight, or
+      another one; "" for a pod of another scheduler.
+    * `attempts`: the scheduling attempts so far.
+    * `plugins`: those that rejected it in the last attempt.
+    """
 
     namespace: str
     name: str
     message: str
-    place: str  # the part of the queue that holds it: active, backoff, unschedulable, gated, ...; "": none does
+    place: str
     attempts: int
-    plugins: tuple[str, ...]  # those that rejected it in the last attempt
+    plugins: tuple[str, ...]
 
     @property
     def key(self) -> str:

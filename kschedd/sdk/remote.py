@@ -9,6 +9,7 @@ from kschedd.answers import read
 from kschedd.clusters.answers import ForkAnswer
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.sdk.handle import ClusterHandle, Commands, Raw, seconds
+from kschedd.sdk.shown_answers import PlannedChanges, planned
 from kschedd.simulation.changes import DiffAnswer
 
 
@@ -103,11 +104,13 @@ class RemoteCluster(ClusterHandle):
         made = self._client.ask(ForkAnswer, "fork.create", of=self.fork_name or None)
         return RemoteCluster(self._client, made.name)
 
-    def plan(self, change: "Callable[[RemoteCluster], object] | Commands", *, within: str | float = "1h") -> DiffAnswer:
+    def plan(
+        self, change: "Callable[[RemoteCluster], object] | Commands", *, within: str | float = "1h"
+    ) -> PlannedChanges:
         with self.fork() as copy:
             copy._make(change)
             copy.run_until_idle(within)
-            return self._client.ask(DiffAnswer, "fork.diff", fork=copy.fork_name)
+            return planned(self._client.ask(DiffAnswer, "fork.diff", fork=copy.fork_name))
 
     def close(self) -> None:
         """Close the connection; of a fork, discard the fork."""

@@ -29,6 +29,8 @@ class SimulationSpec:
     config: str | Raw | None = None
     seed: int = 0
     plugins: Sequence[type[Any] | str] = ()
+    plugin_args: Mapping[str, Raw] = attrs.field(factory=dict)
+    plugin_weights: Mapping[str, int] = attrs.field(factory=dict)
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     controllers: bool = True
     until: str | float | None = None
@@ -63,6 +65,8 @@ def simulate(spec: SimulationSpec) -> SimulationResult:
         config=spec.config,
         seed=spec.seed,
         plugins=spec.plugins,
+        plugin_args=spec.plugin_args,
+        plugin_weights=spec.plugin_weights,
         feature_gates=spec.feature_gates,
         controllers=spec.controllers,
     )

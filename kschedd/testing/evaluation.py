@@ -62,19 +62,23 @@ class SuiteError(KscheddError):
 
 @attrs.frozen(kw_only=True)
 class EvaluationRun:
-    """The result of one case with one seed.
+    """The result of one case with one seed. Shares are from 0 to 1.
 
-    Shares are from 0 to 1; `imbalance` is the deviation of the nodes' CPU shares.
+    * `placed`: the share of the pods that have a node.
+    * `cpu_used`, `memory_used`: the requested share of the nodes in use.
+    * `nodes_used`: the share of the nodes with pods.
+    * `imbalance`: the standard deviation of the nodes' requested CPU shares.
+    * `seconds`: of CPU.
     """
 
     case: str
     seed: int
-    placed: float  # share of the pods that have a node
-    cpu_used: float  # requested share of the CPU of the nodes in use
+    placed: float
+    cpu_used: float
     memory_used: float
-    nodes_used: float  # share of the nodes with pods
+    nodes_used: float
     imbalance: float
-    seconds: float  # of CPU
+    seconds: float
 
 
 @attrs.frozen(kw_only=True)
@@ -127,9 +131,9 @@ def evaluate(
     artifacts = {"output": output} if output else {}
     if answer is None:
         return _invalid(fault, artifacts)
-    artifacts |= answer.artifacts
+    artifacts |= {_printable(name): _printable(text) for name, text in answer.artifacts.items()}
     if answer.error:
-        return _invalid(answer.error, artifacts)
+        return _invalid(_printable(answer.error), artifacts)
     runs = Records(EvaluationRun, answer.runs)
     metrics = {name: sum(getattr(run, name) for run in runs) / len(runs) for name in METRICS}
     weights = cases.get("weights") or {"placed": 1.0}
@@ -193,6 +197,11 @@ def _invalid(error: str, artifacts: Mapping[str, str]) -> PluginEvaluation:
     return PluginEvaluation(
         valid=False, combined_score=0.0, metrics={}, artifacts=artifacts, runs=Records(EvaluationRun), error=error
     )
+
+
+def _printable(text: str) -> str:
+    """Return a text of the program in which every character can be encoded."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _in_process(task: str, time_limit_s: float) -> tuple[_Answer | None, str, str]:

@@ -232,7 +232,9 @@ def _values(
             return file_candidates(value)
         case "--node":
             return [CompletionCandidate(name) for name in names.of("Node", "")]
-        case "--plugin":
+        case "--plugin" | "--config" | "--from" | "--scenario":
+            return file_candidates(value, every=True)
+        case "--plugin-name":
             return [CompletionCandidate(name) for name in names.plugins]
         case "--profile":
             return [CompletionCandidate(name) for name in names.profiles]

@@ -62,7 +62,7 @@ def _words(words: VerbParser) -> None:
         "set weight ImageLocality 5",
         "set plugin NodeAffinity off --at score",
         "set args InterPodAffinity '{\"hardPodAffinityWeight\": 5}'",
-        "set backoff 1 30",
+        "set backoff 1s 30s",
         "set image deployment/web app=nginx:2",
         "set resources deployment web --requests cpu=200m --limits cpu=1",
         "set env deployment/web DEBUG=1 OLD-",

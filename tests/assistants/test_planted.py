@@ -23,7 +23,6 @@ UNSOLVED = {
     "no-volume": "ClaimWithoutProvisioner",
     "unbound-immediate": "ClaimWithoutProvisioner",
     "shunned": "AntiAffinityOfOthers",
-    "no-device": "DevicesAllocated",
     "no-device-class": "DeviceClassMissing",
     "not-ready": "NodesNotReady",
 }

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kschedd.assistants.command import FILE_FLAGS, READING, WRITING, Reconnecting
-from kschedd.assistants.tool import MAX_CHARS
+from kschedd.assistants.command import FILE_FLAGS, READING, WRITING, Reconnecting, checked_words
+from kschedd.assistants.tool import MAX_CHARS, ToolError
 from kschedd.assistants.toolbox import Toolbox
 from kschedd.commands import mcp as command
 from kschedd.rpc.errors import ConnectionLostError
 from kschedd.scenarios.commands import ScenarioCluster
-from kschedd.verbs.table import BY_NAME, find_verb
+from kschedd.verbs.table import BY_NAME, find_verb, short_words
 from tests.assistants.serving import toolbox_of
 from tests.dumps.objects import node as dumped_node
 from tests.dumps.objects import pod as dumped_pod
@@ -196,7 +196,7 @@ def test_what_cannot_be_is_told_with_what_is_allowed(
 
 
 def test_what_verbs_read_from_files_is_known() -> None:
-    names = {*READING, *WRITING}
+    names = {short_words(name.split())[0] for name in (*READING, *WRITING)}
     assert names <= BY_NAME.keys()
     assert names.isdisjoint({"load", "save", "reload", "edit", "stop", "config", "compare", "diff", "watch"})
     flags = [flag for name in names for flag in find_verb(name).parser().noted]
@@ -255,3 +255,10 @@ def test_without_the_extra_it_is_said_how_to_install_it(
     assert command.main(_options()) == 2
     assert capsys.readouterr().err.strip() == command.NOT_INSTALLED
     assert "pip install 'kschedd[mcp]'" in command.NOT_INSTALLED
+
+
+@pytest.mark.parametrize("words", [["config", "undo"], ["undo"]])
+def test_a_verb_of_a_group_has_both_names(words: list[str]) -> None:
+    assert checked_words(words, "", WRITING) == ["undo"]
+    with pytest.raises(ToolError, match='"config" is not allowed here'):
+        checked_words(["config", "show"], "", WRITING)

@@ -130,7 +130,7 @@ def _row(number: int, comparison: Comparison, found: dict[str, Any], cpu_s: floa
         f"{found['pods']:,}",
         f"{counts['moved']:,}",
         f"{counts['placed']:,} / {counts['pending']:,}",
-        f"{counts['told']:,}",
+        f"{counts['message']:,}",
         rules,
         f"{cpu_s:.0f} s",
         f"{mib:,.0f} MiB",

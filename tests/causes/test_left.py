@@ -46,6 +46,10 @@ def test_a_preempted_pod_names_its_preemptor(cluster: ScenarioCluster) -> None:
     text = said(cluster)
     assert text.startswith("PodPreempted: default/low (priority 0) was preempted on n1 at ")
     assert text.endswith(" by default/top (priority 1000)")
+    found = cluster.connect().call("causes.explain", kind="Pod", name="low")
+    command = "explain top -n default --attempt 1"
+    assert found["cause"]["evidence"] == [f"`{command}` lists the victims it could have had instead"]
+    assert "on n1, default/low would make way" in cluster.do(command, "")
     assert "pod/low: it is gone.\nCause: default/low (priority 0) was preempted" in cluster.do("explain low", "")
 
 

@@ -19,6 +19,8 @@ from kschedd.causes.near import nearest
         ("hdd", ["ssd"], None),
         ("gp2", ["gp3"], None),
         ("ab", ["ac"], None),
+        ("kubernetes.io/host", ["beta.kubernetes.io/os", "kubernetes.io/hostname"], "kubernetes.io/hostname"),
+        ("kubernetes.io/host", ["beta.kubernetes.io/os"], None),
     ],
 )
 def test_the_name_that_may_be_meant(word: str, names: list[str], meant: str | None) -> None:

@@ -1,12 +1,18 @@
 """Pending pods by cause: how they are grouped, and what is said of them at the end of a run."""
 
+import json
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from kschedd.causes import pending
 from kschedd.causes.pending import pending_causes, pending_groups
+from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.methods import cluster_methods
+from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.sdk.objects import node, pod
 from kschedd.simulation.simulation import Simulation
 
@@ -63,3 +69,47 @@ def test_pods_that_are_not_created_are_told_as_well() -> None:
 
 
 real = pending.case_of
+
+
+def deployment(name: str, replicas: int, **spec: Any) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    whole = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": whole}
+
+
+def test_a_remedy_is_searched_for_so_many_groups_and_printed(tmp_path: Path) -> None:
+    cluster = ScenarioCluster(tmp_path)
+    large = deployment("large", 3, **pod("x", cpu="3")["spec"])
+    lost = deployment("lost", 1, **{**pod("x", cpu="100m")["spec"], "nodeSelector": {"pool": "genral"}})
+    nodes = [node(f"n{number}", cpu="2", labels={"pool": "general"}) for number in range(4)]
+    cluster.do("apply", "\n---\n".join(map(json.dumps, [*nodes, large, lost])))
+    cluster.do("advance 10s", "")
+    for most in (0, 1, 2):
+        groups = cluster.connect().call("causes.pending", remedies=most)
+        assert [group["code"] for group in groups] == ["RequestAboveEveryNode", "NodeLabelMisspelled"]
+        assert [group["remedy"] is not None for group in groups] == [most > 0, most > 1]
+    said = cluster.do("explain --pending -A", "")
+    assert "RequestAboveEveryNode, deployment/large: request 2 cpu\n    kschedd patch deployment large " in said
+    assert "NodeLabelMisspelled, deployment/lost: use pool=general\n    kschedd patch deployment lost " in said
+    assert said.endswith(
+        "A remedy was searched for one workload of each group, with at most 200 pods; `explain KIND/NAME` has more, "
+        "with their effects.\n"
+    )
+
+
+@pytest.mark.parametrize(("replicas", "examined"), [((9, 2), ["second"]), ((9, 8), [])])
+def test_the_smallest_workload_of_a_group_gets_a_remedy_and_none_of_very_many_pods(
+    monkeypatch: pytest.MonkeyPatch, replicas: tuple[int, int], examined: list[str]
+) -> None:
+    monkeypatch.setattr(pending, "MOST_PODS", 3)
+    spec = pod("x", cpu="3")["spec"]
+    pair = zip(("first", "second"), replicas, strict=True)
+    cluster = VirtualCluster()
+    for raw in (node("n1", cpu="2"), *(deployment(name, number, **spec) for name, number in pair)):
+        cluster.engine.store.create(raw)
+    cluster.engine.run_until_idle()
+    asked: list[str] = []
+    (group,) = pending_groups(cluster.engine, None, lambda: None, lambda obj: asked.append(obj.name), 5)
+    assert asked == examined
+    assert group.workloads[0].name == "second"

@@ -63,3 +63,40 @@ def test_a_volume_that_two_nodes_would_have_to_attach_is_named() -> None:
     assert found["cause"]["message"] == (
         "claim data is ReadWriteOnce: pod wiki-1 uses it on n1, so wiki-2 cannot start on n2"
     )
+
+
+def test_a_disk_for_pods_on_two_nodes_is_named_though_the_kubelets_here_run_them(tmp_path: Path) -> None:
+    other = NODE.replace("n1", "n2")
+    disk = """
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: pv}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: disks
+  %s
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], storageClassName: disks, volumeName: pv, resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: wiki}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: wiki}}
+  template:
+    metadata: {labels: {app: wiki}}
+    spec:
+      containers: [{name: c, image: i, resources: {requests: {cpu: "3"}}}]
+      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+"""
+    for source, code in (
+        ("csi: {driver: disks.example.com, volumeHandle: pv}", "VolumeOnTwoNodes"),
+        ("nfs: {server: files.example.com, path: /}", "NothingIsWrong"),
+    ):
+        found = diagnosed(tmp_path, NODE + other + disk % source, "Deployment", "wiki")
+        assert found["cause"]["code"] == code

@@ -15,6 +15,7 @@ OTHERS = {
     "CreationRefused": "The API server refuses the pods for another reason, which is given.",
     "CronJobSuspended": "The CronJob is suspended.",
     "DiskInUse": "A disk that the pods name themselves serves one pod on a node, and others use it.",
+    "DrainWaitsForPods": "Pods that were evicted from the node have not ended: a finalizer, or their grace period.",
     "DriverMissingOnNodes": "The CSI driver of a volume is not installed on the nodes that suit the pods.",
     "EvictedSoon": "A pod is evicted in a while, since it tolerates a NoExecute taint for a limited time.",
     "HeldBack": "A PreEnqueue plugin keeps the pod out of the queue.",
@@ -87,8 +88,8 @@ scheduled, displaced[]}` |
 | `blocking_nodes[]` | nodes grouped by the plugin that rejects them and its reason |
 
 `commands[]` are for a shell; they call kubectl where the cluster is elsewhere (`--from DUMP`), else kschedd.
-`kschedd explain --pending -A` groups all pending pods by cause. A cluster in a dump needs no daemon:
-`kschedd explain --from DUMP KIND/NAME`.
+`kschedd explain --pending -A` groups all pending pods by cause, with one remedy for each of the five largest groups. A
+cluster in a dump needs no daemon: `kschedd explain --from DUMP KIND/NAME`.
 
 ## Kinds of remedies
 

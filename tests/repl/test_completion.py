@@ -6,7 +6,7 @@ from kschedd.verbs.command_line.grammar import LiveState
 from kschedd.verbs.completing import split
 from kschedd_repl.checking import line_faults
 from kschedd_repl.completion import line_candidates
-from kschedd_repl.highlighting import coloured
+from kschedd_repl.highlighting import colored
 from kschedd_repl.names import Names
 
 NAMES = Names(
@@ -103,7 +103,7 @@ def _next(line: str, namespace: str = "default") -> list[str]:
         pytest.param("queue pod web-", ["web-0", "web-1"], id="queue-of-a-pod"),
         pytest.param("events no", ["node/"], id="object-of-events"),
         pytest.param("set weight Im", ["ImageLocality"], id="plugin"),
-        pytest.param("allow web-0 --plugin N", ["NodeAffinity"], id="plugin-of-a-flag"),
+        pytest.param("allow web-0 --plugin-name N", ["NodeAffinity"], id="plugin-of-a-flag"),
         pytest.param("watch get no", ["nodes"], id="watched-verb"),
         pytest.param("rollout re", ["restart", "resume"], id="action-of-rollout"),
         pytest.param(
@@ -140,8 +140,8 @@ def test_open_quotes_do_not_disturb() -> None:
 
 
 def test_unknown_verbs_stand_out() -> None:
-    assert coloured("gte pods", line_faults("gte pods", NAMES))[0] == ("class:unknown", "gte")
-    pieces = coloured("watch get pods -n x  # why")
+    assert colored("gte pods", line_faults("gte pods", NAMES))[0] == ("class:unknown", "gte")
+    pieces = colored("watch get pods -n x  # why")
     assert pieces[0] == ("class:verb", "watch")
     assert pieces[2] == ("class:verb", "get")
     assert ("class:kind", "pods") in pieces

@@ -307,3 +307,19 @@ async def test_the_log_tells_of_a_time_that_is_not_as_asked(
     with capture_logs() as lines:
         started_clock(options, ClockMark(tmp_path))
     assert [{**line, **told} == line for line in lines] == [True]
+
+
+async def test_a_pod_that_waits_for_a_stopped_scheduler_is_told_so(debugged: Debugged) -> None:
+    await debugged.create(node("n1"))
+    async with Client.connect(debugged.path) as client:
+        await debugged.call(client, "debug.attach")
+        await debugged.call(client, "debug.pause")
+        await debugged.create(pod("web"))
+        found = await debugged.call(client, "causes.explain", kind="Pod", name="web")
+        assert found["cause"]["code"] == "SchedulingStopped"
+        assert [remedy["commands"] for remedy in found["remedies"]] == [["kschedd resume"]]
+        alone = await debugged.call(client, "causes.explain", kind="Pod", name="web", remedies=False)
+        assert alone["cause"] == found["cause"]
+        assert [group["code"] for group in await debugged.call(client, "causes.pending")] == ["SchedulingStopped"]
+        await debugged.call(client, "debug.resume")
+    await debugged.state_is(stopped=False)

@@ -6,6 +6,7 @@ import io
 import pdb
 import pickle
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from kschedd import (
     Cluster,
     CommandFailedError,
     Explanation,
+    KscheddError,
     Records,
     RpcError,
     SimulationSpec,
@@ -142,7 +144,7 @@ def test_explain_names_the_cause_and_a_tried_remedy() -> None:
     found = cluster.explain("deployment/web")
     assert found.cause.code == "NodeLabelMisspelled"
     assert found.remedies[0].verified
-    assert cluster.explain("default/deployment/web", remedies=False).remedies == []
+    assert not cluster.explain("default/deployment/web", remedies=False).remedies
     (group,) = cluster.causes()
     assert (group.code, group.count) == ("NodeLabelMisspelled", 2)
 
@@ -222,6 +224,17 @@ def test_an_exit_status_that_is_an_answer_is_no_failure() -> None:
     assert "+  name: a" in cluster.run("diff -f -", changes)
     cluster.apply(deployment("web", 1, cpu="3"))
     assert "Insufficient cpu" in cluster.run("plan scale deployment web --replicas 2")
+
+
+def test_the_commands_of_a_remedy_can_be_run() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.apply(deployment("web", 2, cpu="3"))
+    found = cluster.explain("deployment/web")
+    (added,) = [remedy for remedy in found.remedies if "<<'EOF'" in remedy.commands[0]]
+    for command in added.commands:
+        cluster.run(command)
+    cluster.run_until_idle()
+    assert not cluster.pending()
 
 
 # -- commands and configurations on forks -----------------------------------------------------------------------
@@ -400,6 +413,17 @@ def test_a_simulation_is_a_value() -> None:
     assert simulate(SimulationSpec(nodes=SPEC.nodes, manifests=SPEC.manifests)).at_rest
 
 
+def test_a_simulation_has_weights_and_arguments_of_plugins() -> None:
+    strategy = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
+    spec = SimulationSpec(
+        nodes=[node("n1"), node("n2")],
+        manifests=[pod(f"p{number}") for number in range(4)],
+        plugin_args={"NodeResourcesFit": {"scoringStrategy": strategy}},
+        plugin_weights={"NodeResourcesFit": 20},
+    )
+    assert sorted(each.pods for each in simulate(spec).nodes) == [0, 4]
+
+
 def test_tables_are_immutable_sequences() -> None:
     cluster = Cluster(nodes=2)
     nodes = cluster.nodes
@@ -441,10 +465,23 @@ def test_a_missing_library_is_named(
 
 def test_an_explanation_is_the_verdict_of_explain() -> None:
     cluster = Cluster(nodes=1)
-    cluster.apply(pod("a", cpu="50"))
-    found = cluster.explain("a")
+    cluster.apply(deployment("web", 2, cpu="3"))
+    found = cluster.explain("deployment/web")
     assert isinstance(found, Explanation)
-    assert found.cause.code == "RequestAboveEveryNode"
+    assert found.cause.code == "ClusterFull"
+    assert cluster.run("explain deployment/web").startswith(str(found))
+    assert str(found).startswith("deployment/web: 1 of 2 pods")
+    assert found._repr_html_().startswith("<pre>deployment/web")
+    assert found.remedies.to_dicts()[0]["rank"] == 1
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_a_plan_is_shown_as_on_the_command_line() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.apply(pod("a"))
+    plan = cluster.plan("cordon node-1")
+    assert f"{plan}\n" == cluster.run("plan cordon node-1")
+    assert "node-1" in plan._repr_html_()
 
 
 async def test_it_works_in_a_trio_test() -> None:
@@ -465,6 +502,29 @@ def test_it_works_under_asyncio() -> None:
 
 
 # -- the public names -------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_imports_what_it_uses() -> None:
+    code = """
+import gc, sys
+import kschedd
+others = ("numpy", "trio", "attrs", "kschedd.sdk")
+assert not [name for name in others if name in sys.modules]
+cluster = kschedd.Cluster(nodes=2)
+cluster.apply(kschedd.deployment("web", 2))
+assert len(cluster.pods) == 2 and not cluster.pending()
+others = ("structlog", "asyncio", "httpx", "pandas", "kschedd.causes.diagnosis", "kschedd.report.methods")
+print([name for name in others if name in sys.modules], gc.isenabled(), gc.get_freeze_count())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] True 0\n"
+
+
+def test_a_method_that_most_programs_do_not_call_is_there_when_it_is_called() -> None:
+    cluster = Cluster(nodes=1)
+    assert len(cluster.call("rpc.methods")) > 90
+    with pytest.raises(KscheddError, match="no method"):
+        cluster.call("objects.aply")
 
 
 def test_every_public_name_is_there_and_no_other() -> None:

@@ -19,6 +19,25 @@ def test_pandas() -> None:
     assert frame["cpu"].sum() == pytest.approx(99.2)
 
 
+def test_properties_of_records_are_columns() -> None:
+    pytest.importorskip("pandas", reason="the extra frames is not installed")
+    found = cluster()
+    assert found.nodes.to_pandas()["cpu_used"].tolist() == pytest.approx([0.025, 0.025])
+    assert found.pods.to_pandas()["key"].tolist() == ["default/a", "default/b", "default/c"]
+    assert found.nodes.columns[-2:] == ("cpu_used", "memory_used")
+    assert "cpu_used" not in repr(found.nodes)
+
+
+def test_plans_and_comparisons_are_tables() -> None:
+    pytest.importorskip("pandas", reason="the extra frames is not installed")
+    plan = cluster().plan("cordon n1")
+    assert plan.nodes.to_pandas()["name"].tolist() == ["n1"]
+    assert list(plan.pods.to_pandas().columns)[:2] == ["sign", "change"]
+    assert "cpu" in plan.usage.to_pandas()["resource"].tolist()
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    assert len(cluster().compare(config=config).different.to_pandas()) == 0
+
+
 def test_polars() -> None:
     pytest.importorskip("polars", reason="the extra frames is not installed")
     frame = cluster().nodes.to_polars()

@@ -1,6 +1,9 @@
 """RemoteCluster: a running daemon with the operations of a cluster in process."""
 
 import inspect
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,21 +55,39 @@ def use(cluster: RemoteCluster) -> None:
     assert missing.value.code == "not_found"
 
 
-async def test_the_same_operations_over_the_socket(tmp_path: Path, nursery: trio.Nursery) -> None:
-    options = DaemonOptions(socket=tmp_path / "k.sock", speed=0.0, seed=1)
+async def with_daemon(folder: Path, nursery: trio.Nursery, work: Callable[[Path], None]) -> None:
+    """Do the work in a thread while a daemon in virtual time serves the socket that it is given."""
+    options = DaemonOptions(socket=folder / "k.sock", speed=0.0, seed=1)
 
     async def serve(task_status: trio.TaskStatus[Path]) -> None:
         await run_daemon(options, task_status=task_status)
 
     await nursery.start(serve)
+    with trio.fail_after(120):
+        await trio.to_thread.run_sync(work, options.socket)
+    nursery.cancel_scope.cancel()
 
-    def with_client() -> None:
-        with connect(options.socket, timeout_s=60) as cluster:
+
+async def test_the_same_operations_over_the_socket(tmp_path: Path, nursery: trio.Nursery) -> None:
+    def with_client(socket: Path) -> None:
+        with connect(socket, timeout_s=60) as cluster:
             use(cluster)
 
-    with trio.fail_after(120):
-        await trio.to_thread.run_sync(with_client)
-    nursery.cancel_scope.cancel()
+    await with_daemon(tmp_path, nursery, with_client)
+
+
+async def test_a_verb_with_an_answer_imports_neither_trio_nor_numpy(tmp_path: Path, nursery: trio.Nursery) -> None:
+    def get(socket: Path) -> None:
+        code = (
+            "import sys; from kschedd.cli import main;"
+            f"assert main(['--socket', {str(socket)!r}, 'get', 'namespaces']) == 0;"
+            "print([m for m in ('trio', 'numpy', 'prompt_toolkit', 'yaml', 'structlog') if m in sys.modules])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert "kube-system" in done.stdout
+        assert done.stdout.splitlines()[-1] == "[]"
+
+    await with_daemon(tmp_path, nursery, get)
 
 
 def test_no_daemon_is_an_error_with_the_path(tmp_path: Path) -> None:

@@ -96,6 +96,12 @@ def test_an_answer_that_is_no_file_is_not_read(tmp_path: Path, change: str) -> N
     assert "without a result" in found.error
 
 
+def test_a_text_that_cannot_be_encoded_is_escaped(tmp_path: Path) -> None:
+    found = evaluate(plugin(tmp_path, "raise ValueError('\\ud800')\n"), SUITE, seeds=1)
+    assert "\\ud800" in found.error
+    found.error.encode()
+
+
 def test_a_process_in_another_session_is_killed_as_well(tmp_path: Path) -> None:
     left = tmp_path / "pid"
     text = f"""import subprocess

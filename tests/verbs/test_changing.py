@@ -149,7 +149,7 @@ def test_mutations_say_what_they_changed(typed, daemon) -> None:
         ("create namespace team", "namespace/team created"),
         ("activate web-1", "pod/default/web-1 activated"),
         ("allow gang-0", "pod/default/gang-0 allowed"),
-        ("reject gang-0 --plugin Gang --reason late", "pod/default/gang-0 rejected for Gang"),
+        ("reject gang-0 --plugin-name Gang --reason late", "pod/default/gang-0 rejected for Gang"),
     ):  # fmt: skip
         assert typed(line) == 0, line
         assert typed.out == answer + "\n"

@@ -75,7 +75,7 @@ def test_plugins_of_ones_own_are_named_by_their_file(tmp_path: Path, capsys: pyt
         ("set plugin A maybe", '"maybe": expected on or off'),
         ("set plugin A", "set plugin PLUGIN on|off"),
         ("set percentage many", 'percentage: "many": expected a whole number'),
-        ("set backoff 1", "set backoff INITIAL LONGEST"),
+        ("set backoff 1", "set backoff DURATION DURATION, such as: set backoff 1s 30s"),
         ("set args A 5", "args: expected a mapping"),
         ("set args A '{'", "args: neither JSON nor YAML"),
         ("set parallelism 4 --at score", "--at requires `set plugin"),

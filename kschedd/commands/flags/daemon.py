@@ -20,18 +20,20 @@ def add_daemon_flags(parser: Any) -> None:
         "--socket", metavar="PATH", help="path of the socket; default: $KSCHEDD_SOCKET or the runtime directory"
     )
     parser.add_argument(
-        "--limit",
+        "--set-limit",
+        dest="limit",
         action="append",
         default=[],
         metavar="NAME=N",
         help="set one of the daemon's limits; `kschedd status --limits` lists them with their use",
     )
+    parser.renamed["--limit"] = "--set-limit"
     _add_listen_flags(parser)
     _add_audit_flags(parser)
     _add_telemetry_flags(parser)
     add_scheduler_flags(parser)
     parser.add_argument(
-        "--plugin", type=path_value, action="append", default=[], metavar="FILE", help="a Python file with plugins"
+        "--plugin", type=path_value, action="append", default=[], metavar="FILE.py", help="a Python file with plugins"
     )
     add_dump_flags(parser)
     _add_state_flags(parser)

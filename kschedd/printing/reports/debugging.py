@@ -140,8 +140,10 @@ def breakpoints_table(breakpoints: Sequence[Raw]) -> Table:
 
 def breakpoint_text(breakpoint: Raw) -> str:
     """Return a breakpoint's options, as on the command line."""
-    names = ("pod", "selector", "node", "plugin", "point", "outcome")
-    parts = [f"--{name} {breakpoint[name]}" for name in names if breakpoint[name]]
+    flags = {name: name for name in ("pod", "selector", "node", "plugin", "point", "outcome")} | {
+        "plugin": "plugin-name"
+    }
+    parts = [f"--{flag} {breakpoint[name]}" for name, flag in flags.items() if breakpoint[name]]
     parts += [f"--if '{breakpoint['condition']}'"] if breakpoint["condition"] else []
     return " ".join(parts + (["--once"] if breakpoint["once"] else []))
 

@@ -27,7 +27,7 @@ def _events_words(words: VerbParser) -> None:
     words.add_argument("about", nargs="?", metavar="KIND/NAME", help="events of this object")
     words.add_argument("--for", dest="about_flag", metavar="KIND/NAME", help="the same as --for")
     words.add_argument("--types", metavar="LIST", help="events of these types: Normal, Warning")
-    words.add_argument("--limit", type=whole_number, metavar="N", help="the last N events")
+    words.add_argument("--limit", type=whole_number, metavar="N", help="print at most N events, the last ones")
     words.add_argument("-w", "--watch", action="store_true", help="then print every new event")
     words.add_argument("--no-headers", action="store_true", help="omit the header line")
     namespace_flags(words, everywhere=True)
@@ -131,7 +131,9 @@ def logs(session: VerbSession, options: argparse.Namespace) -> int:
 
 def _decisions_words(words: VerbParser) -> None:
     words.add_argument("pod", nargs="?", metavar="POD", help="decisions about this pod")
-    words.add_argument("--limit", type=whole_number, default=20, metavar="N", help="the last N decisions (20)")
+    words.add_argument(
+        "--limit", type=whole_number, default=20, metavar="N", help="print at most N decisions, the last ones (20)"
+    )
     namespace_flags(words)
     output_flag(words, FORMS)
 

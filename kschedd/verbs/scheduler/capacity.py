@@ -49,7 +49,10 @@ def _capacity_words(words: VerbParser) -> None:
     words.add_argument("--alternatives", action="store_true", help="also count pods of half and double the size ...")
     words.add_argument("--together", action="store_true", help="count sets of one pod of each manifest")
     _shape_flag(words, "also count how many more fit with one more node of this shape")
-    words.add_argument("--limit", type=whole_number, default=10_000, metavar="N", help="count at most N pods (10000)")
+    words.add_argument(
+        "--max-pods", type=whole_number, default=10_000, metavar="N", help="count at most N pods (10000)"
+    )
+    words.renamed["--limit"] = "--max-pods"
     output_flag(words, FORMS)
 
 
@@ -76,7 +79,7 @@ def capacity(session: VerbSession, options: argparse.Namespace) -> int:
     if not options.workload and not options.filename:
         raise UsageError("KIND/NAME of a workload or -f FILE is required", "capacity")
     shapes = [_shape(session, text, "capacity") for text in options.shape]
-    given: dict[str, Any] = {"limit": options.limit, "shapes": shapes, "alternatives": options.alternatives}
+    given: dict[str, Any] = {"limit": options.max_pods, "shapes": shapes, "alternatives": options.alternatives}
     if options.workload:
         given |= {"workload": _workload_named(session, options), "alternatives": True}
     else:
@@ -120,7 +123,7 @@ def fits_table(found: Sequence[dict[str, Any]], *, of_all: bool = False) -> Tabl
 
 def _fits_row(each: dict[str, Any], *, sized: bool) -> tuple[str, ...]:
     names = [f"{spec['kind'].lower()}/{spec['name']}" for spec in each["specs"]]
-    why = "(--limit)" if each["limited"] else each["why"].partition(". no new claims")[0]
+    why = "(--max-pods)" if each["limited"] else each["why"].partition(". no new claims")[0]
     if len(names) > 1 and not each["limited"]:
         why = f"{names[each['lacking']]}: {why}"
     return (
@@ -144,7 +147,10 @@ def _more_text(shape: dict[str, Any]) -> str:
 def _needed_words(words: VerbParser) -> None:
     file_flag(words, needed=False)
     _shape_flag(words, "manifest of an available node, and its price (1); may be repeated")
-    words.add_argument("--limit", type=whole_number, default=512, metavar="N", help="at most N nodes of a shape (512)")
+    words.add_argument(
+        "--max-nodes", type=whole_number, default=512, metavar="N", help="add at most N nodes of a shape (512)"
+    )
+    words.renamed["--limit"] = "--max-nodes"
     output_flag(words, FORMS)
 
 
@@ -160,7 +166,7 @@ def needed(session: VerbSession, options: argparse.Namespace) -> int:
         raise UsageError("--shape NODE.yaml[=PRICE] is required", "nodes-needed")
     shapes = [_shape(session, text, "nodes-needed") for text in options.shape]
     manifests = _manifests(session, options.filename) if options.filename else []
-    found = session.daemon.call("capacity.nodes", manifests=manifests, shapes=shapes, limit=options.limit)
+    found = session.daemon.call("capacity.nodes", manifests=manifests, shapes=shapes, limit=options.max_nodes)
     if not write_answer(session, options.output, found):
         _write(session, found)
     return DOES_NOT_FIT if found["unplaced"] else 0

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.api.text.numbers import whole_number
 from kschedd.printing import documents
 from kschedd.printing.reports.scheduling import profiles_of
@@ -30,7 +31,7 @@ def _config_words(words: VerbParser) -> None:
         type=path_text,
         action="append",
         default=[],
-        metavar="FILE",
+        metavar="FILE.py",
         help="a Python file with plugins that the file names; for check, convert and show",
     )
     words.add_argument(
@@ -214,11 +215,13 @@ SETS: Final = {
     "plugin": "plugin PLUGIN on|off",
     "args": "args PLUGIN {...}",
     "percentage": "percentage N",
-    "backoff": "backoff INITIAL LONGEST",
+    "backoff": "backoff DURATION DURATION",
     "parallelism": "parallelism N",
-    "flush": "flush SECONDS",
+    "flush": "flush DURATION",
     "profile": "profile NAME on|off",
 }
+
+_EXAMPLES: Final = {"weight": "weight ImageLocality 5", "backoff": "backoff 1s 30s", "flush": "flush 5m"}
 
 
 def set_flags(words: VerbParser) -> None:
@@ -239,7 +242,7 @@ def set_(session: VerbSession, options: argparse.Namespace) -> int:
     if what == "weight" and len(words) == 1 and "=" in words[0]:
         words = words[0].split("=", 1)
     if len(words) != len(SETS[what].split()) - 1:
-        example = ", such as: set weight ImageLocality 5" if what == "weight" else ""
+        example = f", such as: set {_EXAMPLES[what]}" if what in _EXAMPLES else ""
         raise UsageError(f"set {SETS[what]}{example}", "set")
     if options.at and what != "plugin":
         raise UsageError("--at requires `set plugin PLUGIN on|off`", "set")
@@ -253,13 +256,13 @@ def set_(session: VerbSession, options: argparse.Namespace) -> int:
         return _change(session, "args", profile=_profile(session, options), plugin=words[0], args=_mapping(words[1]))
     if what == "profile":
         return _change(session, f"profile-{_on_or_off(words[1])}", profile=words[0])
-    numbers = [_number(what, word) for word in words]
+    if what in ("backoff", "flush"):
+        return _change(session, what, **dict(zip(("seconds", "max_seconds"), map(_seconds, words), strict=False)))
+    number = _number(what, words[0])
     if what == "percentage":
         of_profile = {"profile": options.profile} if options.profile else {}
-        return _change(session, what, percentage=numbers[0], **of_profile)
-    if what == "backoff":
-        return _change(session, what, seconds=numbers[0], max_seconds=numbers[1])
-    return _change(session, what, **{"seconds" if what == "flush" else what: numbers[0]})
+        return _change(session, what, percentage=number, **of_profile)
+    return _change(session, what, **{what: number})
 
 
 def _set_weight(session: VerbSession, options: argparse.Namespace, plugin: str, number: str) -> int:
@@ -292,6 +295,17 @@ def _on_or_off(word: str) -> str:
     if word not in ("on", "off"):
         raise UsageError(f'"{word}": expected on or off', "set")
     return word
+
+
+def _seconds(word: str) -> int:
+    """Return the seconds of a duration. Raises UsageError unless it is a whole number of seconds."""
+    try:
+        seconds = parse_duration(word)
+    except DurationError:
+        raise UsageError(f'invalid duration "{word}": expected such as 30s, 5m or 1h', "set") from None
+    if seconds < 0 or seconds != int(seconds):
+        raise UsageError(f'invalid duration "{word}": whole seconds from 0s up are expected', "set")
+    return int(seconds)
 
 
 def _number(what: str, word: str) -> int:

@@ -224,7 +224,10 @@ def _break_words(words: VerbParser) -> None:
     words.add_argument("--pod", default="", metavar="NAME", help="a pod; * and ? are wildcards")
     words.add_argument("-l", "--selector", default="", metavar="SELECTOR", help="pods with these labels")
     words.add_argument("--node", default="", metavar="NAME", help="a node that a plugin evaluates, or that is chosen")
-    words.add_argument("--plugin", default="", metavar="NAME", help="stop before this plugin is called")
+    words.add_argument(
+        "--plugin-name", dest="plugin", default="", metavar="NAME", help="stop before this plugin is called"
+    )
+    words.renamed["--plugin"] = "--plugin-name"
     points = f"an extension point: {', '.join(POINTS)}"
     words.add_argument("--point", default="", choices=POINTS, metavar="POINT", help=points)
     outcomes = f"what has come of a plugin, or the attempt: {', '.join(OUTCOMES)}"
@@ -250,7 +253,7 @@ def _break_words(words: VerbParser) -> None:
     whole="debug break",
     examples=(
         "break add --pod 'web-*' --outcome unschedulable",
-        "break add --plugin NodeResourcesFit --node node-a",
+        "break add --plugin-name NodeResourcesFit --node node-a",
         "break add --point score --if 'pod.spec.priority > 100 && nodes > 1' --ignore 3",
         "break",
         "break disable 1",
@@ -285,7 +288,8 @@ def _add_breakpoint(session: VerbSession, options: argparse.Namespace) -> int:
     given = {name: value for name in names if (value := getattr(options, name))}
     if options.ids:
         raise UsageError(
-            f"break add: unexpected argument {options.ids[0]}; use --pod, --node, --plugin, --point, --outcome or --if"
+            f"break add: unexpected argument {options.ids[0]}; "
+            "use --pod, --node, --plugin-name, --point, --outcome or --if"
         )
     if "pod" in given:
         given["pod"] = pod_key(given["pod"], namespace_of(session, options) or "*")

@@ -7,7 +7,7 @@ there is any. With -f the manifest may be a Pod or a workload; for a workload, a
 import argparse
 import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kschedd.api.schemas.kinds import POD_TEMPLATES, Kind, kind_of, lookup
 from kschedd.printing import documents
@@ -31,6 +31,7 @@ from kschedd.verbs.command_line.workload_pods import with_workload, workload_nam
 from kschedd.verbs.objects import fields
 from kschedd.verbs.objects.manifests import file_flag, read_objects
 
+MOST_REMEDIES: Final = 5  # groups of pending pods for which a remedy is searched
 _FORMS = ("table", "json", "yaml")
 
 
@@ -207,13 +208,14 @@ def _diagnosis(session: VerbSession, kind: str, name: str, namespace: str, **mor
 
 def _explain_pending(session: VerbSession, options: argparse.Namespace, form: str) -> int:
     namespace = None if options.all_namespaces else namespace_of(session, options) or "default"
-    groups = session.daemon.call("causes.pending", namespace=namespace)
+    program = {"program": session.remedies_for} if session.remedies_for else {}
+    groups = session.daemon.call("causes.pending", namespace=namespace, remedies=MOST_REMEDIES, **program)
     if form != "table":
         session.write(documents.as_json(groups) if form == "json" else documents.as_yaml(groups))
         return 0
     from kschedd.printing.reports.causes import pending
 
-    session.write(pending(groups, namespace, session.style))
+    session.write(pending(groups, namespace, session.style, searched=MOST_REMEDIES))
     return 0
 
 

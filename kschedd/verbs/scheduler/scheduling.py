@@ -45,7 +45,7 @@ def _queue_words(words: VerbParser) -> None:
     words.add_argument(
         "what", nargs="*", metavar="[pod NAME | PLACE | move POD PLACE]", help="one of " + ", ".join(PLACES)
     )
-    words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="at most N pods (100)")
+    words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print at most N pods (100)")
     namespace_flags(words)
     output_flag(words, FORMS)
 
@@ -154,7 +154,13 @@ def waiting(session: VerbSession, options: argparse.Namespace) -> int:
 
 def _decide_words(words: VerbParser) -> None:
     words.add_argument("pod", metavar="POD")
-    words.add_argument("--plugin", metavar="NAME", help="only for this plugin; default: all plugins that it waits for")
+    words.add_argument(
+        "--plugin-name",
+        dest="plugin",
+        metavar="NAME",
+        help="only for this plugin; default: all plugins that it waits for",
+    )
+    words.renamed["--plugin"] = "--plugin-name"
     words.add_argument("--reason", metavar="TEXT", help="reason of a rejection")
     namespace_flags(words)
 
@@ -163,7 +169,7 @@ def _decide_words(words: VerbParser) -> None:
     "allow",
     "Allow a pod that waits at Permit.",
     _decide_words,
-    examples=("allow web-0", "allow web-0 --plugin Coscheduling"),
+    examples=("allow web-0", "allow web-0 --plugin-name Coscheduling"),
     completes="pod",
     live=LiveState.WAITING,
 )

@@ -166,7 +166,7 @@ async def test_a_replay_makes_what_was_made_by_hand(name: str, tmp_path: Path) -
 
 async def test_so_does_one_with_other_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     await by_hand(tmp_path / "r", CASES["forced-and-then-vetoed"])
-    assert main(["replay", str(tmp_path / "r"), "--redact", str(tmp_path / "public")]) == 0
+    assert main(["replay", str(tmp_path / "r"), "--redact-to", str(tmp_path / "public")]) == 0
     told = capsys.readouterr()
     assert "same       as recorded" in told.out
     assert told.err == ""

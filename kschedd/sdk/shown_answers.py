@@ -1,0 +1,91 @@
+"""The daemon's answers on causes, plans and comparisons with tables in them, shown as the command line prints them."""
+
+from html import escape
+from typing import Any
+
+import attrs
+
+from kschedd.answers import plain
+from kschedd.causes.answers import DiagnosisAnswer, RemedyAnswer
+from kschedd.sdk.records import Records
+from kschedd.simulation.changes import DiffAnswer, NodeChange, ObjectChange, PodChange, UsageChange
+from kschedd.simulation.comparison import ChangedPod, PlacementComparison
+
+
+@attrs.frozen(kw_only=True)
+class WorkloadExplanation(DiagnosisAnswer):
+    """What `explain` returns; `str` gives the text of the command line.
+
+    * `cause`, `also`: the cause that keeps the workload from its nodes, and further ones; each has a code, a message,
+      and its evidence.
+    * `remedies`: changes that were tried on forks, the first to consider first.
+    * `wanted`, `scheduled`, `pending`, `missing`: numbers of its pods.
+    """
+
+    remedies: Records[RemedyAnswer]
+
+    def __str__(self) -> str:
+        from kschedd.printing.reports.causes import diagnosis
+        from kschedd.printing.terminal.style import TerminalStyle
+
+        return diagnosis(plain(self), TerminalStyle()).rstrip()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+@attrs.frozen
+class PlannedChanges(DiffAnswer):
+    """What `plan` returns: the differences between the fork at its end and the cluster. `str` gives them as a text.
+
+    * `pods`: those that are placed, moved, pending, gone, ended or orphaned; `nodes`, `objects`: those that differ.
+    * `usage`: the requested share of the nodes' resources, from 0 to 1, before and after.
+    * `elapsed_s`: the virtual time that passed in the fork.
+    """
+
+    pods: Records[PodChange]
+    nodes: Records[NodeChange]
+    objects: Records[ObjectChange]
+    usage: Records[UsageChange]
+
+    def __str__(self) -> str:
+        from kschedd.printing.reports.forks import diff_text
+        from kschedd.printing.terminal.style import TerminalStyle
+
+        return diff_text(plain(self), TerminalStyle(), len(self.pods)).rstrip()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+@attrs.frozen
+class ConfigComparison(PlacementComparison):
+    """What `compare` returns for a configuration: `a` is the present one, `b` the other one.
+
+    * `different`: the pods with another node, or another reason for none, in the order of their attempts.
+    * `pending`: how many pods have no node, first by `a`, then by `b`.
+    """
+
+    different: Records[ChangedPod]
+
+
+def explained(found: DiagnosisAnswer) -> WorkloadExplanation:
+    """Return the answer with tables."""
+    return WorkloadExplanation(**_with_tables(found, remedies=RemedyAnswer))
+
+
+def planned(found: DiffAnswer) -> PlannedChanges:
+    """Return the answer with tables."""
+    return PlannedChanges(
+        **_with_tables(found, pods=PodChange, nodes=NodeChange, objects=ObjectChange, usage=UsageChange)
+    )
+
+
+def compared(found: PlacementComparison) -> ConfigComparison:
+    """Return the answer with tables."""
+    return ConfigComparison(**_with_tables(found, different=ChangedPod))
+
+
+def _with_tables(found: Any, **kinds: type[Any]) -> dict[str, Any]:
+    fields = attrs.asdict(found, recurse=False)
+    return fields | {name: Records(kind, fields[name]) for name, kind in kinds.items()}

@@ -1,0 +1,96 @@
+"""One flag has one meaning in all commands of ours; in kubectl's verbs it has kubectl's."""
+
+import argparse
+import importlib
+from collections.abc import Iterator
+
+import pytest
+
+from kschedd.cli import MOUNTED, main
+from kschedd.verbs.command_line.parsing import Flag, NotingParser
+from kschedd.verbs.table import VERBS
+
+#: The meaning of a flag, by its words in the help texts of all commands that have it.
+MEANINGS = {
+    "--limit": ("N", "print at most N "),
+    "--force": ("", "overwrite an existing file"),
+    "--plugin": ("FILE.py", "a Python file with plugins"),
+    "--redact": ("", "replace "),
+    "-f": ("", ""),  # input: see below
+    "--wait": ("", ""),  # kubectl's only
+}
+#: what -f reads: manifests, but for `config`
+INPUTS = {"config": "a configuration file, or - for standard input", "check": "the manifests to check"}
+KUBECTL = {
+    "--force": {"delete", "drain", "replace"},
+    "--wait": {"delete"},
+    "-f": {"apply", "create", "delete", "diff", "logs", "replace", "rollout"},
+}
+
+
+def _flags() -> Iterator[tuple[str, Flag]]:
+    for verb in VERBS:
+        for flag in verb.parser().noted:
+            yield verb.name, flag
+    for name, (module, _) in MOUNTED.items():
+        parser = NotingParser(prog="kschedd")
+        subparsers = parser.add_subparsers(parser_class=NotingParser)
+        importlib.import_module(module).add_parser(subparsers)
+        for sub in subparsers.choices.values():
+            yield from _below(name, sub)
+
+
+def _below(name: str, parser: NotingParser) -> Iterator[tuple[str, Flag]]:
+    for flag in parser.noted:
+        yield name, flag
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, sub in action.choices.items():
+                yield from _below(f"{name} {word}", sub)
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_a_flag_has_one_meaning(name: str) -> None:
+    metavar, meaning = MEANINGS[name]
+    uses = {command: flag for command, flag in _flags() if name in flag.names}
+    ours = {command: flag for command, flag in uses.items() if command not in KUBECTL.get(name, ())}
+    assert uses, "the flag is expected somewhere"
+    if name == "-f":
+        manifests = "a file, a folder"
+        wrong = {
+            command: flag.help
+            for command, flag in ours.items()
+            if not flag.help.removeprefix("manifests: ").startswith(manifests) and flag.help != INPUTS.get(command)
+        }
+        assert wrong == {}
+    elif name == "--wait":
+        assert ours == {}
+    else:
+        wrong = {
+            command: f"{flag.metavar} {flag.help}"
+            for command, flag in ours.items()
+            if flag.metavar != metavar or not flag.help.startswith(meaning)
+        }
+        assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "present"),
+    [
+        ("run --limit log=5000", "--set-limit"),
+        ("repl -f script.txt", "--script"),
+        ("repl --file script.txt", "--script"),
+        ("replay a.rec --redact b.rec", "--redact-to"),
+        ("replay a.rec --attach -f script.txt", "--script"),
+        ("capacity -f pod.yaml --limit 3", "--max-pods"),
+        ("nodes-needed --shape node.yaml --limit 3", "--max-nodes"),
+        ("allow web --plugin Gang", "--plugin-name"),
+        ("reject web --plugin Gang", "--plugin-name"),
+        ("debug break add --plugin Gang", "--plugin-name"),
+    ],
+)
+def test_an_earlier_flag_is_answered_with_its_present_name(
+    line: str, present: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.split()) == 2
+    assert f"was renamed to {present}" in capsys.readouterr().err
