@@ -42,6 +42,7 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
         "kschedd.commands.plot",
         "Draw the tables of runs and sweeps: usage, fragmentation, waits, Pareto fronts.",
     ),
+    "tune": ("kschedd.commands.tune", "Search for weights and arguments that are best for objectives, with Optuna."),
     "replay": ("kschedd.commands.replay", "Replay a recorded run and compare its decisions."),
     "lint": ("kschedd.commands.lint", "Find what a Kubernetes release ignores or rejects in manifests."),
     "check": ("kschedd.commands.check", "Check whether manifests fit into a cluster, for pull requests and CI."),

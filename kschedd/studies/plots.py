@@ -107,7 +107,7 @@ def _panels(folders: Sequence[Path], choice: PlotChoice) -> Iterator[Callable[[A
         return
     if wrong := [kind for kind in choice.kinds if kind not in RUN_PLOTS]:
         raise PlotError(f'a run has no plot "{wrong[0]}" (allowed: {", ".join(RUN_PLOTS)})')
-    usual = _OF_A_RUN
+    usual: tuple[str, ...] = _OF_A_RUN
     if not choice.kinds and all(_axis(_table(folder, "usage"))[0] == "load" for folder in folders):
         usual = usual[:2]  # waits mean nothing where all pods come at once
     for kind in choice.kinds or usual:

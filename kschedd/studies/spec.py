@@ -122,9 +122,13 @@ class SweepSpec:
     trust_plugins: bool = False
 
 
-def read_spec(given: str | Path | Raw) -> SweepSpec:
-    """Read a file, or a mapping whose paths are relative to the working directory. Raises ConfigErrors."""
-    reading, value, folder = opened(given)
+def read_spec(given: str | Path | Raw, *, source: ConfigReader | None = None, folder: Path | None = None) -> SweepSpec:
+    """Read a file, or a mapping whose paths are relative to the working directory. Raises ConfigErrors.
+
+    `source` and `folder`: where the mapping comes from.
+    """
+    reading, value, beside = opened(given)
+    reading, folder = source or reading, folder or beside
     root = ConfigValue(value, "$", reading)
     fields = root.fields(*FIELDS)
     spec = None if fields is None else _SpecReader(folder).spec(fields)
@@ -164,11 +168,11 @@ class _SpecReader:
             workloads=self._named(fields, "workloads", self._workload),
             profiles=self._named(fields, "profiles", self._profile, {"default": ProfileSpec()}),
             versions=self._versions(fields),
-            seeds=self._seeds(fields.get("seeds")),
+            seeds=read_seeds(fields.get("seeds")),
             parameters=self._parameters(fields.get("parameters")),
             targets=tuple(text for place, text in fields.texts("targets") if _shaped(place, text)),
             until_s=None if until is None else until.duration_s(),
-            metrics=tuple(text for place, text in fields.texts("metrics") if _measured(place, text)),
+            metrics=tuple(text for place, text in fields.texts("metrics") if measured(place, text)),
             trust_plugins=fields.boolean("trust_plugins", False),
             time_limit_s=limits[0],
             memory_limit=limits[1],
@@ -303,24 +307,6 @@ class _SpecReader:
                 place.wrong(str(fault))
         return tuple(dict.fromkeys(found)) or (DEFAULT.name,)
 
-    def _seeds(self, place: ConfigValue | None) -> tuple[int, ...]:
-        if place is None:
-            return (0,)
-        allowed = "a number of seeds (10 is 0 to 9), a range (42-51) or a list"
-        if isinstance(place.value, str):
-            match = _RANGE.fullmatch(place.value)
-            if match is None or not 0 <= int(match[2]) - int(match[1]) < _MOST_SEEDS:
-                place.wrong("not seeds", allowed)
-                return (0,)
-            return tuple(range(int(match[1]), int(match[2]) + 1))
-        if isinstance(place.value, list | tuple):
-            seeds = [item.integer((0, 2**31 - 1)) for item in place.items()]
-            if not seeds:
-                place.wrong("not seeds", allowed)
-            return tuple(dict.fromkeys(seed for seed in seeds if seed is not None))
-        count = place.integer((1, _MOST_SEEDS))
-        return tuple(range(count or 1))
-
     def _parameters(self, place: ConfigValue | None) -> tuple[Parameter, ...]:
         if place is None:
             return ()
@@ -377,8 +363,29 @@ def _shaped(place: ConfigValue, text: str) -> bool:
     return True
 
 
-def _measured(place: ConfigValue, text: str) -> bool:
+def measured(place: ConfigValue, text: str) -> bool:
+    """Return whether there is such a metric; record a fault if not."""
     if text in FIXED or any(text.endswith(end) and text != end for end in BY_RESOURCE):
         return True
     place.wrong("no such metric", ", ".join([*FIXED, *(f"RESOURCE{end}" for end in BY_RESOURCE)]))
     return False
+
+
+def read_seeds(place: ConfigValue | None) -> tuple[int, ...]:
+    """Return the seeds of a field; record a fault if it has none."""
+    if place is None:
+        return (0,)
+    allowed = "a number of seeds (10 is 0 to 9), a range (42-51) or a list"
+    if isinstance(place.value, str):
+        match = _RANGE.fullmatch(place.value)
+        if match is None or not 0 <= int(match[2]) - int(match[1]) < _MOST_SEEDS:
+            place.wrong("not seeds", allowed)
+            return (0,)
+        return tuple(range(int(match[1]), int(match[2]) + 1))
+    if isinstance(place.value, list | tuple):
+        seeds = [item.integer((0, 2**31 - 1)) for item in place.items()]
+        if not seeds:
+            place.wrong("not seeds", allowed)
+        return tuple(dict.fromkeys(seed for seed in seeds if seed is not None))
+    count = place.integer((1, _MOST_SEEDS))
+    return tuple(range(count or 1))

@@ -18,7 +18,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "What if": ("plan", "fork", "capacity", "nodes-needed", "compare"),
     "Stop and step": ("pause", "resume", "debug", "time", "advance", "activate", "allow", "reject", "watch"),
     "Your cluster": ("load", "save", "check", "lint", "node", "evict"),
-    "Offline": ("simulate", "sweep", "plot", "test", "evaluate", "record", "replay", "verify", "bench"),
+    "Offline": ("simulate", "sweep", "tune", "plot", "test", "evaluate", "record", "replay", "verify", "bench"),
     "Configuration and plugins": ("config", "set", "weights", "plugin"),
     "Operations": (
         *("clients", "metrics", "profile", "kubeconfig", "mcp", "journal", "snapshot", "completion", "man"),

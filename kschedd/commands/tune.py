@@ -1,0 +1,74 @@
+"""`kschedd tune SPEC.yaml`: search for values of parameters, and compare the best with the given profile.
+
+Exit status: 0 the study is complete; 2 the specification or a flag is invalid.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from kschedd.commands.sweep import add_engine_flags
+from kschedd.errors import KscheddError
+from kschedd.printing.terminal.safe import safe
+from kschedd.simulation.summary import columns
+from kschedd.verbs.command_line.parsing import path_value
+
+INVALID: Final = 2
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "tune",
+        help="search for weights and arguments that are best for objectives",
+        description="Search for values of parameters with Optuna, each measured by simulations over all seeds. Prints "
+        "the trials that no other one beats, writes their configurations, and compares them with the given profile on "
+        "seeds that no trial has seen. A study that was interrupted goes on. Exit status: 0 complete, 2 the "
+        "specification or a flag is invalid.",
+    )
+    parser.add_argument("spec", type=path_value, metavar="SPEC.yaml", help="the specification (docs/RESEARCH.md)")
+    parser.add_argument("--out", type=path_value, metavar="DIR", help="folder of the study (default: SPEC-study)")
+    add_engine_flags(parser)
+    parser.set_defaults(run=_tune)
+
+
+def _tune(options: argparse.Namespace) -> int:
+    from kschedd.studies.engines import EngineOptions
+    from kschedd.studies.tuning import Tuning, read_tuning_spec
+
+    out = options.out or options.spec.with_name(f"{options.spec.stem}-study")
+    engine = EngineOptions(engine=options.engine, jobs=max(0, options.jobs), address=options.address)
+    try:
+        spec = read_tuning_spec(options.spec)
+
+        def progress(done: int) -> None:
+            print(f"{done:,} of {spec.trials:,} trials", file=sys.stderr, flush=True)
+
+        best = Tuning(spec, out, engine, progress).run()
+    except KscheddError as fault:
+        print(safe("\n".join(f"error: {text}" for text in str(fault).splitlines())), file=sys.stderr)
+        return INVALID
+    rows = [["TRIAL", *map(str.upper, spec.objectives), "PARAMETERS"]]
+    for each in best:
+        values = ", ".join(f"{path}={json.dumps(value)}" for path, value in each.parameters.items())
+        rows.append([str(each.number), *(f"{value:.6g}" for value in each.objectives.values()), values])
+    print(safe("\n".join(columns(rows))))
+    for each in best:
+        file = out / f"trial-{each.number}.yaml"
+        _write(file, each.config)
+        print(f"\ntrial {each.number} on held-out seeds, less the given profile; configuration in {file}")
+        for one in each.compared:
+            ends = f"95% interval {one.low:+.4g} to {one.high:+.4g}"
+            print(f"  {one.metric}: {one.best:.6g} against {one.given:.6g}, {one.difference:+.4g} ({ends})")
+    return 0
+
+
+def _write(file: Path, config: Any) -> None:
+    import yaml
+
+    try:
+        file.write_text(yaml.safe_dump(dict(config), sort_keys=False), encoding="utf-8")
+    except OSError as fault:
+        raise KscheddError(f"{file}: cannot be written: {fault.strerror}") from fault
