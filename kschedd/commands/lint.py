@@ -29,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="files and folders to look at; - for standard input",
+        help="a file, a folder (read recursively), or - for standard input; may be repeated",
     )
     parser.add_argument(
         "--from",

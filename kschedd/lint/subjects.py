@@ -17,7 +17,7 @@ from kschedd.api.schemas.kinds import POD_TEMPLATES
 Raw = Mapping[str, Any]
 Steps = tuple[str | int, ...]
 _MOST_DEPTH: Final = 50
-_OWNERS: Final = frozenset(("ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"))
+_OWNERS: Final = frozenset(("ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod"))
 
 
 def mapping(value: object) -> Raw:
@@ -111,8 +111,8 @@ class LintedObject:
 
     @cached_property
     def texts(self) -> list[tuple[Steps, str]]:
-        """All texts within the object, each with its path."""
-        return list(_texts(self.raw, ()))
+        """All texts within the object but its status, each with its path."""
+        return list(_texts({field: value for field, value in self.raw.items() if field != "status"}, ()))
 
     @cached_property
     def all_text(self) -> str:
