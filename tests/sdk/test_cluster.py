@@ -482,7 +482,7 @@ def test_a_plan_is_shown_as_on_the_command_line() -> None:
     cluster = Cluster(nodes=2)
     cluster.apply(pod("a"))
     plan = cluster.plan("cordon node-1")
-    assert f"{plan}\n" == cluster.run("plan cordon node-1")
+    assert cluster.run("plan cordon node-1").startswith(str(plan))
     assert "node-1" in plan._repr_html_()
 
 
