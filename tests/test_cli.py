@@ -51,7 +51,7 @@ def test_a_simulation_imports_no_plugins_of_old_no_controllers_and_no_audit() ->
         pytest.param(["run", "--plugin", ""], 2, "argument --plugin: the path is empty", id="empty-plugin"),
         pytest.param(["delete", "-f", ""], 2, "-f/--filename: the path is empty", id="empty-manifest"),
         pytest.param(["patch", "pod", "p", "--patch-file", ""], 2, "the path is empty", id="empty-patch"),
-        pytest.param(["repl", "-f", ""], 2, "-f/--file: the path is empty", id="empty-script"),
+        pytest.param(["repl", "--script", ""], 2, "argument --script: the path is empty", id="empty-script"),
         pytest.param(["man", "--dir", ""], 2, "--dir: the path is empty", id="empty-folder-of-pages"),
         pytest.param(["bench", "--compare", ""], 2, "--compare: the path is empty", id="empty-compare"),
         *(
@@ -207,7 +207,7 @@ def test_flags_of_every_command_may_stand_anywhere() -> None:
 def test_color(when: str, environment: dict[str, str], colored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli.os, "environ", environment)
     cli._set_color(when)
-    assert style_of(io.StringIO(), environment).colour is colored
+    assert style_of(io.StringIO(), environment).color is colored
 
 
 class InterruptedImport:

@@ -1,7 +1,7 @@
 """From what was collected to what a report says: nodes to rows of a map, sums to means, the few that are shown.
 
 A heat map has at most `MOST_ROWS` rows. Where there are more nodes, as many neighbours as it takes (of one zone, by
-name) share a row, and its colour is their mean: every node counts, and none is left out.
+name) share a row, and its color is their mean: every node counts, and none is left out.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Drawings: numbers in, SVG out. Plain functions.
 
 A drawing's coordinates are its data's (a column is 1 wide), and the page stretches it to whatever room there is; so it
-has no text in it, which would be stretched too: labels stand beside it. Colours are classes that the page's style
+has no text in it, which would be stretched too: labels stand beside it. Colors are classes that the page's style
 gives meaning to, by day and by night.
 """
 

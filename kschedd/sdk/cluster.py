@@ -28,11 +28,11 @@ from kschedd.framework.guarding.guarded import GuardedRegistry
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
-from kschedd.sdk.changed_placements import PlannedChanges, planned
 from kschedd.sdk.handle import ClusterHandle, Commands, Configuration, Raw, seconds
 from kschedd.sdk.methods_on_demand import MethodsOnDemand
 from kschedd.sdk.objects import node
 from kschedd.sdk.records import Records
+from kschedd.sdk.shown_answers import PlannedChanges, planned
 from kschedd.service.table import Large
 from kschedd.simulation.changes import ForkStart, changes
 from kschedd.simulation.engine import EPOCH

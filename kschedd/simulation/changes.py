@@ -21,6 +21,7 @@ from kschedd.cache.table import CPU, MEMORY, NodeTable
 from kschedd.log.log import Log
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulation.engine import Engine
+from kschedd.simulation.placements import PlacementSummary, PodPlacement, summarized, workload_name, zone_of
 from kschedd.store.eviction import covers
 from kschedd.store.objects.log import DELETED, WatchEvent
 
@@ -48,6 +49,8 @@ class PodChange:
     cause: str = ""
     placement: Annotated[str, "how the node was chosen"] = ""
     margin: Annotated[int | None, "by how much it was ahead (null: no other)"] = None
+    workload: Annotated[str, "the kind and name of its controller, empty: none"] = ""
+    new: Annotated[bool, "whether the pod was created in the fork"] = False
 
 
 @attrs.frozen
@@ -89,6 +92,7 @@ class DiffAnswer:
     usage: Annotated[Sequence[UsageChange], "the share of the nodes' resources that is requested"]
     budgets: Annotated[Sequence[BlockingBudget], "those that keep these pods on nodes which were cordoned in the fork"]
     elapsed_s: float
+    summary: Annotated[PlacementSummary, "counts of the pods in `pods`, before and after"]
 
 
 class ForkStart:
@@ -130,7 +134,20 @@ def changes(engine: Engine, start: ForkStart, log: Log) -> DiffAnswer:
         [UsageChange(name, before, now[name]) for name, before in start.usage.items()],
         _blocking_budgets(engine, {change.name for change in nodes}),
         engine.elapsed,
+        _summary(engine, pods, of_nodes),
     )
+
+
+def _summary(engine: Engine, pods: Sequence[PodChange], of_nodes: Sequence[WatchEvent]) -> PlacementSummary:
+    zones = {event.old.name: zone_of(event.old) for event in of_nodes if isinstance(event.old, Node)}
+    zones |= {node.name: zone_of(node) for node in engine.store.list("Node") if isinstance(node, Node)}
+    found = []
+    for pod in pods:
+        before = None if pod.new else pod.node
+        after = None if pod.change in ("gone", "ended") else pod.node if pod.change == "orphaned" else pod.to
+        places = zones.get(pod.node, ""), zones.get(after or "", "")
+        found.append(PodPlacement(f"{pod.namespace}/{pod.name}", pod.workload, (before, after), places, changed=True))
+    return summarized(found)
 
 
 # -- pods -------------------------------------------------------------------------------------------------------
@@ -186,9 +203,10 @@ def _pod_changes(engine: Engine, log: Log, events: Sequence[WatchEvent], gone_no
     for pods in successors.values():
         for pod in pods:
             if pod.node_name:
-                found.append(_change("+", "placed", pod, log, to=pod.node_name))
+                change = _change("+", "placed", pod, log, to=pod.node_name)
             else:
-                found.append(_change("+", "pending", pod, log, why=_why_pending(pod)))
+                change = _change("+", "pending", pod, log, why=_why_pending(pod))
+            found.append(attrs.evolve(change, new=True))
     found += _orphans(engine, log, gone_nodes)
     return sorted(found, key=lambda change: (change.namespace, change.name))
 
@@ -206,7 +224,7 @@ def _orphans(engine: Engine, log: Log, gone_nodes: Sequence[str]) -> Iterator[Po
                 yield _change("-", "orphaned", pod, log, node=name, why=why)
 
 
-def _change(sign: str, change: str, pod: Pod, log: Log, placed: Pod | None = None, **more: str) -> PodChange:
+def _change(sign: str, change: str, pod: Pod, log: Log, placed: Pod | None = None, **more: Any) -> PodChange:
     """`placed`: the pod that has the node, where it is another one."""
     placement = _placement(placed or pod, log)
     return PodChange(
@@ -214,6 +232,7 @@ def _change(sign: str, change: str, pod: Pod, log: Log, placed: Pod | None = Non
         change=change,
         namespace=pod.namespace,
         name=pod.name,
+        workload=workload_name(pod),
         placement="" if placement is None or not more.get("to") else _placement_text(placement),
         margin=None if placement is None or placement.lead is None else placement.lead.margin,
         **more,

@@ -13,11 +13,11 @@ _TEMPLATE_HASH: Final = "pod-template-hash"
 
 @attrs.frozen
 class PodPlacement:
-    """A pod with its node and zone in two states of the cluster, "" for none."""
+    """A pod with its node in two states of the cluster: "" if it is pending, None if it is not there."""
 
     key: str
     workload: str
-    nodes: tuple[str, str]
+    nodes: tuple[str | None, str | None]
     zones: tuple[str, str]
     changed: bool = False
 
@@ -70,7 +70,7 @@ def _groups(members: dict[str, list[PodPlacement]]) -> list[GroupCounts]:
             name,
             len(pods),
             sum(pod.changed for pod in pods),
-            *(sum(not pod.nodes[side] for pod in pods) for side in (0, 1)),
+            *(sum(pod.nodes[side] == "" for pod in pods) for side in (0, 1)),
         )
         for name, pods in members.items()
     ]

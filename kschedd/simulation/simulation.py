@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kschedd.api.manifests import ManifestReading
+from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.schemas.decoding import FieldValidation
@@ -22,6 +23,7 @@ from kschedd.scheduling.records import Happened, PodPreempted
 from kschedd.simulation.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.simulation.inputs import Applied, apply_all
 from kschedd.simulation.observing import both
+from kschedd.simulation.placements import PlacementSummary, PodPlacement, summarized, workload_name, zone_of
 from kschedd.simulation.summary import Audit, Pending, Summary, Use, Utilisation
 from kschedd.simulation.trace import Raw, TraceEvent
 from kschedd.store.errors import ApiError, NotFound
@@ -224,6 +226,15 @@ class Simulation(Engine):
             warnings=[*map(str, self.config.warnings), *self.applied.warnings],
             at_rest=at_rest,
             audit=None if self.auditor is None else Audit.of(self.auditor),
+            groups=self._groups(),
+        )
+
+    def _groups(self) -> PlacementSummary:
+        zones = {node.name: zone_of(node) for node in self.store.list("Node") if isinstance(node, Node)}
+        return summarized(
+            PodPlacement(pod.key, workload_name(pod), (None, pod.node_name), ("", zones.get(pod.node_name, "")))
+            for pod in self.store.list("Pod")
+            if isinstance(pod, Pod) and not pod.finished and not pod.deletion_timestamp
         )
 
     def _pending(self) -> list[Pending]:

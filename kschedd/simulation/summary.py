@@ -14,6 +14,8 @@ import numpy as np
 
 from kschedd.api.amounts import amount
 from kschedd.cache.table import NodeTable
+from kschedd.printing.reports.placements import LONG, summary_text
+from kschedd.simulation.placements import PlacementSummary
 
 if TYPE_CHECKING:
     from kschedd.explain.audit import Auditor, MissedWakeUp
@@ -198,6 +200,7 @@ class Summary:
     at_rest: bool = True
     audit: Audit | None = None
     why: WhyPending | None = None
+    groups: PlacementSummary | None = None
 
     @property
     def decisions_per_second(self) -> float:
@@ -220,6 +223,7 @@ class Summary:
             "virtual_seconds": round(self.virtual_s, 3),
             "wall_seconds": round(self.wall_s, 3),
             "at_rest": self.at_rest,
+            "summary": None if self.groups is None else attrs.asdict(self.groups),
             "placements": dict(sorted(self.placements.items())),
             "errors": list(self.errors),
             "warnings": list(self.warnings),
@@ -243,6 +247,9 @@ class Summary:
         yield f"{self.placed:,} pods placed, {len(self.pending):,} pending, {self.preempted:,} preempted"
         rate = f"{self.decisions_per_second:,.0f} a second"
         yield f"{self.decisions:,} decisions in {self.wall_s:.2f} s ({rate})"
+        if self.groups is not None and len(self.placements) + len(self.pending) >= LONG:
+            yield ""
+            yield from summary_text(attrs.asdict(self.groups), compared=False).splitlines()[:-1]
         if self.utilisation:
             yield ""
             yield from columns(

@@ -27,7 +27,7 @@ class LogOutput:
         self._dropped = 0
 
     def write(self, text: str) -> None:
-        text = safe(text, colour=sys.stderr.isatty())
+        text = safe(text, color=sys.stderr.isatty())
         try:
             descriptor = sys.stderr.fileno()
         except (OSError, ValueError):  # not a file

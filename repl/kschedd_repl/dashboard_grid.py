@@ -1,7 +1,7 @@
 """The dashboard as lines of a screen. Pure: a function of the data, the view, and the screen's size.
 
 Nodes are shown as bars with their names if all of them fit, else as a heat map with a cell for each node, or for a few
-nodes. The letter of a cell has the same meaning as its colour, so that no information is lost without colours.
+nodes. The letter of a cell has the same meaning as its color, so that no information is lost without colors.
 """
 
 from collections.abc import Sequence

@@ -32,7 +32,7 @@ STYLE = Style.from_dict(
 )
 
 
-def coloured(line: str, faults: Sequence[LineFault] = (), macros: Sequence[str] = ()) -> StyleAndTextTuples:
+def colored(line: str, faults: Sequence[LineFault] = (), macros: Sequence[str] = ()) -> StyleAndTextTuples:
     """Return the line as (style name, text) fragments."""
     pieces: StyleAndTextTuples = []
     at = 0
@@ -84,5 +84,5 @@ class LineLexer(Lexer):
         self._macros = macros
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        lines = [coloured(line, self._faults(line), self._macros()) for line in document.lines]
+        lines = [colored(line, self._faults(line), self._macros()) for line in document.lines]
         return lambda number: lines[number] if number < len(lines) else []

@@ -148,7 +148,7 @@ class PagedSink:
         if not is_long(text, self._style):
             self._write(text)
             return 0
-        # `-F -R -X` unless the user has set $LESS: colours are kept, and the text remains on the screen.
+        # `-F -R -X` unless the user has set $LESS: colors are kept, and the text remains on the screen.
         environment = {"LESS": "FRX", **os.environ}
         subprocess.run([_SHELL, "-c", self._pager], input=text.encode("utf-8", "replace"), env=environment, check=False)
         return 0

@@ -394,3 +394,22 @@ def test_a_workload_that_cannot_be_generated_is_status_2(
 ) -> None:
     assert simulate(*arguments) == 2
     assert told in capsys.readouterr().err
+
+
+def test_many_pods_are_counted_by_workload_and_zone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("web", "1")["spec"]}
+    spec = {"replicas": 30, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    (tmp_path / "web.json").write_text(json.dumps(web))
+    (tmp_path / "single.json").write_text(json.dumps(pod("single")))
+    files = ["-f", CLUSTER, "-f", str(tmp_path / "web.json"), "-f", str(tmp_path / "single.json")]
+    assert simulate(*files, "-o", "json") == 1
+    found = summary(capsys)
+    workloads = {each["name"]: each for each in found["summary"]["workloads"]}
+    assert {name: each["pods"] for name, each in workloads.items()} == {"Deployment default/web": 30, "": 1}
+    assert sum(each["pending"] for each in workloads.values()) == found["pending"]
+    assert sum(each["after"] for each in found["summary"]["zones"]) == len(found["placements"])
+    assert simulate(*files) == 1
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert f"Deployment default/web 30 {workloads['Deployment default/web']['pending']}" in lines
+    assert lines.index("WORKLOAD PODS PENDING") < lines.index("RESOURCE MEAN MAX END CAPACITY")

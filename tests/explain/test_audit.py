@@ -49,13 +49,13 @@ def away_from(app: str) -> Raw:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-class Colour:
-    """Only nodes with the label colour=red will do; its hint forgets that a node's labels may change."""
+class Color:
+    """Only nodes with the label color=red will do; its hint forgets that a node's labels may change."""
 
-    name: ClassVar = "Colour"
+    name: ClassVar = "Color"
 
     def filter(self, state: Any, pod: Pod, node: Any) -> Status | None:
-        return None if node.labels.get("colour") == "red" else unschedulable("node is not red")
+        return None if node.labels.get("color") == "red" else unschedulable("node is not red")
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         return [
@@ -101,24 +101,24 @@ def auditor(engine: Engine) -> Auditor:
 
 
 def test_a_missed_wake_up_is_told_with_the_event_the_plugin_and_its_answer() -> None:
-    run = engine(Colour)
+    run = engine(Color)
     create(run, node("n"), pod("p"))
     assert auditor(run).missed == []
     run.advance(run.now + 5)
-    run.store.merge_patch("Node", "", "n", {"metadata": {"labels": {"colour": "red"}}})
+    run.store.merge_patch("Node", "", "n", {"metadata": {"labels": {"color": "red"}}})
     run.run_until_idle()
     (missed,) = auditor(run).missed
-    assert (missed.pod, missed.node, missed.rejected_by, missed.upstream_gap) == ("default/p", "n", ("Colour",), "")
+    assert (missed.pod, missed.node, missed.rejected_by, missed.upstream_gap) == ("default/p", "n", ("Color",), "")
     last = missed.events[-1]
-    assert (last.event, last.subject, last.answers) == ("NodeUpdateNodeLabel", "Node/n", (("Colour", "QueueSkip"),))
-    assert "NodeUpdateNodeLabel Node/n: Colour: QueueSkip" in str(missed)
-    assert missed.as_data()["events"][-1]["answers"] == {"Colour": "QueueSkip"}
+    assert (last.event, last.subject, last.answers) == ("NodeUpdateNodeLabel", "Node/n", (("Color", "QueueSkip"),))
+    assert "NodeUpdateNodeLabel Node/n: Color: QueueSkip" in str(missed)
+    assert missed.as_data()["events"][-1]["answers"] == {"Color": "QueueSkip"}
 
 
 def test_it_is_told_once_for_each_sleep() -> None:
-    run = engine(Colour)
+    run = engine(Color)
     create(run, node("n"), pod("p"))
-    run.store.merge_patch("Node", "", "n", {"metadata": {"labels": {"colour": "red"}}})
+    run.store.merge_patch("Node", "", "n", {"metadata": {"labels": {"color": "red"}}})
     run.run_until_idle()
     create(run, pod("q", cpu="9"))
     assert len(auditor(run).missed) == 1
@@ -131,11 +131,11 @@ def test_it_is_told_once_for_each_sleep() -> None:
 
 
 def test_a_plugin_that_registers_no_such_event_is_named_as_such() -> None:
-    run = engine(Colour)
+    run = engine(Color)
     create(run, node("n"), pod("p"))
-    run.store.merge_patch("Node", "", "n", {"metadata": {"annotations": {"a": "b"}, "labels": {"colour": "red"}}})
+    run.store.merge_patch("Node", "", "n", {"metadata": {"annotations": {"a": "b"}, "labels": {"color": "red"}}})
     run.run_until_idle()
-    answers = {heard.event: dict(heard.answers)["Colour"] for heard in auditor(run).missed[0].events}
+    answers = {heard.event: dict(heard.answers)["Color"] for heard in auditor(run).missed[0].events}
     assert answers["NodeUpdateNodeAnnotation"] == "not registered"
 
 

@@ -21,11 +21,11 @@ def test_commands_and_marks_of_direction_become_readable_escapes_once() -> None:
     assert safe("two\nlines\tand → ünïcode 漢字") == "two\nlines\tand → ünïcode 漢字"
 
 
-def test_our_own_tones_stay_where_there_is_colour_and_nothing_else_does() -> None:
-    painted = TerminalStyle(colour=True).paint("well", "green")
-    assert safe(painted, colour=True) == painted
+def test_our_own_tones_stay_where_there_is_color_and_nothing_else_does() -> None:
+    painted = TerminalStyle(color=True).paint("well", "green")
+    assert safe(painted, color=True) == painted
     assert safe(painted) == "\\x1b[32mwell\\x1b[0m"
-    assert safe("\x1b[5mblink\x1b[?1049h", colour=True) == "\\x1b[5mblink\\x1b[?1049h"
+    assert safe("\x1b[5mblink\x1b[?1049h", color=True) == "\\x1b[5mblink\\x1b[?1049h"
 
 
 @pytest.mark.parametrize("value", [EVIL, {EVIL: [EVIL, "plain"]}, "lines\nand \x1b", "\u2028", "plain → text"])

@@ -12,7 +12,7 @@ from kschedd.printing.terminal.style import TerminalStyle
         pytest.param("", 10, 1, id="an-empty-line-is-a-row"),
         pytest.param("0123456789", 10, 1, id="as-long-as-a-row"),
         pytest.param("01234567890", 10, 2, id="one-letter-more"),
-        pytest.param("\x1b[32m0123456789\x1b[0m", 10, 1, id="colours-take-no-room"),
+        pytest.param("\x1b[32m0123456789\x1b[0m", 10, 1, id="colors-take-no-room"),
         pytest.param("漢字漢字漢字", 10, 2, id="wide-letters-take-two-columns"),
         pytest.param("x" * 1000, 0, 1, id="no-terminal"),
     ],

@@ -1,7 +1,7 @@
 """Tables on terminals that are too narrow for them."""
 
 from kschedd.printing.terminal.style import TerminalStyle
-from kschedd.printing.terminal.tables import Table, render
+from kschedd.printing.terminal.tables import Table, flowing, render
 
 PODS = Table(
     ("NAME", "NODE", "NOMINATED NODE", "MESSAGE"),
@@ -50,3 +50,27 @@ def test_words_are_never_broken() -> None:
 def test_rows_of_a_watch_keep_the_widths_of_the_first() -> None:
     later = render(PODS, TerminalStyle(width=20), headers=False, widths=[10, 10, 10, 10])
     assert later.splitlines()[0] == "web-0        node-a       <none>"
+
+
+def test_a_last_column_without_room_is_printed_below_its_rows() -> None:
+    shown = render(PODS, TerminalStyle(width=36))
+    assert shown == (
+        "NAME    NODE\n"
+        "    MESSAGE\n"
+        "web-0   node-a\n"
+        "web-1   <none>\n"
+        "    0/2 nodes are available: 2\n"
+        "    Insufficient cpu.\n"
+    )  # fmt: skip
+    assert render(PODS, TerminalStyle(width=36), headers=False).startswith("web-0   node-a\nweb-1")
+
+
+def test_prose_is_broken_at_spaces_and_keeps_its_indentation() -> None:
+    style = TerminalStyle(width=20)
+    assert flowing("  - one two three four five\nshort\n", style) == (
+        "  - one two three\n"
+        "    four five\n"
+        "short\n"
+    )  # fmt: skip
+    assert flowing("a-word-that-is-longer-than-a-line and more", style) == "a-word-that-is-longer-than-a-line\nand more"
+    assert flowing("one two three four five", TerminalStyle()) == "one two three four five"

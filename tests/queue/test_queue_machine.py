@@ -41,7 +41,7 @@ def gates(pod: Pod) -> Status | None:
 
 
 def red(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    return QUEUE if pod.labels.get("colour") == "red" else QUEUE_SKIP
+    return QUEUE if pod.labels.get("color") == "red" else QUEUE_SKIP
 
 
 def is_own(pod: Pod, old: Any, new: Any) -> QueueingHint:
@@ -60,11 +60,11 @@ HINTS = {
 }
 
 
-def make(name: str, uid: str, colour: str, gated: bool, tolerations: int) -> Pod:
-    spec: dict[str, Any] = {"priority": len(colour), "containers": [], "tolerations": [{}] * tolerations}
+def make(name: str, uid: str, color: str, gated: bool, tolerations: int) -> Pod:
+    spec: dict[str, Any] = {"priority": len(color), "containers": [], "tolerations": [{}] * tolerations}
     if gated:
         spec["schedulingGates"] = [{"name": "g"}]
-    meta = {"name": name, "namespace": "d", "uid": uid, "labels": {"colour": colour}}
+    meta = {"name": name, "namespace": "d", "uid": uid, "labels": {"color": color}}
     return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": spec})
 
 
@@ -87,21 +87,21 @@ class QueueMachine(RuleBasedStateMachine):
         act(self.queue)
         act(self.plain)
 
-    @rule(name=st.sampled_from(NAMES), colour=st.sampled_from(["red", "blue"]), gated=st.booleans())
-    def create(self, name: str, colour: str, gated: bool) -> None:
+    @rule(name=st.sampled_from(NAMES), color=st.sampled_from(["red", "blue"]), gated=st.booleans())
+    def create(self, name: str, color: str, gated: bool) -> None:
         if name not in self.exists:
             self.made += 1
-            pod = self.exists[name] = make(name, f"uid-{self.made}", colour, gated, 0)
+            pod = self.exists[name] = make(name, f"uid-{self.made}", color, gated, 0)
             self.both(lambda queue: queue.add(pod, self.now))
 
-    @rule(name=st.sampled_from(NAMES), change=st.sampled_from(["colour", "tolerate", "ungate", "status", "nominate"]))
+    @rule(name=st.sampled_from(NAMES), change=st.sampled_from(["color", "tolerate", "ungate", "status", "nominate"]))
     def update(self, name: str, change: str) -> None:
         old = self.exists.get(name)
         if old is None:
             return
         raw = old.raw
-        if change == "colour":
-            raw = with_fields(raw, "metadata", labels={"colour": "red"})
+        if change == "color":
+            raw = with_fields(raw, "metadata", labels={"color": "red"})
         elif change == "tolerate":
             raw = with_fields(raw, "spec", tolerations=[*raw["spec"]["tolerations"], {}])
         elif change == "ungate":

@@ -37,11 +37,11 @@ EVENTS = [
 def red(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """Return Queue for pods with the color red; return the opposite for the event's own pod."""
     own = isinstance(new, Pod) and new.uid == pod.uid
-    return QUEUE if (pod.labels.get("colour") == "red") is not own else QUEUE_SKIP
+    return QUEUE if (pod.labels.get("color") == "red") is not own else QUEUE_SKIP
 
 
 def blue(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    return QUEUE if pod.labels.get("colour") == "blue" else QUEUE_SKIP
+    return QUEUE if pod.labels.get("color") == "blue" else QUEUE_SKIP
 
 
 def by_pod(pod: Pod, old: Any, new: Any) -> QueueingHint:
@@ -50,7 +50,7 @@ def by_pod(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 def those(signature: PodSignature, old: Any, new: Any) -> Collection[str] | None:
     """Return the pods for which `by_pod` may return Queue, or None (unknown) for one color."""
-    return None if signature.labels.get("colour") == "blue" else ("d/p3", "d/p9", "d/p0")
+    return None if signature.labels.get("color") == "blue" else ("d/p3", "d/p9", "d/p0")
 
 
 def broken(pod: Pod, old: Any, new: Any) -> QueueingHint:
@@ -78,11 +78,11 @@ tables = st.fixed_dictionaries({"default-scheduler": profiles}, optional={"other
 plugin_sets = st.frozensets(st.sampled_from(PLUGINS[:2]), max_size=2)
 
 
-def waiting(number: int, colour: str, scheduler: str, priority: int) -> QueuedPod:
+def waiting(number: int, color: str, scheduler: str, priority: int) -> QueuedPod:
     pod = Pod.from_raw(
         {
             "kind": "Pod",
-            "metadata": {"name": f"p{number}", "namespace": "d", "uid": f"uid-{number}", "labels": {"colour": colour}},
+            "metadata": {"name": f"p{number}", "namespace": "d", "uid": f"uid-{number}", "labels": {"color": color}},
             "spec": {"schedulerName": scheduler, "priority": priority, "containers": []},
         }
     )
@@ -120,8 +120,8 @@ def test_the_index_agrees_with_the_plain_rule(
     gone: set[int],
 ) -> None:
     index = UnschedulablePods(HintTable(table))
-    for number, (colour, priority, (scheduler, unschedulable, pending, gated)) in enumerate(described):
-        entry = waiting(number, colour, scheduler, priority)
+    for number, (color, priority, (scheduler, unschedulable, pending, gated)) in enumerate(described):
+        entry = waiting(number, color, scheduler, priority)
         entry.unschedulable_plugins = unschedulable | ({"Gates"} if gated else set())
         entry.pending_plugins = pending
         entry.gating_plugin = "Gates" if gated else ""

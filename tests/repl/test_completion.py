@@ -6,7 +6,7 @@ from kschedd.verbs.command_line.grammar import LiveState
 from kschedd.verbs.completing import split
 from kschedd_repl.checking import line_faults
 from kschedd_repl.completion import line_candidates
-from kschedd_repl.highlighting import coloured
+from kschedd_repl.highlighting import colored
 from kschedd_repl.names import Names
 
 NAMES = Names(
@@ -140,8 +140,8 @@ def test_open_quotes_do_not_disturb() -> None:
 
 
 def test_unknown_verbs_stand_out() -> None:
-    assert coloured("gte pods", line_faults("gte pods", NAMES))[0] == ("class:unknown", "gte")
-    pieces = coloured("watch get pods -n x  # why")
+    assert colored("gte pods", line_faults("gte pods", NAMES))[0] == ("class:unknown", "gte")
+    pieces = colored("watch get pods -n x  # why")
     assert pieces[0] == ("class:verb", "watch")
     assert pieces[2] == ("class:verb", "get")
     assert ("class:kind", "pods") in pieces

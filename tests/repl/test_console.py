@@ -299,7 +299,7 @@ def test_what_follows_the_cluster_comes_back_with_the_daemon(tmp_path: Path) -> 
     ("environment", "columns", "prompt"),
     [
         pytest.param({"TERM": "dumb"}, 80, PROMPT, id="dumb"),
-        pytest.param({"LC_ALL": "C", "NO_COLOR": "1"}, 40, "kschedd >", id="narrow-without-unicode-and-colour"),
+        pytest.param({"LC_ALL": "C", "NO_COLOR": "1"}, 40, "kschedd >", id="narrow-without-unicode-and-color"),
     ],
 )
 def test_poor_terminals(daemon: str, tmp_path: Path, environment: dict[str, str], columns: int, prompt: str) -> None:

@@ -66,3 +66,24 @@ def test_a_plan_of_what_cannot_be_done(cluster: ScenarioCluster, line: str, said
     text = cluster.do(line, "")
     assert said in text
     assert "nothing is different" not in text
+
+
+def test_a_long_plan_begins_with_counts_and_ends_with_its_result(cluster: ScenarioCluster) -> None:
+    lines = cluster.do("plan scale deployment web --replicas 60", "").splitlines()
+    heads = [" ".join(line.split()) for line in lines if line.startswith("ZONE")]
+    assert heads == ["ZONE PODS BEFORE PODS AFTER"]
+    found = json.loads(cluster.do("plan -o json scale deployment web --replicas 60", ""))
+    [workload] = found["summary"]["workloads"]
+    pending = sum(not pod["to"] for pod in found["pods"])
+    assert (workload["name"], workload["pods"], workload["pending"]) == ("Deployment default/web", 42, pending)
+    assert sum(zone["after"] for zone in found["summary"]["zones"]) == 42 - pending
+    assert found["result"] == {"complete": True, "pending": pending}
+    assert lines[-1] == f"complete: {pending} pods stay pending, and no work is left"
+
+
+def test_a_plan_that_runs_out_of_time_is_incomplete(cluster: ScenarioCluster) -> None:
+    meta = "{name: short, annotations: {kschedd.io/run-seconds: '600'}}"
+    spec = "{containers: [{name: a, image: a}]}"
+    cluster.do("apply", f"{{apiVersion: v1, kind: Pod, metadata: {meta}, spec: {spec}}}")
+    line = cluster.do("plan --within 1s scale deployment web --replicas 19", "").splitlines()[-1]
+    assert line.startswith("incomplete: no pod stays pending after 1s of virtual time, but work goes on")

@@ -21,8 +21,8 @@ def test_changed_lines_are_marked_whatever_their_age() -> None:
     )
 
 
-def test_they_are_bold_where_there_are_colours() -> None:
-    lines = marked(BEFORE, AFTER, TerminalStyle(colour=True)).splitlines()
+def test_they_are_bold_where_there_are_colors() -> None:
+    lines = marked(BEFORE, AFTER, TerminalStyle(color=True)).splitlines()
     assert lines[1] == "\x1b[1mweb-0   Running   61s\x1b[0m"
     assert lines[2] == "web-1   Running   2m5s"
 

@@ -6,7 +6,7 @@ from typing import Final
 from kschedd.api.schemas.kinds import lookup
 from kschedd.printing.columns.by_kind import Raw
 from kschedd.printing.terminal.style import TerminalStyle
-from kschedd.printing.terminal.tables import Table, clean, render
+from kschedd.printing.terminal.tables import Table, clean, flowing, render
 
 _NOTHING_WRONG: Final = "NothingIsWrong"
 _SHOWN: Final = 4
@@ -21,14 +21,15 @@ def diagnosis(answer: Raw, style: TerminalStyle) -> str:
     text = f"{label(workload)}: {_counts(answer)}.\n"
     for each in (cause, *(answer.get("also") or ())):
         fine = each["code"] == _NOTHING_WRONG
-        text += style.paint(_sentence(each["message"], fine=fine), "green" if fine else "yellow") + "\n"
-        text += "".join(f"  {style.plain('·')} {clean(str(line))}\n" for line in each["evidence"])
+        sentence = flowing(_sentence(each["message"], fine=fine), style)
+        text += style.paint(sentence, "green" if fine else "yellow") + "\n"
+        text += flowing("".join(f"  {style.plain('·')} {clean(str(line))}\n" for line in each["evidence"]), style)
     for remedy in answer.get("remedies") or ():
         text += _remedy(remedy, style)
     tried = answer.get("tried") or ()
     if not answer.get("remedies") and not cause.get("passing"):
         text += f"\nNo remedy was found{'. Tried:' if tried else ', and nothing was tried.'}\n"
-        text += "".join(f"  {style.plain('·')} {clean(str(line))}\n" for line in tried)
+        text += flowing("".join(f"  {style.plain('·')} {clean(str(line))}\n" for line in tried), style)
     return text
 
 
@@ -63,6 +64,7 @@ def _remedy(remedy: Raw, style: TerminalStyle) -> str:
     more = f" and {len(displaced) - _SHOWN} more" if len(displaced) > _SHOWN else ""
     effect = f"displaced: {', '.join(displaced[:_SHOWN])}{more}" if displaced else "nothing else was displaced"
     text += f"  tried on a copy of the cluster: {remedy['scheduled']} pods scheduled, {effect}\n"
+    text = flowing(text, style)
     for command in remedy["commands"]:
         text += "".join(f"    {clean(line)}\n" for line in str(command).splitlines())
     if remedy["manifest_diff"]:

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import attrs
 
 from kschedd.printing.reports.markup import cell, xml_text
+from kschedd.printing.reports.placements import LONG, summary_tables, summary_text
 
 Raw = Mapping[str, Any]
 
@@ -54,7 +55,7 @@ class CauseOfSome:
 
 @attrs.define
 class CheckReport:
-    """The results of `check`. `pods`, `nodes` and `usage` have the format of the method `fork.diff`."""
+    """The results of `check`. `pods`, `usage` and `summary` have the format of the method `fork.diff`."""
 
     unplaced: list[UnplacedPod] = attrs.field(factory=list)
     refused: list[UnplacedPod] = attrs.field(factory=list)  # workloads whose pods could not be created
@@ -64,6 +65,7 @@ class CheckReport:
     warnings: list[str] = attrs.field(factory=list)
     pods: list[dict[str, Any]] = attrs.field(factory=list)
     usage: list[dict[str, Any]] = attrs.field(factory=list)
+    summary: Raw = attrs.field(factory=dict)
     applied: int = 0
     pending_before: int = 0
     at_rest: bool = True
@@ -108,6 +110,8 @@ def _count(number: int, what: str) -> str:
 def as_text(report: CheckReport) -> str:
     lines = [*(f"error: {text}" for text in report.errors), *(f"warning: {text}" for text in report.warnings)]
     lines += [verdict(report)]
+    if len(report.pods) >= LONG:
+        lines += ["", *summary_text(report.summary, compared=True).splitlines()[:-1]]
     for group in report.causes:
         pod = group.first
         lines += ["", f"- {group.named}: {pod.state}"]
@@ -129,6 +133,9 @@ def as_markdown(report: CheckReport) -> str:
     faults = [f"- **error** {_code(text)}" for text in report.errors]
     faults += [f"- warning: {_code(text)}" for text in report.warnings]
     lines += ["", *faults] if faults else []
+    for table, _ in summary_tables(report.summary, compared=True) if len(report.pods) >= LONG else ():
+        lines += ["", f"| {' | '.join(table.headers)} |", "|---" * len(table.headers) + "|"]
+        lines += [f"| {' | '.join(map(cell, row))} |" for row in table.rows]
     if report.causes:
         lines += ["", "| pods | cause | remedy |", "|---|---|---|"]
         for group in report.causes:
@@ -180,6 +187,7 @@ def as_json(report: CheckReport) -> str:
         "forbidden": report.forbidden,
         "pods": report.pods,
         "usage": report.usage,
+        "summary": report.summary,
         "errors": report.errors,
         "warnings": report.warnings,
         "atRest": report.at_rest,

@@ -5,7 +5,7 @@ from typing import Any
 
 from kschedd.printing.columns.by_kind import Raw
 from kschedd.printing.terminal.style import TerminalStyle
-from kschedd.printing.terminal.tables import Table, clean, render
+from kschedd.printing.terminal.tables import Table, clean, flowing, render
 
 _PASSED = ("", "Success", "Skip")
 
@@ -17,14 +17,15 @@ def explanation(answer: Raw, style: TerminalStyle, *, node: str = "", every_node
     """
     verdicts = [v for v in answer.get("verdicts") or () if node in ("", v.get("node") or "")]
     limit = 10**9 if every_node or node else most
-    text = _attempt(answer) + _where(answer, style) + _dumped(answer, style)
+    text = flowing(_attempt(answer) + _where(answer, style) + _dumped(answer, style), style)
     if node:
         text += _on_node(answer, node, style)
     else:
         text += _elsewhere([v for v in verdicts if not _passed(v)], style, limit)
     text += _scores(answer, style, node, limit)
     notes = answer.get("notes") or ()
-    return text + ("\n" if notes else "") + "".join(f"{style.plain('·')} {clean(str(note))}\n" for note in notes)
+    listed = "".join(f"{style.plain('·')} {clean(str(note))}\n" for note in notes)
+    return text + ("\n" if notes else "") + flowing(listed, style)
 
 
 def _attempt(answer: Raw) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.printing.columns.ages import span
+from kschedd.printing.reports.placements import LONG, summary_text
 from kschedd.printing.terminal.style import TerminalStyle
 
-_COLOURS: Final = {"+": "green", "~": "yellow", "-": "red"}
+_COLORS: Final = {"+": "green", "~": "yellow", "-": "red"}
 _COUNTED: Final = ("moved", "placed", "pending", "gone", "orphaned", "ended")
 
 Raw = Mapping[str, Any]
@@ -21,6 +22,8 @@ Raw = Mapping[str, Any]
 def diff_text(diff: Raw, style: TerminalStyle, most: int) -> str:
     """Return all differences, with at most `most` pods."""
     lines = [*_pods(diff["pods"][:most], style)]
+    if len(diff["pods"]) >= LONG:
+        lines = [*summary_text(diff["summary"], compared=True).splitlines(), *lines]
     if len(diff["pods"]) > most:
         lines.append(f"  ... and {len(diff['pods']) - most} more pods (--limit)")
     lines += _others(diff, style)
@@ -73,7 +76,7 @@ def _others(diff: Raw, style: TerminalStyle) -> Iterator[str]:
 
 
 def _line(sign: str, text: str, style: TerminalStyle) -> str:
-    return style.paint(f"{sign} {text}", _COLOURS[sign])
+    return style.paint(f"{sign} {text}", _COLORS[sign])
 
 
 def _usage(usage: Sequence[Raw]) -> str:

@@ -17,15 +17,17 @@ def summary_tables(summary: Raw, *, compared: bool) -> Iterator[tuple[Table, int
 
     `compared`: two states are compared. Otherwise only the second one counts.
     """
+    namespaces: Sequence[Raw] = summary["namespaces"]
+    some = compared and any(group["changed"] < group["pods"] for group in namespaces)
     for title, key in (("NAMESPACE", "namespaces"), ("WORKLOAD", "workloads")):
         groups = summary[key]
         if len(groups) > 1:
-            heads = (title, "PODS", *["DIFFERENT"] * compared, "PENDING")
+            heads = (title, "PODS", *["DIFFERENT"] * some, "PENDING")
             rows = tuple(
                 (
                     group["name"] or "(no controller)",
                     f"{group['pods']:,}",
-                    *[f"{group['changed']:,}"] * compared,
+                    *[f"{group['changed']:,}"] * some,
                     _pending(group) if compared else f"{group['pending']:,}",
                 )
                 for group in groups[:_MOST_ROWS]

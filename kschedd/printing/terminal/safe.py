@@ -17,11 +17,11 @@ _OURS: Final = "|".join(sorted({"0", *CODES.values()}))
 _COMMANDS_BUT_OURS: Final = re.compile(f"(\x1b\\[(?:{_OURS})m)|({_UNSAFE})")
 
 
-def safe(text: str, *, colour: bool = False) -> str:
-    """Return `text`, sanitized; with `colour`, the colour codes of `style` in it are kept."""
+def safe(text: str, *, color: bool = False) -> str:
+    """Return `text`, sanitized; with `color`, the color codes of `style` in it are kept."""
     if _COMMANDS.search(text) is None:
         return text
-    if colour:
+    if color:
         return _COMMANDS_BUT_OURS.sub(lambda found: found[1] or _readable(found[2]), text)
     return _COMMANDS.sub(lambda found: _readable(found[0]), text)
 

@@ -1,4 +1,4 @@
-"""Layout of text on a terminal: long lines wrap into the next row, and colour codes have no width."""
+"""Layout of text on a terminal: long lines wrap into the next row, and color codes have no width."""
 
 import re
 from typing import Final

@@ -1,6 +1,6 @@
-"""Terminal capabilities and style: colour, Unicode, width and height.
+"""Terminal capabilities and style: color, Unicode, width and height.
 
-Colours repeat information that is also in the text: green is healthy, yellow pending, red failed.
+Colors repeat information that is also in the text: green is healthy, yellow pending, red failed.
 """
 
 import os
@@ -17,14 +17,14 @@ _PLAIN = str.maketrans({"→": "->", "…": "...", "●": "*", "✓": "+", "✗"
 class TerminalStyle:
     """The output style for one terminal or file."""
 
-    colour: bool = False
+    color: bool = False
     unicode: bool = False
     width: int = 0  # columns; 0 if not a terminal
     height: int = 0  # lines
 
     def paint(self, text: str, color: str) -> str:
-        """Return `text` in the colour of `color` ("" for none)."""
-        return f"\x1b[{CODES[color]}m{text}\x1b[0m" if self.colour and color and text else text
+        """Return `text` in this color, unchanged for ""."""
+        return f"\x1b[{CODES[color]}m{text}\x1b[0m" if self.color and color and text else text
 
     def plain(self, text: str) -> str:
         """Return `text` with kschedd's own non-ASCII characters replaced by ASCII if the terminal is not Unicode."""
@@ -35,7 +35,7 @@ def style_of(stream: Any, environment: Mapping[str, str]) -> TerminalStyle:
     """Return the style for `stream`. $NO_COLOR and TERM=dumb disable color; $FORCE_COLOR enables it in pipes, too."""
     terminal = bool(getattr(stream, "isatty", lambda: False)())
     able = terminal and environment.get("TERM", "dumb") != "dumb"
-    colour = not environment.get("NO_COLOR") and (able or bool(environment.get("FORCE_COLOR")))
+    color = not environment.get("NO_COLOR") and (able or bool(environment.get("FORCE_COLOR")))
     encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
     width = height = 0
     if terminal:
@@ -43,7 +43,7 @@ def style_of(stream: Any, environment: Mapping[str, str]) -> TerminalStyle:
             width, height = os.get_terminal_size(stream.fileno())
         except (OSError, ValueError, AttributeError):
             pass
-    return TerminalStyle(colour, terminal and encoding == "utf8" and not _is_ascii(environment), width, height)
+    return TerminalStyle(color, terminal and encoding == "utf8" and not _is_ascii(environment), width, height)
 
 
 def _is_ascii(environment: Mapping[str, str]) -> bool:
@@ -87,7 +87,7 @@ TONES: Mapping[str, str] = {
 
 
 def color_of(word: str) -> str:
-    """Return the colour of a status word in a table; "" for none."""
+    """Return the color of a status word in a table; "" for none."""
     color = TONES.get(word)
     if color is not None:
         return color

@@ -13,6 +13,9 @@ NONE = "<none>"
 _GAP = "   "
 #: a word with the space before it; also a part of a name such as NodeResourcesFit
 _WORD: Final = re.compile(r"\s*\S+?(?:(?=\s)|$|(?<=[a-z])(?=[A-Z]))")
+#: columns; a last column with less room than this, and longer text, is printed below the rows
+_LEAST_ROOM: Final = 20
+_PAINT: Final = re.compile("\x1b\\[[0-9;]*m")
 _TONED = frozenset({"STATUS", "TYPE", "PLACE", "VERDICT", "READY"})
 
 
@@ -55,16 +58,58 @@ def render(
 ) -> str:
     """Return the table as lines, each with a line end. The last column is not padded; status words are colored.
 
-    On a terminal that is too narrow, columns without any value are left out, and cells are wrapped at words. `widths`
-    are those of an earlier part of the table, which is not changed.
+    On a terminal that is too narrow, columns without any value are left out, and cells are wrapped at words. If little
+    room is left for a long last column, its cells are printed below their rows. `widths` are those of an earlier part
+    of the table, which is not changed.
     """
+    below: list[str] = []  # the cells of the last columns, of header and rows
     if widths is None and style.width:
-        table, columns = _fitted(table, style.width - width_of(indent))
+        room = style.width - width_of(indent)
+        fitted, columns = _fitted(table, room)
+        while len(fitted.headers) > 2 and columns[-1] < _longest_last(fitted) > _LEAST_ROOM:
+            if columns[-1] >= _LEAST_ROOM and _total(columns) <= room:
+                break
+            cells = [clean(row[-1]) for row in (fitted.headers, *fitted.rows)]
+            below = [": ".join(filter(None, pair)) for pair in zip(cells, below, strict=True)] if below else cells
+            fitted = Table(fitted.headers[:-1], tuple(row[:-1] for row in fitted.rows))
+            fitted, columns = _fitted(fitted, room)
+        table = fitted
     else:
         columns = widths_of(table) if widths is None else list(widths)
-    lines = [_row(table.headers, table.headers, columns, style, header=True, indent=indent)] if headers else []
-    lines += [_row(row, table.headers, columns, style, header=False, indent=indent) for row in table.rows]
-    return "".join(lines)
+    lines = [
+        _row(row, table.headers, columns, style, header=not number, indent=indent)
+        for number, row in enumerate((table.headers, *table.rows))
+    ]
+    for number, text in enumerate(below):
+        lines[number] += flowing(f"{indent}    {text}\n", style) if text not in ("", NONE) else ""
+    return "".join(lines if headers else lines[1:])
+
+
+def _longest_last(table: Table) -> int:
+    return max(width_of(clean(row[-1])) for row in (table.headers, *table.rows))
+
+
+def flowing(text: str, style: TerminalStyle) -> str:
+    """Return prose with the lines that are too long for the terminal broken at spaces, and indented like the first."""
+    if not style.width:
+        return text
+    lines = []
+    for line in text.split("\n"):
+        if width_of(_PAINT.sub("", line)) <= style.width:
+            lines.append(line)
+            continue
+        margin = " " * (len(line) - len(line.lstrip(" ")))
+        margin += "  " if line.lstrip(" ")[:2] in ("- ", "· ", "~ ") else ""
+        part = ""
+        for word in line.lstrip(" ").split(" "):
+            longer = f"{part} {word}" if part.strip() else part + word
+            if part.strip() and width_of(_PAINT.sub("", longer)) > style.width:
+                lines.append(part)
+                part = margin + word
+            else:
+                part = longer if part else " " * (len(line) - len(line.lstrip(" "))) + word
+        lines.append(part)
+    return "\n".join(lines)
 
 
 def _fitted(table: Table, room: int) -> tuple[Table, list[int]]:

@@ -83,10 +83,10 @@ class VerbSession:
         return self.daemon.call(method, **named)
 
     def write(self, text: str) -> None:
-        self._write(safe(text, colour=self.style.colour))
+        self._write(safe(text, color=self.style.color))
 
     def write_error(self, text: str) -> None:
-        self._write_error(safe(text, colour=self.style.colour))
+        self._write_error(safe(text, color=self.style.color))
 
     def command(self, terminal: str) -> None:
         """Write a control sequence to the terminal, unescaped."""

@@ -89,7 +89,7 @@ def marked(before: Sequence[str] | None, text: str, style: TerminalStyle) -> str
 
 
 def _emphasized(line: str, style: TerminalStyle) -> str:
-    return style.paint(line, "bold") if style.colour else f"{line} *"
+    return style.paint(line, "bold") if style.color else f"{line} *"
 
 
 def verb(find: Find, run: Run) -> Verb:

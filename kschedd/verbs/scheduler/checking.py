@@ -65,7 +65,7 @@ def _try(in_fork: Callable[..., Any], report: CheckReport, manifests: ManifestRe
 
 def _look(in_fork: Callable[..., Any], report: CheckReport, diff: Raw) -> None:
     """Add the placements in the fork to the report."""
-    report.pods, report.usage = diff["pods"], diff["usage"]
+    report.pods, report.usage, report.summary = diff["pods"], diff["usage"], diff["summary"]
     known: list[Raw] = []  # diagnoses, one a workload
     for pod in diff["pods"]:
         if pod["change"] == "pending":

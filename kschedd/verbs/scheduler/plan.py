@@ -72,24 +72,36 @@ def _planned(
         if misplaced:
             session.write_error(f"Flags of plan go before the command: plan {misplaced[0]} {words[0]} ...\n")
         return status
-    told = session.daemon.call("fork.advance", fork=fork, seconds=None, limit_s=within_s)
+    ended = session.daemon.call("fork.advance", fork=fork, seconds=None, limit_s=within_s)
     diff: dict[str, Any] = session.daemon.call("fork.diff", fork=fork)
     fails = [line for line in dict.fromkeys("".join(complaints).splitlines()) if line.startswith("error")]
     done = is_different(diff) or not status  # otherwise there is nothing to say but why not
     largest = list(_largest(inner, diff))
-    answer = {**diff, "errors": fails, "at_rest": told["at_rest"], "largest": largest}
+    at_rest = ended["at_rest"]
+    result = {"complete": at_rest and not fails, "pending": len(without_place(diff))}
+    answer = {**diff, "errors": fails, "at_rest": at_rest, "largest": largest, "result": result}
     if not write_answer(session, options.output, answer) and done:
         session.write(diff_text(diff, session.style, options.limit))
         session.write("".join(map(_largest_text, largest)))
+        session.write(_result_text(result, at_rest=at_rest, within=options.within))
     for line in fails:
         session.write_error(f"{line}\n")
-    if not told["at_rest"]:
-        session.warn(f"work was still pending after {options.within} of virtual time; --within runs it longer")
     if not done:
         return status
     if status or without_place(diff):
         return DOES_NOT_FIT
     return CHANGES if options.detailed_exitcode and is_different(diff) else NOTHING
+
+
+def _result_text(result: dict[str, Any], *, at_rest: bool, within: str) -> str:
+    """Return a line: what was left, and whether the placements are final."""
+    pending = result["pending"]
+    left = f"{pending} {'pod stays' if pending == 1 else 'pods stay'} pending" if pending else "no pod stays pending"
+    if not at_rest:
+        return f"incomplete: {left} after {within} of virtual time, but work goes on; use --within to run longer\n"
+    if not result["complete"]:
+        return f"incomplete: {left}, but the command failed in part\n"
+    return f"complete: {left}, and no work is left\n"
 
 
 def _largest(inner: VerbSession, diff: dict[str, Any]) -> Iterator[dict[str, Any]]:
