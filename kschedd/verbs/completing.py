@@ -232,6 +232,10 @@ def _values(
             return file_candidates(value)
         case "--node":
             return [CompletionCandidate(name) for name in names.of("Node", "")]
+        case "--kube-version":
+            return version_candidates(value)
+        case "--from" if parser.verb == "create":
+            return [CompletionCandidate(f"cronjob/{name}") for name in names.of("CronJob", namespace)]
         case "--plugin" | "--config" | "--from" | "--scenario":
             return file_candidates(value, every=True)
         case "--plugin-name":
@@ -250,6 +254,15 @@ def _values(
         case _:
             noted = parser.flag(flag)
             return [CompletionCandidate(choice) for choice in noted.choices] if noted is not None else ()
+
+
+def version_candidates(value: str) -> Iterator[CompletionCandidate]:
+    """Yield the supported releases of Kubernetes. After a comma, completes the second version."""
+    from kschedd.config.versions.kube_versions import KUBE_VERSIONS  # takes long to import
+
+    before, comma, _ = value.rpartition(",")
+    for name in KUBE_VERSIONS:
+        yield CompletionCandidate(before + comma + name)
 
 
 def _selectors(value: str, kind: str, names: CompletionNames) -> Iterator[CompletionCandidate]:
