@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from kschedd.api.schemas.kinds import KINDS, lookup
 from kschedd.api.simulation.annotations import PRESSURES
@@ -256,12 +256,14 @@ def _values(
             return [CompletionCandidate(choice) for choice in noted.choices] if noted is not None else ()
 
 
+#: the supported releases of Kubernetes; verbs do not import the configuration, and a test compares the two
+VERSIONS: Final = ("1.34.1", "1.34", "1.35", "1.36", "1.37")
+
+
 def version_candidates(value: str) -> Iterator[CompletionCandidate]:
     """Yield the supported releases of Kubernetes. After a comma, completes the second version."""
-    from kschedd.config.versions.kube_versions import KUBE_VERSIONS  # takes long to import
-
     before, comma, _ = value.rpartition(",")
-    for name in KUBE_VERSIONS:
+    for name in VERSIONS:
         yield CompletionCandidate(before + comma + name)
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from kschedd import cli
 from kschedd.commands.completion import SCRIPTS
+from kschedd.config.versions.kube_versions import KUBE_VERSIONS
+from kschedd.verbs.completing import VERSIONS
 from tests.repl.conftest import served  # noqa: F401 - a fixture
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +57,10 @@ def test_what_may_come_next(served, capsys, monkeypatch, text: str, words: list[
     assert found[: len(words)] == words
     if not words:
         assert found == []
+
+
+def test_the_versions_are_those_of_the_scheduler() -> None:
+    assert VERSIONS == tuple(KUBE_VERSIONS)
 
 
 def test_the_socket_may_be_said(served, capsys, monkeypatch) -> None:  # noqa: F811
