@@ -51,6 +51,7 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.errors import KscheddError
     from kschedd.methods import cluster_methods, daemon_methods
     from kschedd.printing.reports import checking
+    from kschedd.printing.terminal.progress import ProgressLine
     from kschedd.printing.terminal.safe import exact, safe
     from kschedd.verbs.scheduler.checking import check
 
@@ -79,9 +80,12 @@ def main(options: argparse.Namespace) -> int:
     manifests = readings[0]
     for reading in readings[1:]:
         manifests += reading
+    progress = ProgressLine(sys.stderr)
+    progress.show("Running the cluster until no work is left ...")
     cluster.engine.run_to_rest(options.within)
     client = ObservedFork(cluster, observed.begin, daemon_methods, cluster_methods)
-    report = check(client.call, manifests, options.within)
+    report = check(client.call, manifests, options.within, progress.show)
+    progress.clear()
     # Of a dump what can be read is enough; what is to fit must be whole.
     for text in dumped.errors:
         print(safe(f"warning: {text}"), file=sys.stderr)

@@ -10,8 +10,9 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.verbs.command_line.parsing import Flag, NotingParser
-from kschedd.verbs.completing import CompletionCandidate, candidates, flags_of, split
+from kschedd.verbs.command_line.overview import brief
+from kschedd.verbs.command_line.parsing import NotingParser
+from kschedd.verbs.completing import CompletionCandidate, candidates, flags_of, split, version_candidates
 from kschedd.verbs.table import GROUPS
 
 _BASH: Final = r"""# bash completion for kschedd.  To have it in every session: kschedd completion bash > \
@@ -82,12 +83,9 @@ def run(options: argparse.Namespace) -> int:
 
 def parser_of(command: str, modules: Mapping[str, tuple[str, str]]) -> NotingParser:
     """Return the parser of a command that has its own module."""
-    parsers: dict[str, NotingParser] = {}
     root = NotingParser(prog="kschedd")
-    subparsers = root.add_subparsers(parser_class=NotingParser)
-    importlib.import_module(modules[command][0]).add_parser(subparsers)
-    parsers.update(subparsers.choices)
-    return parsers[command]
+    importlib.import_module(modules[command][0]).add_parser(root.add_subparsers(parser_class=NotingParser))
+    return root.commands[command]
 
 
 def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callable[[str | None], Any]) -> int:
@@ -103,7 +101,7 @@ def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callabl
         socket = value
     found: list[CompletionCandidate] = []
     if words and words[0] in modules:
-        found = _of_command(words[1:], last, parser_of(words[0], modules).noted)
+        found = _of_command(words[1:], last, parser_of(words[0], modules))
     if not words or words[0] not in modules or words[0] in GROUPS:
         others = {name: what for name, (_, what) in modules.items()} | {"help": "List the commands, or describe one."}
         namespace = _value_of(words, ("-n", "--namespace")) or "default"
@@ -114,15 +112,21 @@ def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callabl
     return 0
 
 
-def _of_command(words: Sequence[str], last: str, noted: Sequence[Flag]) -> list[CompletionCandidate]:
-    """Return completions of flags and of values with fixed choices; the shell itself completes files."""
+def _of_command(words: Sequence[str], last: str, parser: NotingParser) -> list[CompletionCandidate]:
+    """Return completions of subcommands, flags, and values with fixed choices; the shell itself completes files."""
+    for word in words:
+        parser = parser.commands.get(word, parser)
+    noted = parser.noted
     before = next((flag for flag in noted if words and words[-1] in flag.names), None)
     if before is not None and before.metavar:
         found = [CompletionCandidate(choice) for choice in before.choices]
+        found = list(version_candidates(last)) if "--kube-version" in before.names else found
     elif last.startswith("-"):
         found = flags_of(noted)
     else:
-        found = [CompletionCandidate(choice) for flag in noted if not flag.names for choice in flag.choices]
+        found = [
+            CompletionCandidate(name, brief(sub.description or "")) for name, sub in sorted(parser.commands.items())
+        ] or [CompletionCandidate(choice) for flag in noted if not flag.names for choice in flag.choices]
     return [each for each in found if each.text.startswith(last) and each.text != last]
 
 

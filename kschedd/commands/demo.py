@@ -12,16 +12,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from kschedd.commands.child_daemon import ChildDaemon
 from kschedd.errors import KscheddError
+from kschedd.printing.terminal.progress import ProgressLine
 from kschedd.verbs.command_line.session import VerbSession
 
 _LOOK_S = 0.05
 _MOST_LOOKS = 600  # without any change
+
+_LONGEST_PATH: Final = 40  # characters
 
 
 @attrs.define(eq=False)
@@ -51,9 +54,9 @@ def run(options: argparse.Namespace) -> int:
     examples = data_folder("examples") / "demo"
     if not examples.is_dir():
         raise DemoError(f"the example cluster is missing: no folder {examples}; reinstall kschedd")
-    progress = _Progress()
+    progress = ProgressLine(sys.stderr)
     with daemon_of_its_own(options.seed, lambda: progress.show("starting a daemon")) as socket:
-        progress.show("")
+        progress.clear()
         opened: list[Any] = []
         session = make_session(socket, opened)
         try:
@@ -84,23 +87,10 @@ def daemon_of_its_own(seed: int, on_look: Callable[[], None] = lambda: None) -> 
             child.stop()
 
 
-@attrs.define(eq=False)
-class _Progress:
-    """A line on a terminal that says what the demo waits for; it is erased at the end."""
-
-    _text: str = ""
-
-    def show(self, text: str) -> None:
-        if sys.stderr.isatty() and text != self._text:
-            sys.stderr.write(f"\r\x1b[K{text}")
-            sys.stderr.flush()
-            self._text = text
-
-
 # -- the demo -------------------------------------------------------------------------------------------------------
 
 
-def _show(session: VerbSession, examples: Path, progress: _Progress) -> None:
+def _show(session: VerbSession, examples: Path, progress: ProgressLine) -> None:
     _say(session, "A cluster of three zones, and a shop to run in it:")
     _do(session, "apply", "-f", str(examples), shown=f"apply -f {_short(examples)}")
     pods = _pods_when_placed(session, progress)
@@ -125,12 +115,13 @@ def _show(session: VerbSession, examples: Path, progress: _Progress) -> None:
 
 
 def _short(path: Path) -> str:
-    """Return the path relative to the working directory if that is shorter."""
+    """Return the path, relative to the working directory if that is shorter; of a long one, the last two names."""
     try:
         near = os.path.relpath(path)
     except ValueError:
         return str(path)
-    return min(near, str(path), key=len)
+    shown = min(near, str(path), key=len)
+    return shown if len(shown) <= _LONGEST_PATH else f".../{path.parent.name}/{path.name}"
 
 
 def _say(session: VerbSession, text: str) -> None:
@@ -146,7 +137,7 @@ def _do(session: VerbSession, *words: str, shown: str = "") -> None:
         raise DemoError(f"`kschedd {' '.join(words)}` failed")
 
 
-def _pods_when_placed(session: VerbSession, progress: _Progress) -> list[dict[str, Any]]:
+def _pods_when_placed(session: VerbSession, progress: ProgressLine) -> list[dict[str, Any]]:
     """Wait until each pod of the Deployments is running or unschedulable, and return the pods.
 
     Raises DemoError if nothing has changed for a while.
@@ -159,7 +150,7 @@ def _pods_when_placed(session: VerbSession, progress: _Progress) -> list[dict[st
         made = sum(bool(pod["metadata"].get("ownerReferences")) for pod in pods)
         done = sum(map(_at_rest, pods))
         if made >= wanted and done == len(pods):
-            progress.show("")
+            progress.clear()
             return pods
         progress.show(f"scheduling: {done} of {max(len(pods), wanted)} pods")
         looks = looks + 1 if made + done == before else 0

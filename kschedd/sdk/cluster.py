@@ -275,6 +275,11 @@ class Cluster(ClusterHandle):
         if found is not None:
             found.cluster.engine.close()
 
+    def __del__(self) -> None:
+        # The parts of an engine refer to each other, and the garbage collector runs seldom.
+        if getattr(self, "_open", None) is not None:
+            self.close()
+
     def __repr__(self) -> str:
         if self._open is None:
             return "<Cluster: closed>"

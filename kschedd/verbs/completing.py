@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from kschedd.api.schemas.kinds import KINDS, lookup
 from kschedd.api.simulation.annotations import PRESSURES
@@ -232,6 +232,10 @@ def _values(
             return file_candidates(value)
         case "--node":
             return [CompletionCandidate(name) for name in names.of("Node", "")]
+        case "--kube-version":
+            return version_candidates(value)
+        case "--from" if parser.verb == "create":
+            return [CompletionCandidate(f"cronjob/{name}") for name in names.of("CronJob", namespace)]
         case "--plugin" | "--config" | "--from" | "--scenario":
             return file_candidates(value, every=True)
         case "--plugin-name":
@@ -250,6 +254,17 @@ def _values(
         case _:
             noted = parser.flag(flag)
             return [CompletionCandidate(choice) for choice in noted.choices] if noted is not None else ()
+
+
+#: the supported releases of Kubernetes; verbs do not import the configuration, and a test compares the two
+VERSIONS: Final = ("1.34.1", "1.34", "1.35", "1.36", "1.37")
+
+
+def version_candidates(value: str) -> Iterator[CompletionCandidate]:
+    """Yield the supported releases of Kubernetes. After a comma, completes the second version."""
+    before, comma, _ = value.rpartition(",")
+    for name in VERSIONS:
+        yield CompletionCandidate(before + comma + name)
 
 
 def _selectors(value: str, kind: str, names: CompletionNames) -> Iterator[CompletionCandidate]:

@@ -11,6 +11,8 @@ import pytest
 
 from kschedd import cli
 from kschedd.commands.completion import SCRIPTS
+from kschedd.config.versions.kube_versions import KUBE_VERSIONS
+from kschedd.verbs.completing import VERSIONS
 from tests.repl.conftest import served  # noqa: F401 - a fixture
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +41,12 @@ def _next(capsys: pytest.CaptureFixture[str], text: str) -> list[str]:
         pytest.param("run --log-level w", ["warning"], id="choice-of-a-commands-flag"),
         pytest.param("completion ", ["bash", "zsh", "fish"], id="choice-of-a-command"),
         pytest.param("watch get no", ["nodes"], id="watched-verb"),
+        pytest.param("simulate --kube-version 1.3", ["1.34.1", "1.34", "1.35"], id="versions"),
+        pytest.param("compare --kube-version 1.34,", ["1.34,1.34.1", "1.34,1.34"], id="second-version"),
+        pytest.param(f"compare --config {ROOT}/profiles/sp", [f"{ROOT}/profiles/spreading.yaml"], id="configuration"),
+        pytest.param("journal re", ["remove", "repair"], id="subcommand"),
+        pytest.param("journal verify --", ["--output"], id="flags-of-a-subcommand"),
+        pytest.param("plugin n", ["new"], id="subcommand-of-a-group"),
         pytest.param("help ex", ["expect", "explain"], id="help"),
         pytest.param("nonsense ", [], id="nothing-after-what-is-no-verb"),
     ],
@@ -49,6 +57,10 @@ def test_what_may_come_next(served, capsys, monkeypatch, text: str, words: list[
     assert found[: len(words)] == words
     if not words:
         assert found == []
+
+
+def test_the_versions_are_those_of_the_scheduler() -> None:
+    assert VERSIONS == tuple(KUBE_VERSIONS)
 
 
 def test_the_socket_may_be_said(served, capsys, monkeypatch) -> None:  # noqa: F811

@@ -1,10 +1,12 @@
 """A progress line on a terminal, which is overwritten at each update."""
 
-from typing import TextIO
+from typing import Final, TextIO
 
 import attrs
 
 from kschedd.printing.terminal.safe import safe
+
+_LONGEST: Final = 79  # a wrapped line could not be overwritten
 
 
 @attrs.define(eq=False)
@@ -16,7 +18,7 @@ class ProgressLine:
 
     def show(self, text: str) -> None:
         if self.out.isatty():
-            line = safe(text)
+            line = safe(text)[:_LONGEST]
             self.out.write(f"\r{line.ljust(self._width)}")
             self.out.flush()
             self._width = len(line)

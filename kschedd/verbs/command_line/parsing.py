@@ -4,6 +4,7 @@ argparse has no public interface to list a parser's arguments, so each one is re
 """
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,13 @@ class NotingParser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         self.noted: list[Flag] = []
         self.renamed: dict[str, str] = {}  # earlier names of flags, for error messages
+        self.commands: Mapping[str, NotingParser] = {}  # parsers of subcommands
         super().__init__(**options)
+
+    def add_subparsers(self, **options: Any) -> Any:
+        action = super().add_subparsers(**options)
+        self.commands = action.choices
+        return action
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
         return self._note(super().add_argument(*names, **options))

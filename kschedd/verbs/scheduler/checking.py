@@ -25,18 +25,28 @@ Raw = dict[str, Any]
 Key = tuple[str, str, str]  # kind, namespace, name
 
 
-def check(call: Callable[..., Any], manifests: ManifestReading, limit_s: float) -> CheckReport:
-    """`call` calls a method of the daemon, or of a cluster in virtual time; `limit_s` of virtual time is given."""
+def check(
+    call: Callable[..., Any],
+    manifests: ManifestReading,
+    limit_s: float,
+    progress: Callable[[str], None] = lambda _: None,
+) -> CheckReport:
+    """Return the report. `call` calls a method of the daemon, or of a cluster in virtual time.
+
+    `limit_s`: the limit of virtual time. `progress` is called with a text before each part of the work.
+    """
     report = CheckReport(errors=[str(error) for error in manifests.errors])
     report.pending_before = sum(call("queue.list", limit=0)["counts"].values())
     fork = call("fork.create")["name"]
     in_fork = partial(_in_fork, call, fork)
     try:
         before = _shortages(in_fork)
+        progress(f"Applying {len(manifests.manifests):,} objects ...")
         _try(in_fork, report, manifests)
+        progress("Scheduling on a copy of the cluster ...")
         report.at_rest = call("fork.advance", fork=fork, seconds=None, limit_s=limit_s)["at_rest"]
-        _look(in_fork, report, call("fork.diff", fork=fork))
-        report.refused += _new_shortages(in_fork, before)
+        _look(in_fork, report, call("fork.diff", fork=fork), progress)
+        report.refused += _new_shortages(in_fork, before, progress)
     finally:
         call("fork.discard", fork=fork)
     return report
@@ -63,39 +73,40 @@ def _try(in_fork: Callable[..., Any], report: CheckReport, manifests: ManifestRe
         report.applied += len(answer["results"])
 
 
-def _look(in_fork: Callable[..., Any], report: CheckReport, diff: Raw) -> None:
+def _look(in_fork: Callable[..., Any], report: CheckReport, diff: Raw, progress: Callable[[str], None]) -> None:
     """Add the placements in the fork to the report."""
     report.pods, report.usage, report.summary = diff["pods"], diff["usage"], diff["summary"]
     known: list[Raw] = []  # diagnoses, one a workload
     for pod in diff["pods"]:
         if pod["change"] == "pending":
             namespace, name = pod["namespace"], pod["successor"] or pod["name"]
-            told = next((each for each in known if _is_of(name, namespace, each)), None)
-            if told is None and len(known) < _MOST_EXPLAINED:
-                told = in_fork("causes.explain", kind="Pod", name=name, namespace=namespace)
-                known.append(told)
-            report.unplaced.append(_unplaced(f"{namespace}/{name}", not pod["node"], pod, told))
+            diagnosis = next((each for each in known if _is_of(name, namespace, each)), None)
+            if diagnosis is None and len(known) < _MOST_EXPLAINED:
+                progress(f"Looking for the cause and a remedy: pod {namespace}/{name} ...")
+                diagnosis = in_fork("causes.explain", kind="Pod", name=name, namespace=namespace)
+                known.append(diagnosis)
+            report.unplaced.append(_unplaced(f"{namespace}/{name}", not pod["node"], pod, diagnosis))
 
 
-def _is_of(name: str, namespace: str, told: Raw) -> bool:
+def _is_of(name: str, namespace: str, diagnosis: Raw) -> bool:
     """Return whether the pod belongs to the examined workload."""
-    workload = told["workload"]
+    workload = diagnosis["workload"]
     if workload["namespace"] != namespace:
         return False
     own = str(workload["name"])
     return name == own if workload["kind"] == "Pod" else name.startswith(f"{own}-")
 
 
-def _unplaced(key: str, new: bool, pod: Raw, told: Raw | None) -> UnplacedPod:
-    if told is None:
+def _unplaced(key: str, new: bool, pod: Raw, diagnosis: Raw | None) -> UnplacedPod:
+    if diagnosis is None:
         return UnplacedPod(key, new, pod["why"] or "")
-    return _with_cause(key, new, pod["why"] or "", told)
+    return _with_cause(key, new, pod["why"] or "", diagnosis)
 
 
-def _with_cause(key: str, new: bool, why: str, told: Raw) -> UnplacedPod:
-    cause = told["cause"]
-    causes = "; ".join(each["message"] for each in (cause, *told["also"]))
-    best = next(iter(told["remedies"]), None)
+def _with_cause(key: str, new: bool, why: str, diagnosis: Raw) -> UnplacedPod:
+    cause = diagnosis["cause"]
+    causes = "; ".join(each["message"] for each in (cause, *diagnosis["also"]))
+    best = next(iter(diagnosis["remedies"]), None)
     if best is None:
         return UnplacedPod(key, new, why, cause["code"], causes)
     return UnplacedPod(key, new, why, cause["code"], causes, best["summary"], best["commands"], best["manifest_diff"])
@@ -119,7 +130,9 @@ def _shortages(in_fork: Callable[..., Any]) -> dict[Key, _Shortage]:
     return {one.key: one for one in found if one is not None}
 
 
-def _new_shortages(in_fork: Callable[..., Any], before: Mapping[Key, _Shortage]) -> list[UnplacedPod]:
+def _new_shortages(
+    in_fork: Callable[..., Any], before: Mapping[Key, _Shortage], progress: Callable[[str], None]
+) -> list[UnplacedPod]:
     """Return the workloads that lack more pods than before; of a ReplicaSet and its Deployment only the Deployment."""
     now = _shortages(in_fork)
     found: list[UnplacedPod] = []
@@ -132,8 +145,9 @@ def _new_shortages(in_fork: Callable[..., Any], before: Mapping[Key, _Shortage])
             if len(found) >= _MOST_EXPLAINED:
                 found.append(UnplacedPod(label, True, why))
                 continue
-            told = in_fork("causes.explain", kind=kind, name=name, namespace=namespace)
-            found.append(_with_cause(label, True, why, told))
+            progress(f"Looking for the cause and a remedy: {label} ...")
+            diagnosis = in_fork("causes.explain", kind=kind, name=name, namespace=namespace)
+            found.append(_with_cause(label, True, why, diagnosis))
     return found
 
 
