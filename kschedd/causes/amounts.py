@@ -159,13 +159,18 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
         taints = sorted({said(taint) for name in elsewhere for taint in untolerated(case, name)})
         why = f"tainted ({', '.join(taints)})" if taints else "not selected by the pod"
         evidence.append(f"large enough, but {why}: {some(elsewhere)}")
+    options = _smaller(case, beyond)
+    if not options:
+        fits = shown(resource, _largest_for_all(case, resource))
+        needed = f"it takes a node with {shown(resource, asked)} {resource}, or much smaller requests"
+        evidence.append(f"{needed}: {fits} each would fit now")
     return FoundCause(
         code,
         message if slip is None else f"{message}: `{_as_written(*slip)}` may be meant as `{slip[1]}`",
         [ObjectNamed("Node", "", name)],
         [field for _, field in _asking(case.workload.pod_spec, resource)],
         [*evidence, *(f"{shown(other, case.pod.requests[other])} {other} is too much as well" for other in beyond[1:])],
-        _smaller(case, beyond),
+        options,
     )
 
 

@@ -126,7 +126,7 @@ class CauseMethods(Methods):
                 "integer",
                 False,
                 0,
-                "of how many groups, the largest first, a remedy is searched for one workload",
+                "of how many groups, the largest first, a remedy is searched for one workload, of at most 200 pods",
                 minimum=0,
                 maximum=20,
             ),

@@ -11,6 +11,7 @@ from kschedd.causes.case import Case, values_by_key
 from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, fewer_replicas, named, spec_edit
 from kschedd.causes.near import nearest, nearest_key
 from kschedd.causes.steps import patched
+from kschedd.causes.strategies import beside_missing
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 
@@ -94,7 +95,8 @@ def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Seque
             f"{counted(wanted, 'replica')} with one per {what}: {every(len(usable), what)} that would do "
             f"{'has one' if len(usable) == 1 else 'have one'} already"
         )
-    options = [_preferred("podAntiAffinity", place)]
+    preferred = _preferred("podAntiAffinity", place)
+    options = [preferred, *beside_missing(case.workload, preferred)]
     fits = len({case.nodes[pod.node_name].labels.get(key) for pod in own if pod.node_name in case.nodes})
     options += fewer_replicas(case.workload, fits)
     return FoundCause(

@@ -23,6 +23,7 @@ from kschedd.simulation.engine import Engine
 
 _NUMBER: Final = re.compile(r"\d+")
 _CREATORS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job")
+MOST_PODS: Final = 200  # of a workload for which a remedy is searched
 _MOST_EXAMINED: Final = 50  # workloads; pods of others are told with those that the scheduler rejects likewise
 
 
@@ -44,14 +45,21 @@ def pending_groups(
 ) -> list[PendingGroup]:
     """Return the groups of pending pods in this namespace (None: all), with those that controllers cannot create.
 
-    The largest group is first. `remedy_of` searches a remedy for a workload; it is called for `most` groups.
+    The largest group is first. `remedy_of` searches a remedy for a workload; it is called for `most` groups, with the
+    smallest workload of each, and not for one of very many pods, whose rollout takes long even on a fork.
     """
     told, left = [], most
     for group in _groups(engine, namespace, check):
+        group.objects.sort(key=_wanted)
         searched = left > 0 and not group.cause.passing
         left -= searched
-        told.append(_told(group, remedy_of(group.objects[0]) if searched else None))
+        small = searched and _wanted(group.objects[0]) <= MOST_PODS
+        told.append(_told(group, remedy_of(group.objects[0]) if small else None))
     return told
+
+
+def _wanted(obj: Object) -> int:
+    return ExaminedWorkload(obj, ()).wanted
 
 
 def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) -> list[_Group]:

@@ -17,6 +17,25 @@ def in_place(workload: ExaminedWorkload) -> list[RemedyOption]:
     return [recreate, one_by_one] if workload.wanted == 1 else [one_by_one, recreate]
 
 
+def beside_missing(workload: ExaminedWorkload, option: RemedyOption) -> list[RemedyOption]:
+    """Return the option together with a rollout that goes on although replicas are missing already.
+
+    The old pods may keep the new ones from their nodes, so each is removed first.
+    """
+    missing = workload.wanted - len(workload.scheduled)
+    if workload.kind != "Deployment" or missing < 1 or not workload.scheduled:
+        return []
+    rolling = {"maxSurge": 0, "maxUnavailable": missing + 1}
+
+    def edit(manifest: dict[str, Any], spec: Spec) -> None:
+        if option.edit is not None:
+            option.edit(manifest, spec)
+        manifest["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": rolling}
+
+    how = f"replace pods one by one (maxSurge 0, maxUnavailable {missing + 1})"
+    return [RemedyOption(f"{option.summary}, and {how}", edit=edit)]
+
+
 def _one_by_one(manifest: dict[str, Any], spec: Spec) -> None:
     manifest["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 

@@ -9,8 +9,9 @@ from kschedd.api.pods import Pod
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.claims import ClaimUse, as_many_as_scheduled, claims_of
-from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, fewer_replicas, named
+from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, fewer_replicas, named, spec_edit
 from kschedd.causes.new_nodes import created_nodes, more_nodes
+from kschedd.causes.steps import as_new, created
 from kschedd.causes.strategies import in_place
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
@@ -142,6 +143,7 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
             objects,
             fields,
             ["it has to wait until that pod ends, or to use a claim of its own"],
+            _own_claim(case, use.claim),
         )
 
     return FoundCause(
@@ -151,6 +153,24 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
         [*fields, "spec.replicas"],
         options=fewer_replicas(workload, 1),
     )
+
+
+def _own_claim(case: Case, claim: Object) -> list[RemedyOption]:
+    """Return the option of a claim like the one that others use; its volume has none of the data."""
+    name = f"{case.workload.obj.name}-{claim.name}"
+    if case.workload.wanted != 1 or case.store.find(claim.kind, claim.namespace, name) is not None:
+        return []
+    made = as_new(claim.raw)
+    made["metadata"]["name"] = name
+
+    def edit(spec: Spec) -> None:
+        for volume in spec.get("volumes") or ():
+            source = volume.get("persistentVolumeClaim") or {}
+            if source.get("claimName") == claim.name:
+                source["claimName"] = name
+
+    text = f"use a claim of its own, {name}, like {claim.name} (its volume is empty at first)"
+    return [RemedyOption(text, ADD_OBJECT, spec_edit(edit), [created(made)], f"persistentvolumeclaim/{name}")]
 
 
 # -- limits of nodes --------------------------------------------------------------------------------------------------

@@ -100,6 +100,8 @@ def main(options: argparse.Namespace) -> int:
         print(safe(f"passed over what is no Kubernetes object: {first}{also}"), file=sys.stderr)
     if not files.objects and not dump.objects:
         return refuse("no Kubernetes objects found") if not files.errors and not dump.errors else BAD_INPUT
+    if options.origin and not dump.objects:
+        return BAD_INPUT if dump.errors else refuse(f"{', '.join(options.origin)}: no Kubernetes objects found")
     minor = release_of_nodes(dump.objects)
     release = options.kube_version
     if release is None:

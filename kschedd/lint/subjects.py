@@ -6,7 +6,7 @@ Objects come from files and dumps unchecked: any field may have any type.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -14,10 +14,28 @@ from kschedd.api.manifests import Manifest
 from kschedd.api.quantity import QuantityError, parse
 from kschedd.api.schemas.kinds import POD_TEMPLATES
 
+T = TypeVar("T")
+
 Raw = Mapping[str, Any]
 Steps = tuple[str | int, ...]
 _MOST_DEPTH: Final = 50
-_OWNERS: Final = frozenset(("ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"))
+_OWNERS: Final = frozenset(("ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod"))
+
+# Labels that controllers add to the pods of a template.
+GENERATED_LABELS: Final = frozenset(
+    (
+        "pod-template-hash",
+        "controller-revision-hash",
+        "pod-template-generation",
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-name",
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-completion-index",
+        "job-name",
+        "controller-uid",
+    )
+)
 
 
 def mapping(value: object) -> Raw:
@@ -52,6 +70,26 @@ def entries(parent: object, *path: str) -> Iterator[tuple[Steps, Raw]]:
     for place, entry in enumerate(items(at(parent, *path))):
         if isinstance(entry, dict):
             yield (*path, place), entry
+
+
+def selects(selector: Raw, labels: Raw) -> bool:
+    """Return whether a label selector may match a pod with these labels; labels that controllers add are not judged."""
+    for key, value in mapping(selector.get("matchLabels")).items():
+        if labels.get(key) != value and key not in GENERATED_LABELS:
+            return False
+    for _, wanted in entries(selector, "matchExpressions"):
+        key, operator, values = text_of(wanted.get("key")), wanted.get("operator"), strings(wanted.get("values"))
+        if key in GENERATED_LABELS:
+            continue
+        matched = {
+            "In": labels.get(key) in values,
+            "NotIn": labels.get(key) not in values,
+            "Exists": key in labels,
+            "DoesNotExist": key not in labels,
+        }
+        if not matched.get(str(operator), True):
+            return False
+    return True
 
 
 def _texts(value: Any, path: Steps, depth: int = 0) -> Iterator[tuple[Steps, str]]:
@@ -111,8 +149,8 @@ class LintedObject:
 
     @cached_property
     def texts(self) -> list[tuple[Steps, str]]:
-        """All texts within the object, each with its path."""
-        return list(_texts(self.raw, ()))
+        """All texts within the object but its status, each with its path."""
+        return list(_texts({field: value for field, value in self.raw.items() if field != "status"}, ()))
 
     @cached_property
     def all_text(self) -> str:
@@ -193,7 +231,7 @@ class KnownObjects:
         self.objects = objects
         self.complete = complete
         self._by_kind: dict[str, list[LintedObject]] = {}
-        self._nodes_with: dict[str, list[LintedObject]] = {}
+        self._found: dict[str, Any] = {}
         for each in objects:
             self._by_kind.setdefault(each.kind, []).append(each)
 
@@ -231,13 +269,43 @@ class KnownObjects:
         found = {repr(taint): taint for node in self.nodes for _, taint in entries(node.spec, "taints")}
         return list(found.values())
 
+    def once(self, key: str, find: Callable[[], T]) -> T:
+        """Return what `find` finds, which is called once for a key: many objects ask the same of all others."""
+        if key not in self._found:
+            self._found[key] = find()
+        found: T = self._found[key]
+        return found
+
     def nodes_with(self, labels: Raw) -> list[LintedObject]:
         """Return the nodes that have these labels."""
-        key = repr(sorted(labels.items(), key=str))
-        if key not in self._nodes_with:
-            has = labels.items()
-            self._nodes_with[key] = [node for node in self.nodes if all(node.labels.get(k) == v for k, v in has)]
-        return self._nodes_with[key]
+        has = labels.items()
+        return self.once(
+            f"nodes with {sorted(has, key=str)!r}",
+            lambda: [node for node in self.nodes if all(node.labels.get(key) == value for key, value in has)],
+        )
+
+    def selected(self, selector: Raw, namespace: str) -> list[PodPart]:
+        """Return the pods of a namespace ("": of all) that a label selector may match."""
+
+        def find() -> list[PodPart]:
+            candidates = self._pods_by_label.get((namespace, "", ""), [])
+            for key, value in mapping(selector.get("matchLabels")).items():
+                if key not in GENERATED_LABELS:
+                    some = self._pods_by_label.get((namespace, key, text_of(value)), [])
+                    candidates = min(candidates, some, key=len)
+            return [pod for pod in candidates if selects(selector, pod.labels)]
+
+        return self.once(f"pods of {namespace!r} selected by {selector!r}", find)
+
+    @cached_property
+    def _pods_by_label(self) -> Mapping[tuple[str, str, str], list[PodPart]]:
+        """The pods by namespace and label, each also under "" for the namespace, and for the label."""
+        found: dict[tuple[str, str, str], list[PodPart]] = {}
+        for pod in self.pods:
+            for namespace in ("", pod.namespace):
+                for key, value in (("", ""), *pod.labels.items()):
+                    found.setdefault((namespace, key, value), []).append(pod)
+        return found
 
     @cached_property
     def largest(self) -> Mapping[str, tuple[Fraction, str]]:
@@ -257,14 +325,6 @@ class KnownObjects:
     def pods(self) -> list[PodPart]:
         """The pods and pod templates that no other object has made."""
         return [each.pod for each in self.objects if each.pod is not None and not self.is_made(each)]
-
-    @cached_property
-    def pods_by_namespace(self) -> Mapping[str, list[PodPart]]:
-        """The same pods by namespace."""
-        found: dict[str, list[PodPart]] = {}
-        for pod in self.pods:
-            found.setdefault(pod.namespace, []).append(pod)
-        return found
 
     def is_made(self, each: LintedObject) -> bool:
         """Return whether a workload among the objects has made this one from its template."""

@@ -63,6 +63,13 @@ POD_ATTEMPTS: Final = Metric(
     exponential(1, 2, 5),
     "STABLE",
 )
+SCHEDULED_AFTER_FLUSH: Final = Metric(
+    "scheduler_pod_scheduled_after_flush_total",
+    "counter",
+    "Pods that no event had woken: they were tried again because they had waited too long, and were bound.",
+    (),
+    stability="ALPHA",
+)
 EXTENSION_POINT_DURATION: Final = Metric(
     "scheduler_framework_extension_point_duration_seconds",
     "histogram",
@@ -299,6 +306,7 @@ UPSTREAM: Final = (
     ALGORITHM_DURATION,
     SLI_DURATION,
     POD_ATTEMPTS,
+    SCHEDULED_AFTER_FLUSH,
     EXTENSION_POINT_DURATION,
     PLUGIN_DURATION,
     PLUGIN_EVALUATIONS,

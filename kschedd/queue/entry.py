@@ -54,6 +54,7 @@ class QueuedPod:
     since: int = 0  # the time of its move to `place`
     # the time at which its backoff would have expired, if it was popped from the backoff queue; else 0
     popped_early: int = 0
+    was_flushed: bool = False  # it left the unschedulable pods because it had waited too long, and was not tried since
 
     @property
     def uid(self) -> str:

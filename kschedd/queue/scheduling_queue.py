@@ -292,6 +292,7 @@ class SchedulingQueue:
                 entry.consecutive_errors += 1
             entry.timestamp = now
             entry.backoff_expiration = 0
+            entry.was_flushed = False
             if self._in_group(entry.pod):
                 return self.groups.add(entry, events.SCHEDULE_ATTEMPT_FAILURE, now)
             decision, cause = self._decide_in_flight(entry, seen)
@@ -371,6 +372,8 @@ class SchedulingQueue:
             place = self.requeue(entry, decision, event.label, now)
             if place not in _OUT_OF_ACTIVE:
                 moved.append(entry)
+                for pod in _pods_of(entry):
+                    pod.was_flushed = True
             elif place is SubQueue.GATED:
                 for pod in _pods_of(entry):
                     self._unschedulable.stayed_gated(pod)

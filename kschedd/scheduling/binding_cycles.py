@@ -363,5 +363,7 @@ class BindingCycles:
             since_s = (entry.initial_attempt or entry.timestamp) / SECOND
             attempt_s = cycle.attempt_s + now - cycle.began_s
             self._machine.metrics.bound(pod.scheduler_name, attempt_s, entry.attempts, now - since_s)
+            if entry.was_flushed:
+                self._machine.metrics.after_flush.add()
         self.pods_bound += 1
         self._effects.happened.append(PodBound(now, entry.key, pod.uid, pod.node_name, pod.scheduler_name))

@@ -28,11 +28,11 @@ from kschedd.framework.guarding.guarded import GuardedRegistry
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
-from kschedd.sdk.changed_placements import PlannedChanges, planned
 from kschedd.sdk.handle import ClusterHandle, Commands, Configuration, Raw, seconds
 from kschedd.sdk.methods_on_demand import MethodsOnDemand
 from kschedd.sdk.objects import node
 from kschedd.sdk.records import Records
+from kschedd.sdk.shown_answers import PlannedChanges, planned
 from kschedd.service.table import Large
 from kschedd.simulation.changes import ForkStart, changes
 from kschedd.simulation.engine import EPOCH
@@ -274,6 +274,11 @@ class Cluster(ClusterHandle):
         found, self._open = self._open, None
         if found is not None:
             found.cluster.engine.close()
+
+    def __del__(self) -> None:
+        # The parts of an engine refer to each other, and the garbage collector runs seldom.
+        if getattr(self, "_open", None) is not None:
+            self.close()
 
     def __repr__(self) -> str:
         if self._open is None:

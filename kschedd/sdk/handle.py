@@ -18,18 +18,20 @@ from kschedd.clusters.answers import FitsAnswer, NeededAnswer
 from kschedd.errors import KscheddError
 from kschedd.explain.answers import DecisionAnswer
 from kschedd.input_files import manifest_files
-from kschedd.sdk.changed_placements import ConfigComparison, PlannedChanges, compared
 from kschedd.sdk.records import Records
 from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord, node_records, pod_records
+from kschedd.sdk.shown_answers import ConfigComparison, PlannedChanges, WorkloadExplanation, compared, explained
+from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import ApplyAnswer, DeletionAnswer, FaultAnswer
 from kschedd.service.scheduling.answers import QueueAnswer
 from kschedd.simulation.comparison import PlacementComparison
+from kschedd.verbs.command_line.workload_pods import with_workload
 
 Raw = Mapping[str, Any]
 Manifests = str | Path | Raw | Sequence["Manifests"]
 """YAML or JSON text, the path of a file or folder, one object, or a sequence of these."""
 
-Explanation = DiagnosisAnswer
+Explanation = WorkloadExplanation
 """The verdict of `explain`: the cause, its evidence, and remedies."""
 
 Configuration = str | Path | Raw
@@ -301,10 +303,15 @@ class ClusterHandle(ABC):
         `remedies`: False returns the cause alone, in less time.
         """
         kind, namespace, plain_name = _reference(name)
-        found: Explanation = self._ask(
-            Explanation, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
-        )
-        return found
+        try:
+            found: DiagnosisAnswer = self._ask(
+                DiagnosisAnswer, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
+            )
+        except RpcError as missing:
+            if kind != "Pod":
+                raise
+            raise with_workload(self.call, missing, plain_name, namespace) from None
+        return explained(found)
 
     def causes(self, namespace: str | None = None) -> Records[PendingGroup]:
         """Return the pending pods grouped by the cause that keeps them waiting, the largest group first."""

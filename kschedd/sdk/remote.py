@@ -8,8 +8,8 @@ from typing import Any
 from kschedd.answers import read
 from kschedd.clusters.answers import ForkAnswer
 from kschedd.rpc.blocking import BlockingClient
-from kschedd.sdk.changed_placements import PlannedChanges, planned
 from kschedd.sdk.handle import ClusterHandle, Commands, Raw, seconds
+from kschedd.sdk.shown_answers import PlannedChanges, planned
 from kschedd.simulation.changes import DiffAnswer
 
 

@@ -14,3 +14,15 @@ def test_a_node_with_more_requests_than_room_is_named() -> None:
     assert found["cause"]["code"] == "ClusterFull"
     beyond = "more is requested than there is on n1: n1 has 4 cpu, and its pods request 5"
     assert beyond in found["cause"]["evidence"]
+
+
+def test_a_request_far_above_every_node_says_what_it_takes() -> None:
+    cluster = VirtualCluster(controlled=False)
+    for raw in (node("n1", cpu="4"), pod("waits", cpu="64")):
+        cluster.engine.store.create(raw)
+    cluster.engine.run_until_idle()
+    found = VirtualDaemon(cluster, cluster_methods).call("causes.explain", kind="Pod", name="waits")
+    assert found["cause"]["code"] == "RequestAboveEveryNode"
+    assert found["remedies"] == []
+    needed = "it takes a node with 64 cpu, or much smaller requests: 4 each would fit now"
+    assert found["cause"]["evidence"] == [needed]

@@ -57,3 +57,14 @@ def test_what_refused_the_pods_of_a_dumped_workload(
     cause = explained(tmp_path, capsys, *objects)
     assert cause["code"] == code
     assert cause["message"].startswith(named)
+
+
+def test_what_refuses_the_pods_here_as_well_is_told_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meta = {"name": "team", "namespace": "default", "uid": "q"}
+    status = {"hard": {"pods": "0"}, "used": {"pods": "0"}}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": {"pods": "0"}}}
+    quota["status"] = status
+    cause = explained(tmp_path, capsys, workload("Deployment", conditions=[failure(QUOTA)]), quota)
+    assert cause["message"] == (
+        "ResourceQuota team: pods 0 of 0 used, 1 more requested: 2 of 2 replicas are not created"
+    )

@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kschedd.causes import pending
 from kschedd.causes.pending import pending_causes, pending_groups
+from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.methods import cluster_methods
@@ -90,5 +93,23 @@ def test_a_remedy_is_searched_for_so_many_groups_and_printed(tmp_path: Path) -> 
     assert "RequestAboveEveryNode, deployment/large: request 2 cpu\n    kschedd patch deployment large " in said
     assert "NodeLabelMisspelled, deployment/lost: use pool=general\n    kschedd patch deployment lost " in said
     assert said.endswith(
-        "A remedy was searched for one workload of each group; `explain KIND/NAME` has more, with their effects.\n"
+        "A remedy was searched for one workload of each group, with at most 200 pods; `explain KIND/NAME` has more, "
+        "with their effects.\n"
     )
+
+
+@pytest.mark.parametrize(("replicas", "examined"), [((9, 2), ["second"]), ((9, 8), [])])
+def test_the_smallest_workload_of_a_group_gets_a_remedy_and_none_of_very_many_pods(
+    monkeypatch: pytest.MonkeyPatch, replicas: tuple[int, int], examined: list[str]
+) -> None:
+    monkeypatch.setattr(pending, "MOST_PODS", 3)
+    spec = pod("x", cpu="3")["spec"]
+    pair = zip(("first", "second"), replicas, strict=True)
+    cluster = VirtualCluster()
+    for raw in (node("n1", cpu="2"), *(deployment(name, number, **spec) for name, number in pair)):
+        cluster.engine.store.create(raw)
+    cluster.engine.run_until_idle()
+    asked: list[str] = []
+    (group,) = pending_groups(cluster.engine, None, lambda: None, lambda obj: asked.append(obj.name), 5)
+    assert asked == examined
+    assert group.workloads[0].name == "second"

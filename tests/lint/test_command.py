@@ -137,6 +137,15 @@ def test_a_pod_is_judged_by_the_template_that_made_it(tmp_path: Path, capsys: An
     assert finding["kind"] == "ReplicaSet"
 
 
+def test_messages_in_the_status_are_no_scripts(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "pod.yaml"
+    condition = "{type: PodScheduled, status: 'False', message: 'preemption: 0/1 nodes are available'}"
+    file.write_text(
+        f"{{kind: Pod, apiVersion: v1, metadata: {{name: p}}, spec: {{}}, status: {{conditions: [{condition}]}}}}"
+    )
+    assert answer(capsys, "-f", str(file))["findings"] == []
+
+
 def test_sarif_has_the_rule_the_level_and_the_line(file: Path, capsys: Any) -> None:
     assert main(["lint", "-f", str(file), "-o", "sarif"]) == 1
     sarif = json.loads(capsys.readouterr().out)

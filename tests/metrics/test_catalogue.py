@@ -38,6 +38,7 @@ KUBE_SCHEDULER = [
     ("scheduler_goroutines", "gauge", "operation", (), "ALPHA"),
     ("scheduler_pod_scheduling_sli_duration_seconds", "histogram", "attempts", steps(0.01, 2, 20), "BETA"),
     ("scheduler_pod_scheduling_attempts", "histogram", "", steps(1, 2, 5), "STABLE"),
+    ("scheduler_pod_scheduled_after_flush_total", "counter", "", (), "ALPHA"),  # since 1.36
     (
         "scheduler_framework_extension_point_duration_seconds",
         "histogram",
@@ -64,6 +65,7 @@ KUBE_SCHEDULER = [
 ]
 #: nothing in the run below comes to these, for certain
 NOT_COUNTED = {
+    "scheduler_pod_scheduled_after_flush_total",
     "scheduler_permit_wait_duration_seconds",
     "scheduler_volume_scheduling_stage_error_total",
     "kschedd_plugin_score",

@@ -530,6 +530,18 @@ def test_pods_left_unschedulable_for_more_than_five_minutes_are_moved(make: Any)
     assert q.next_leftover() == 311 * SECOND
 
 
+def test_a_pod_counts_as_flushed_until_its_next_attempt_has_failed(make: Any) -> None:
+    q = queue()
+    entry = popped(q, make.pod("a"), 0)
+    reject(q, entry, 1 * SECOND, "Fit")
+    assert not entry.was_flushed
+    q.flush_unschedulable_leftover(302 * SECOND)
+    assert q.pop(302 * SECOND) is entry
+    assert entry.was_flushed
+    reject(q, entry, 303 * SECOND, "Fit")
+    assert not entry.was_flushed
+
+
 def test_the_timeout_does_not_move_gated_pods(make: Any) -> None:
     q = queue(pre_enqueue={"Gates": lambda pod: unschedulable("gated")})
     assert q.add(make.pod(), 0) is SubQueue.GATED

@@ -65,6 +65,19 @@ def test_a_pod_that_has_its_node_is_released_and_its_plan_is_to_be_executed() ->
     assert not effects.queue
 
 
+@pytest.mark.parametrize("flushed", [True, False])
+def test_a_bound_pod_that_no_event_had_woken_is_counted(flushed: bool) -> None:
+    run = Driven()
+    run.see(node(), pod("p"))
+    entry = run.entry("p")
+    entry.was_flushed = flushed
+    attempt = run.driver.step(BeginAttempt(entry))
+    run.driver.step(CompleteAttempt(entry, drive(attempt)), NOW)
+    run.driver.step(PlansExecuted((("uid-p", None),)), NOW)
+    [family] = [each for each in run.driver.metrics() if each.metric.name.endswith("pod_scheduled_after_flush_total")]
+    assert family.samples == {(): int(flushed)}
+
+
 def test_effects_are_handed_out_once() -> None:
     run = Driven()
     run.see(node())

@@ -2,6 +2,7 @@
 
 import asyncio
 import bdb
+import gc
 import io
 import pdb
 import pickle
@@ -9,6 +10,7 @@ import re
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -144,7 +146,7 @@ def test_explain_names_the_cause_and_a_tried_remedy() -> None:
     found = cluster.explain("deployment/web")
     assert found.cause.code == "NodeLabelMisspelled"
     assert found.remedies[0].verified
-    assert cluster.explain("default/deployment/web", remedies=False).remedies == []
+    assert not cluster.explain("default/deployment/web", remedies=False).remedies
     (group,) = cluster.causes()
     assert (group.code, group.count) == ("NodeLabelMisspelled", 2)
 
@@ -465,10 +467,23 @@ def test_a_missing_library_is_named(
 
 def test_an_explanation_is_the_verdict_of_explain() -> None:
     cluster = Cluster(nodes=1)
-    cluster.apply(pod("a", cpu="50"))
-    found = cluster.explain("a")
+    cluster.apply(deployment("web", 2, cpu="3"))
+    found = cluster.explain("deployment/web")
     assert isinstance(found, Explanation)
-    assert found.cause.code == "RequestAboveEveryNode"
+    assert found.cause.code == "ClusterFull"
+    assert cluster.run("explain deployment/web").startswith(str(found))
+    assert str(found).startswith("deployment/web: 1 of 2 pods")
+    assert found._repr_html_().startswith("<pre>deployment/web")
+    assert found.remedies.to_dicts()[0]["rank"] == 1
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_a_plan_is_shown_as_on_the_command_line() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.apply(pod("a"))
+    plan = cluster.plan("cordon node-1")
+    assert cluster.run("plan cordon node-1").startswith(str(plan))
+    assert "node-1" in plan._repr_html_()
 
 
 async def test_it_works_in_a_trio_test() -> None:
@@ -489,6 +504,22 @@ def test_it_works_under_asyncio() -> None:
 
 
 # -- the public names -------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_that_nobody_has_any_more_is_released_without_the_garbage_collector() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.apply(deployment("web", 2))
+    kept, pods, fork = cluster.snapshot(), cluster.pods, cluster.fork()
+    stores = [weakref.ref(each._cluster.engine.store) for each in (cluster, fork)]
+    gc.disable()
+    try:
+        del cluster, fork
+        assert [store() for store in stores] == [None, None]
+    finally:
+        gc.enable()
+    again = Cluster(nodes=1)
+    again.restore(kept)
+    assert again.pods == pods
 
 
 def test_a_cluster_imports_what_it_uses() -> None:

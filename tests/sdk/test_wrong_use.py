@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kschedd import Cluster, KscheddError, node, pod
+from kschedd import Cluster, KscheddError, RpcError, deployment, node, pod
 from kschedd.sdk.cluster import ClosedClusterError, DumpLoadError
 
 Use = Callable[[Cluster], Any]
@@ -68,6 +68,13 @@ def test_wrong_use_is_named_and_changes_nothing(use: Use, kind: type[Exception],
 def test_wrong_options_are_named(options: dict[str, Any], kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         Cluster(**options)
+
+
+def test_a_workload_named_without_its_kind_is_recognized() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.apply(deployment("web"))
+    with pytest.raises(RpcError, match='pods "web" not found; there is a deployment of that name: deployment/web'):
+        cluster.explain("web")
 
 
 def test_a_dump_without_objects_is_an_error(tmp_path: Path) -> None:

@@ -88,9 +88,10 @@ def test_capacity_of_a_workload_counts_all_its_pods_and_those_of_other_sizes(tra
 def test_plan_says_how_many_fit_at_most(trained: ScenarioCluster) -> None:
     result = trained.execute("plan scale deployment train --replicas 12", "")
     assert result.status == 1
-    last = result.text.splitlines()[-2:]
+    last = result.text.splitlines()[-3:]
     assert last[0].startswith("deployment/train: 8 of 12 pods fit; 2 example.com/gpu requested, ")
     assert last[1] == "  of other sizes: 16x1 or 8x2 or 4x4 or 2x8 example.com/gpu"
+    assert last[2] == "complete: 4 pods stay pending, and no work is left"
     planned = json.loads(trained.execute("plan -o json scale deployment train --replicas 12", "").text)
     (largest,) = planned["largest"]
     assert (largest["fits"], largest["wanted"], largest["amount"]) == (8, 12, "2")

@@ -1,6 +1,7 @@
 """Rules about dynamic resource allocation: claims, classes, slices and taint rules."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from kschedd.api.quantity import QuantityError, parse
@@ -89,11 +90,15 @@ def taintrule_v1alpha3(found: LintedObject, known: KnownObjects) -> Iterator[Hit
 def taintrule_extended(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     if at(found.spec, "taint", "effect") != "NoExecute":
         return
-    names = {text_of(each.spec.get("extendedResourceName")) for each in known.of("DeviceClass")} - {""}
-    users = [pod for pod in known.pods if any(_asks_for(container, names) for _, container in pod.containers())]
+    users = known.once("pods with extended resources of device classes", partial(_users, known))
     if users:
         more = f" and {len(users) - 1} more" if len(users) > 1 else ""
         yield Hit(("spec", "taint", "effect"), f"{users[0].object.shown}{more}")
+
+
+def _users(known: KnownObjects) -> list[PodPart]:
+    names = {text_of(each.spec.get("extendedResourceName")) for each in known.of("DeviceClass")} - {""}
+    return [pod for pod in known.pods if any(_asks_for(container, names) for _, container in pod.containers())]
 
 
 def _asks_for(container: Raw, names: set[str]) -> bool:
@@ -110,14 +115,18 @@ def _asks_for(container: Raw, names: set[str]) -> bool:
     source="kubernetes#141110",
 )
 def two_classes_one_extended(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-    name = found.spec.get("extendedResourceName")
-    others = [
-        each.name
-        for each in known.of("DeviceClass")
-        if each is not found and name and each.spec.get("extendedResourceName") == name
-    ]
+    name = text_of(found.spec.get("extendedResourceName"))
+    classes = known.once("device classes by extended resource", partial(_classes_by_resource, known))
+    others = [each.name for each in classes[name][:2] if each is not found] if name else []
     if others:
         yield Hit(("spec", "extendedResourceName"), f"{name} is also that of the class {others[0]}")
+
+
+def _classes_by_resource(known: KnownObjects) -> dict[str, list[LintedObject]]:
+    found: dict[str, list[LintedObject]] = {}
+    for each in known.of("DeviceClass"):
+        found.setdefault(text_of(each.spec.get("extendedResourceName")), []).append(each)
+    return found
 
 
 @RULES.add(
@@ -386,12 +395,7 @@ def device_selector_two_terms(found: LintedObject, known: KnownObjects) -> Itera
     source="kubernetes#140798",
 )
 def shared_then_exclusive(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-    shared = {
-        (text_of(result.get("driver")), text_of(result.get("pool")), text_of(result.get("device")))
-        for claim in known.of("ResourceClaim")
-        for _, result in entries(claim.raw, "status", "allocation", "devices", "results")
-        if result.get("shareID")
-    }
+    shared = known.once("shared devices", partial(_shared, known))
     if not shared:
         return
     driver, pool = text_of(found.spec.get("driver")), text_of(at(found.spec, "pool", "name"))
@@ -399,6 +403,24 @@ def shared_then_exclusive(found: LintedObject, known: KnownObjects) -> Iterator[
         name = text_of(mapping(device).get("name"))
         if (driver, pool, name) in shared and mapping(device).get("allowMultipleAllocations") is not True:
             yield Hit(("spec", "devices", place), name)
+
+
+def _shared(known: KnownObjects) -> set[tuple[str, str, str]]:
+    """Return driver, pool and name of the devices that claims share."""
+    return {
+        (text_of(result.get("driver")), text_of(result.get("pool")), text_of(result.get("device")))
+        for claim in known.of("ResourceClaim")
+        for _, result in entries(claim.raw, "status", "allocation", "devices", "results")
+        if result.get("shareID")
+    }
+
+
+def _slices_by_pool(known: KnownObjects) -> dict[str, list[LintedObject]]:
+    """Return the slices by the name of their pool."""
+    found: dict[str, list[LintedObject]] = {}
+    for each in known.of("ResourceSlice"):
+        found.setdefault(text_of(at(each.spec, "pool", "name")), []).append(each)
+    return found
 
 
 @RULES.add(
@@ -414,11 +436,11 @@ def incomplete_pool(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     wanted = pool.get("resourceSliceCount")
     if not isinstance(wanted, int):
         return
+    slices = known.once("slices by pool", partial(_slices_by_pool, known))
     same = [
         each
-        for each in known.of("ResourceSlice")
+        for each in slices[text_of(pool.get("name"))]
         if each.spec.get("driver") == found.spec.get("driver")
-        and at(each.spec, "pool", "name") == pool.get("name")
         and at(each.spec, "pool", "generation") == pool.get("generation")
     ]
     if len(same) < wanted and same[0] is found:
@@ -437,9 +459,9 @@ def incomplete_pool(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
 def pool_name_shared(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     if not items(found.spec.get("sharedCounters")):
         return
-    name, driver = at(found.spec, "pool", "name"), found.spec.get("driver")
-    for each in known.of("ResourceSlice"):
-        if at(each.spec, "pool", "name") == name and each.spec.get("driver") != driver:
+    name, driver = text_of(at(found.spec, "pool", "name")), found.spec.get("driver")
+    for each in known.once("slices by pool", partial(_slices_by_pool, known))[name]:
+        if each.spec.get("driver") != driver:
             yield Hit(("spec", "pool", "name"), f"{name} is also one of the driver {each.spec.get('driver')}")
             return
 
@@ -583,10 +605,9 @@ def capacity_step_zero(found: LintedObject, known: KnownObjects) -> Iterator[Hit
     source="scheduler/framework/plugins/dynamicresources",
 )
 def claim_class_missing(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-    classes = {each.name for each in known.of("DeviceClass")}
     for path, request in _requests(found) if known.lists("DeviceClass") else ():
         name = text_of(request.get("deviceClassName"))
-        if name and name not in classes:
+        if name and known.find("DeviceClass", "default", name) is None:
             yield Hit((*path, "deviceClassName"), name)
 
 

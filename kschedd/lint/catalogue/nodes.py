@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from kschedd.api.resources import pod_requests
@@ -49,12 +50,15 @@ def selector_matches_no_node(pod: PodPart, known: KnownObjects) -> Iterator[Hit]
     terms = items(at(required, "nodeSelectorTerms"))
     if not any(mapping(term).get("matchExpressions") or mapping(term).get("matchFields") for term in terms):
         return
-    try:
-        wanted = parse_node_selector(required)
-        fits = any(wanted.matches(node.labels, node.name) for node in known.nodes_with(selector))
-    except (KscheddError, AttributeError, TypeError, ValueError, KeyError):
-        return  # validation reports what is no node selector
-    if not fits:
+
+    def fits() -> bool:
+        try:
+            wanted = parse_node_selector(required)
+            return any(wanted.matches(node.labels, node.name) for node in known.nodes_with(selector))
+        except (KscheddError, AttributeError, TypeError, ValueError, KeyError):
+            return True  # validation reports what is no node selector
+
+    if not known.once(f"nodes for {required!r} with {selector!r}", fits):
         yield Hit(("affinity", "nodeAffinity", REQUIRED), "no node matches the required node affinity")
 
 
@@ -70,13 +74,16 @@ def preference_matches_no_node(pod: PodPart, known: KnownObjects) -> Iterator[Hi
         term = mapping(preferred.get("preference"))
         if not term.get("matchExpressions") and not term.get("matchFields"):
             continue
-        try:
-            wanted = parse_node_selector_term(term)
-            fits = any(wanted.matches(node.labels, node.name) for node in known.nodes)
-        except (KscheddError, AttributeError, TypeError, ValueError, KeyError):
-            continue
-        if not fits:
+        if not known.once(f"nodes for the term {term!r}", partial(_any_fits, term, known)):
             yield Hit((*path, "preference"))
+
+
+def _any_fits(term: Raw, known: KnownObjects) -> bool:
+    try:
+        wanted = parse_node_selector_term(term)
+        return any(wanted.matches(node.labels, node.name) for node in known.nodes)
+    except (KscheddError, AttributeError, TypeError, ValueError, KeyError):
+        return True  # validation reports what is no term
 
 
 @RULES.add(
@@ -88,7 +95,7 @@ def preference_matches_no_node(pod: PodPart, known: KnownObjects) -> Iterator[Hi
 )
 def node_name_missing(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     name = text_of(pod.spec.get("nodeName"))
-    if known.nodes and name and all(node.name != name for node in known.nodes):
+    if known.nodes and name and known.find("Node", "default", name) is None:
         yield Hit(("nodeName",), name)
 
 
@@ -181,8 +188,13 @@ def runtime_class_missing(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     source="scheduler/framework/plugins/volumebinding/binder.go",
 )
 def storage_class_missing(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-    classes = {each.name for each in known.of("StorageClass")}
-    volumes = {text_of(each.spec.get("storageClassName")) for each in known.of("PersistentVolume")}
+    classes = known.once(
+        "names of storage classes",
+        lambda: {
+            *(each.name for each in known.of("StorageClass")),
+            *(text_of(each.spec.get("storageClassName")) for each in known.of("PersistentVolume")),
+        },
+    )
     claims: list[tuple[tuple[str | int, ...], Mapping[str, object]]] = []
     if found.kind == "StatefulSet":
         claims = [
@@ -193,5 +205,5 @@ def storage_class_missing(found: LintedObject, known: KnownObjects) -> Iterator[
         claims = [(("spec",), found.spec)]
     for path, spec in claims if known.lists("StorageClass") else ():
         name = text_of(spec.get("storageClassName"))
-        if name and name not in classes and name not in volumes:
+        if name and name not in classes:
             yield Hit((*path, "storageClassName"), name)

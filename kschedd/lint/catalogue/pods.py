@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from kschedd.api.quantity import QuantityError, parse
@@ -556,21 +557,24 @@ def nominated_by_others(found: LintedObject, known: KnownObjects) -> Iterator[Hi
     source="kubernetes#141348",
 )
 def limitrange_exact(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    limits = [
-        limit
-        for found in known.of("LimitRange")
-        if found.namespace == pod.namespace
-        for _, limit in entries(found.spec, "limits")
-        if limit.get("type") == "Container"
-    ]
+    limits = known.once("limits of containers", partial(_container_limits, known)).get(pod.namespace)
     for path, container in pod.containers() if limits else ():
         for side, name, bound in (("requests", "min", 1), ("limits", "max", -1)):
             for resource, asked in mapping(at(container, "resources", side)).items():
-                for limit in limits:
+                for limit in limits or ():
                     least = mapping(limit.get(name)).get(resource)
                     if least is not None and _only_rounded(asked, least, str(resource) == "cpu", bound):
                         text = f"{asked} of {resource} is within the LimitRange's {name} of {least}"
                         yield Hit((*path, "resources", side, resource), text)
+
+
+def _container_limits(known: KnownObjects) -> dict[str, list[Raw]]:
+    """Return the limits of containers by namespace."""
+    found: dict[str, list[Raw]] = {}
+    for each in known.of("LimitRange"):
+        limits = [limit for _, limit in entries(each.spec, "limits") if limit.get("type") == "Container"]
+        found.setdefault(each.namespace, []).extend(limits)
+    return found
 
 
 def _only_rounded(asked: object, bound: object, milli: bool, sign: int) -> bool:

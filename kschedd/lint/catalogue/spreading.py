@@ -4,27 +4,24 @@ from collections.abc import Iterator
 from typing import Final
 
 from kschedd.lint.rules import PODS, Hit, RuleSet
-from kschedd.lint.subjects import KnownObjects, PodPart, Raw, Steps, at, entries, items, mapping, strings, text_of
+from kschedd.lint.subjects import (
+    GENERATED_LABELS,
+    KnownObjects,
+    PodPart,
+    Raw,
+    Steps,
+    at,
+    entries,
+    items,
+    mapping,
+    selects,
+    text_of,
+)
 
 RULES: Final = RuleSet()
 HOSTNAME: Final = "kubernetes.io/hostname"
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-# Labels that controllers add to the pods of a template.
-GENERATED_LABELS: Final = frozenset(
-    (
-        "pod-template-hash",
-        "controller-revision-hash",
-        "pod-template-generation",
-        "statefulset.kubernetes.io/pod-name",
-        "apps.kubernetes.io/pod-index",
-        "batch.kubernetes.io/job-name",
-        "batch.kubernetes.io/controller-uid",
-        "batch.kubernetes.io/job-completion-index",
-        "job-name",
-        "controller-uid",
-    )
-)
 
 
 def constraints(pod: PodPart) -> Iterator[tuple[Steps, Raw]]:
@@ -92,26 +89,6 @@ def spread_misses_own_pods(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         selector = constraint.get("labelSelector")
         if isinstance(selector, dict) and not is_empty_selector(selector) and not selects(selector, pod.labels):
             yield Hit((*path, "labelSelector"))
-
-
-def selects(selector: Raw, labels: Raw) -> bool:
-    """Return whether a label selector may match a pod with these labels; labels that controllers add are not judged."""
-    for key, value in mapping(selector.get("matchLabels")).items():
-        if labels.get(key) != value and key not in GENERATED_LABELS:
-            return False
-    for _, wanted in entries(selector, "matchExpressions"):
-        key, operator, values = text_of(wanted.get("key")), wanted.get("operator"), strings(wanted.get("values"))
-        if key in GENERATED_LABELS:
-            continue
-        matched = {
-            "In": labels.get(key) in values,
-            "NotIn": labels.get(key) not in values,
-            "Exists": key in labels,
-            "DoesNotExist": key not in labels,
-        }
-        if not matched.get(str(operator), True):
-            return False
-    return True
 
 
 @RULES.add(
@@ -324,9 +301,6 @@ def affinity_matches_nothing(pod: PodPart, known: KnownObjects) -> Iterator[Hit]
         selector = term.get("labelSelector")
         if not isinstance(selector, dict) or is_empty_selector(selector) or selects(selector, pod.labels):
             continue
-        if at(term, "namespaces") or term.get("namespaceSelector") is not None:
-            candidates = known.pods
-        else:
-            candidates = known.pods_by_namespace.get(pod.namespace, [])
-        if not any(selects(selector, other.labels) for other in candidates):
+        elsewhere = at(term, "namespaces") or term.get("namespaceSelector") is not None
+        if not known.selected(selector, "" if elsewhere else pod.namespace):
             yield Hit((*path, "labelSelector"), "no pod matches this required affinity, so the pod stays pending")

@@ -241,7 +241,10 @@ def capacity_spreads(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
 def capacity_immediate(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     if found.raw.get("volumeBindingMode", "Immediate") != "Immediate":
         return
-    drivers = {each.name for each in known.of("CSIDriver") if each.spec.get("storageCapacity") is True}
+    drivers = known.once(
+        "CSI drivers that report capacity",
+        lambda: {each.name for each in known.of("CSIDriver") if each.spec.get("storageCapacity") is True},
+    )
     if text_of(found.raw.get("provisioner")) in drivers:
         yield Hit(("volumeBindingMode",))
 
@@ -256,7 +259,11 @@ def capacity_immediate(found: LintedObject, known: KnownObjects) -> Iterator[Hit
 def no_provisioner_unbound(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     if found.raw.get("provisioner") != "kubernetes.io/no-provisioner":
         return
-    if not any(each.spec.get("storageClassName") == found.name for each in known.of("PersistentVolume")):
+    with_volumes = known.once(
+        "storage classes of volumes",
+        lambda: {text_of(each.spec.get("storageClassName")) for each in known.of("PersistentVolume")},
+    )
+    if found.name not in with_volumes:
         yield Hit(("provisioner",))
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kschedd.lint.catalogue.spreading import is_empty_selector, selects
+from kschedd.lint.catalogue.spreading import is_empty_selector
 from kschedd.lint.rules import PODS, Hit, RuleSet
-from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, at, entries, mapping, text_of
+from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, at, entries, mapping, selects, text_of
 
 RULES: Final = RuleSet()
 _BUDGET: Final = "PodDisruptionBudget"
@@ -161,9 +161,7 @@ def pdb_matches_nothing(found: LintedObject, known: KnownObjects) -> Iterator[Hi
 
 def _guarded(budget: LintedObject, known: KnownObjects) -> list[PodPart]:
     selector = mapping(budget.spec.get("selector"))
-    if not selector:
-        return []
-    return [pod for pod in known.pods_by_namespace.get(budget.namespace, ()) if selects(selector, pod.labels)]
+    return known.selected(selector, budget.namespace) if selector else []
 
 
 # -- priorities ----------------------------------------------------------------------------------------------------
@@ -177,7 +175,10 @@ def _guarded(budget: LintedObject, known: KnownObjects) -> list[PodPart]:
     source="scheduling/v1 types",
 )
 def priority_two_defaults(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-    defaults = [each.name for each in known.of("PriorityClass") if each.raw.get("globalDefault") is True]
+    defaults = known.once(
+        "default priority classes",
+        lambda: [each.name for each in known.of("PriorityClass") if each.raw.get("globalDefault") is True],
+    )
     if found.raw.get("globalDefault") is True and len(defaults) > 1:
         yield Hit(("globalDefault",), ", ".join(sorted(defaults)))
 

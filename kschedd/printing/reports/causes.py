@@ -99,10 +99,9 @@ def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle, 
             text += f"{group['code']}, {label(group['workloads'][0])}: {clean(str(group['remedy']['summary']))}\n"
             for command in group["remedy"]["commands"]:
                 text += "".join(f"    {clean(line)}\n" for line in str(command).splitlines())
-    whose = (
-        "one workload of each group" if len(groups) <= searched else f"one workload of the {searched} largest groups"
-    )
-    return text + f"A remedy was searched for {whose}; `explain KIND/NAME` has more, with their effects.\n"
+    of = "of each group" if len(groups) <= searched else f"of the {searched} largest groups"
+    text += f"A remedy was searched for one workload {of}, with at most 200 pods; "
+    return text + "`explain KIND/NAME` has more, with their effects.\n"
 
 
 def _of(group: Raw) -> str:

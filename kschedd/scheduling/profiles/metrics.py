@@ -152,6 +152,7 @@ class SchedulingMetrics:
         self.preemptions = Counter(catalogue.PREEMPTION_ATTEMPTS)
         self.sli_s = Histogram(catalogue.SLI_DURATION)
         self.pod_attempts = Histogram(catalogue.POD_ATTEMPTS)
+        self.after_flush = Counter(catalogue.SCHEDULED_AFTER_FLUSH)
         self.point_s = Histogram(catalogue.EXTENSION_POINT_DURATION)
         self.permit_s = Histogram(catalogue.PERMIT_WAIT)
         self.rejections = Counter(catalogue.REJECTIONS)

@@ -1,11 +1,10 @@
 """Workloads as arguments of verbs about pods, such as `deployment/web`."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from kschedd.api.schemas.kinds import Kind, lookup
 from kschedd.service.errors import RpcError
-from kschedd.verbs.command_line.session import VerbSession
 
 WORKLOADS: Final = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController")
 
@@ -22,12 +21,12 @@ def workload_named(words: Sequence[str], others: Sequence[str] = ()) -> tuple[Ki
     return (kind, parts[1]) if kind.name in (*WORKLOADS, *others) else None
 
 
-def with_workload(session: VerbSession, error: RpcError, name: str, namespace: str | None) -> RpcError:
+def with_workload(call: Callable[..., Any], error: RpcError, name: str, namespace: str | None) -> RpcError:
     """Return the error; if no such pod exists, with a workload of that name, if there is one."""
     if error.code != "not_found" or "/" in name:
         return error
     for kind in map(lookup, WORKLOADS):
-        listed = session.daemon.call("objects.list", kind=kind.name, namespace=namespace or "default")["items"]
+        listed = call("objects.list", kind=kind.name, namespace=namespace or "default")["items"]
         if any(item["metadata"]["name"] == name for item in listed):
             hint = f"; there is a {kind.singular} of that name: {kind.singular}/{name}"
             return RpcError(error.code, error.message + hint, error.data)

@@ -176,7 +176,7 @@ def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namesp
     except RpcError as error:
         if found:  # no profile is there for it, which is the cause
             return found
-        raise with_workload(session, error, name, namespace) from error
+        raise with_workload(session.daemon.call, error, name, namespace) from error
     return {**answer, **found}
 
 

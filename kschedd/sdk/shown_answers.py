@@ -1,17 +1,42 @@
-"""What a change, or another configuration, does to placements: the daemon's answers, with their lists as tables."""
+"""The daemon's answers on causes, plans and comparisons with tables in them, shown as the command line prints them."""
 
+from html import escape
 from typing import Any
 
 import attrs
 
+from kschedd.answers import plain
+from kschedd.causes.answers import DiagnosisAnswer, RemedyAnswer
 from kschedd.sdk.records import Records
 from kschedd.simulation.changes import DiffAnswer, NodeChange, ObjectChange, PodChange, UsageChange
 from kschedd.simulation.comparison import ChangedPod, PlacementComparison
 
 
+@attrs.frozen(kw_only=True)
+class WorkloadExplanation(DiagnosisAnswer):
+    """What `explain` returns; `str` gives the text of the command line.
+
+    * `cause`, `also`: the cause that keeps the workload from its nodes, and further ones; each has a code, a message,
+      and its evidence.
+    * `remedies`: changes that were tried on forks, the first to consider first.
+    * `wanted`, `scheduled`, `pending`, `missing`: numbers of its pods.
+    """
+
+    remedies: Records[RemedyAnswer]
+
+    def __str__(self) -> str:
+        from kschedd.printing.reports.causes import diagnosis
+        from kschedd.printing.terminal.style import TerminalStyle
+
+        return diagnosis(plain(self), TerminalStyle()).rstrip()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
 @attrs.frozen
 class PlannedChanges(DiffAnswer):
-    """What `plan` returns: the differences between the fork at its end and the cluster.
+    """What `plan` returns: the differences between the fork at its end and the cluster. `str` gives them as a text.
 
     * `pods`: those that are placed, moved, pending, gone, ended or orphaned; `nodes`, `objects`: those that differ.
     * `usage`: the requested share of the nodes' resources, from 0 to 1, before and after.
@@ -23,6 +48,15 @@ class PlannedChanges(DiffAnswer):
     objects: Records[ObjectChange]
     usage: Records[UsageChange]
 
+    def __str__(self) -> str:
+        from kschedd.printing.reports.forks import diff_text
+        from kschedd.printing.terminal.style import TerminalStyle
+
+        return diff_text(plain(self), TerminalStyle(), len(self.pods)).rstrip()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
 
 @attrs.frozen
 class ConfigComparison(PlacementComparison):
@@ -33,6 +67,11 @@ class ConfigComparison(PlacementComparison):
     """
 
     different: Records[ChangedPod]
+
+
+def explained(found: DiagnosisAnswer) -> WorkloadExplanation:
+    """Return the answer with tables."""
+    return WorkloadExplanation(**_with_tables(found, remedies=RemedyAnswer))
 
 
 def planned(found: DiffAnswer) -> PlannedChanges:
