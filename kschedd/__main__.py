@@ -13,7 +13,7 @@ _YOUNG = 20_000  # objects made until the collector looks at them: what modules 
 
 def main() -> int:
     gc.set_threshold(_YOUNG)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts threads where it is imported, which nobody uses
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are not used
     try:
         from kschedd import cli
 

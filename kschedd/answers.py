@@ -40,7 +40,7 @@ def shape(answer: type) -> str:
 
 
 def returned(answer: Any) -> str:
-    """Return the text on an answer: its shape, and whether there are several."""
+    """Return the documentation of an answer: its type, and whether it is a sequence."""
     if answer is Any:
         return "Any value"
     if _is(answer, Sequence):

@@ -106,7 +106,7 @@ def _open_closed_streams() -> None:
     """Reopen standard streams that the caller closed, on a descriptor whose use fails like that of a closed one.
 
     Otherwise the next file opened would get the descriptor number, and output would go into that file. Standard error
-    goes to /dev/null instead: error messages that nobody reads are not a failure.
+    goes to /dev/null instead: an error message without a reader is not a failure.
     """
     # Opened in the opposite mode, so that reads and writes fail, as gnulib's stdopen does.
     for number, name, flags in ((0, "stdin", os.O_WRONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):

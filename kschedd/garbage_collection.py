@@ -1,9 +1,8 @@
-"""When the cyclic garbage collector runs: seldom, since objects of this program rarely form reference cycles.
+"""The schedule of the cyclic garbage collector: it runs seldom, since this program rarely forms reference cycles.
 
-A collection of young objects takes about 0.3 us for each of them, but looks at all that they refer to: the copy of a
-map of 50,000 pods costs 10 ms and more, twice, as a young object, and whoever allocates meanwhile holds all threads up.
-So whoever makes such copies does it while collection is postponed; the copies are old objects then, which are
-looked at in a full collection only.
+A collection of young objects takes about 0.3 us per object, but traverses everything that they refer to. A new copy of
+a map of 50,000 pods costs 10 ms or more, twice, and stops all threads meanwhile. Such copies are therefore made while
+collection is postponed; they are old objects afterwards, which only a full collection traverses.
 
 A full one takes 0.5 us for each object, 100 ms and more in a large cluster. In a program that ends soon it comes
 rarely. A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one, and looks at
@@ -33,7 +32,7 @@ _UNLOOKED = 7  # portions after one with hardly any garbage
 _HARDLY_ANY = 0.01  # of the objects of a portion
 _ALL = 300_000  # objects made beyond those freed, after which it looks at everything
 _SHARE = 0.002  # of its time that this may take while it is busy
-_IDLE_SHARE = 0.02  # of the time for which it has had little to do: somebody may come just then
+_IDLE_SHARE = 0.02  # of the idle time, because a request may arrive
 _OBJECT_S = 5e-7  # what it takes for each object, until it is known
 LOOK_S = 1.0
 _IDLE = 0.2  # of a core: it has little to do
@@ -68,8 +67,7 @@ def freeze_present() -> None:
 def collection_paused() -> Iterator[None]:
     """Without garbage collection; what is there at the end is excluded from it.
 
-    For whoever starts with a dump and has nothing else to do meanwhile: the collector would look at all that was read
-    so far again and again.
+    For reading a dump at the start: the collector would traverse everything that was read so far again and again.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -139,7 +137,7 @@ class FullCollections:
     _unlooked: int = attrs.field(default=0, init=False)  # so many portions of young objects are not to be looked at
     _ended_s: float = attrs.field(default=0.0, init=False)  # by `cpu_s`
     _took_s: float = attrs.field(default=0.0, init=False)
-    looked_at: int = attrs.field(default=0, init=False)  # objects that there were then
+    looked_at: int = attrs.field(default=0, init=False)  # number of objects at that time
     _used_s: float = attrs.field(default=0.0, init=False)  # by `cpu_s`, at the last look
     _idle_s: float = attrs.field(default=0.0, init=False)  # for so long there has been little to do
     _thresholds: tuple[int, int, int] = attrs.field(default=(0, 0, 0), init=False)

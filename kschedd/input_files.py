@@ -1,6 +1,6 @@
-"""Files of users, opened so that nobody is waited for.
+"""Files of users, opened without blocking.
 
-Opening a named pipe waits for whoever writes into it, for good if nobody does; a device may never come to an end.
+Opening a named pipe blocks until a process writes into it, perhaps forever; a device may have no end.
 """
 
 import errno

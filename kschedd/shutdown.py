@@ -1,11 +1,10 @@
-"""How the daemon is told to end, and the deadline by which it has, whatever hangs.
+"""Signals that stop the daemon, and the deadline of a stop.
 
-SIGTERM, SIGINT and a terminal that goes (SIGHUP, unless under nohup) end it in order; a second signal at once: whoever
-is being served is cut off. A SIGHUP while the terminal is there, or where there never was one, is no end: somebody
-wants the daemon to read its files again.
+SIGTERM, SIGINT and a closed terminal (SIGHUP, unless under nohup) stop it in order; a second signal stops it at once,
+and ends requests in progress. A SIGHUP while the terminal is open, or without a terminal, reloads files instead.
 
-In order may take long where a plugin or a disk hangs: a thread cannot be stopped, nor a loop that somebody holds up. So
-each signal, and `daemon.stop`, sets a deadline after which the process exits as it stands, with the tracebacks of all
+A stop in order may take long if a plugin or a disk hangs, because a thread or a blocked loop cannot be stopped. So each
+signal, and `daemon.stop`, sets a deadline after which the process exits as it stands, with the tracebacks of all
 threads on standard error; what was answered is in the journal by then. The deadline is kept by a thread that needs no
 Python (`faulthandler`), so it holds while Python code hangs, too.
 

@@ -1,8 +1,8 @@
-"""What the daemon tells systemd: that it serves, reads its files again, ends; and that it is alive.
+"""Notifications to systemd: the daemon is ready, reloads, stops, and is alive.
 
-A datagram to the socket that $NOTIFY_SOCKET names, as sd_notify(3) describes it; nothing where nobody asked.
-The watchdog is told only after the daemon has answered a question, so one whose actors hang is restarted.
-Never raises: what cannot be told is not told.
+Each is a datagram to the socket in $NOTIFY_SOCKET, as sd_notify(3) describes; without that variable nothing is sent.
+The watchdog is notified only after the daemon has answered a request, so that a daemon whose actors hang is restarted.
+Never raises: a notification that cannot be sent is dropped.
 """
 
 import socket
@@ -40,7 +40,7 @@ class ServiceManager:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
                 sender.setblocking(False)
                 sender.sendto("\n".join(assignments).encode(), where)
-        except (OSError, ValueError):  # nobody is there, or its queue is full: there is nobody to tell
+        except (OSError, ValueError):  # no receiver, or its queue is full
             return
 
     def tell_reloading(self) -> None:

@@ -1,4 +1,4 @@
-"""Threads behind a narrow Protocol: whoever waits for work in a thread uses `in_thread`.
+"""Threads behind a narrow Protocol: callers run work in a thread with `in_thread`.
 
 A Trio run has one `Threads`: Trio's own, unless `use_threads` has named another. A simulation runs the work on the
 event loop, after a delay of virtual time, so that the order of everything follows from its seed.

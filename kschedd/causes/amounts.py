@@ -209,7 +209,7 @@ def _as_written(written: str, meant: str) -> str:
 
 
 def _other_units(resource: str, written: str, number: int, largest: int) -> Iterator[str]:
-    """Amounts that somebody may have meant who wrote this one, which is more than the largest node has."""
+    """Return the amounts that were probably intended instead of this one, which exceeds the largest node."""
     if resource == "cpu":
         if number % 1_000 == 0 and number >= 100_000:  # 100 cores
             yield f"{number // 1_000}m"

@@ -1,4 +1,4 @@
-"""Causes in what a resource claim asks for: a class that is not there, or devices that nobody publishes.
+"""Causes in the requests of a resource claim: a missing DeviceClass, or devices that no ResourceSlice publishes.
 
 `Devices` are the published ones, and what claims hold of them. A selector that finds none is mended by the smallest
 change of one word in it that has it find some.

@@ -34,7 +34,7 @@ def mended(text: str, devices: Sequence[Device]) -> Mended | None:
     """Return the selector with one word changed so that it selects a device; None if no word does."""
     kinds = _kinds(devices)
     found = [fix for match in _WORDS.finditer(text) for fix in _with_other_word(text, match, kinds)]
-    # A word that is nearly right is meant; otherwise the value of an attribute is, rather than the name of one.
+    # A word that resembles a known one is replaced by it; otherwise the value of the attribute is replaced.
     return max(found, key=lambda fix: (fix.near, likeness(fix.was, fix.now)), default=None)
 
 

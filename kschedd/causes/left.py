@@ -1,4 +1,4 @@
-"""Causes of a pod that is gone: who preempted it, which taint or eviction ended it, or that somebody deleted it.
+"""Causes of a pod that is gone: its preemptor, the taint or eviction that ended it, or a deletion.
 
 A pod that is ended by the system has a DisruptionTarget condition in its last state, which the store's log keeps for a
 while; the scheduler's own log knows the preemptor.

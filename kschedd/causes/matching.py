@@ -31,7 +31,7 @@ from kschedd.storage.volumes import AVAILABLE, Volume
 
 Spec = dict[str, Any]
 _VOLUME: Final = "PersistentVolume"
-_MOST_CLASSES: Final = 2  # that are proposed instead
+_MOST_CLASSES: Final = 2  # classes that are proposed instead
 
 
 @attrs.frozen(eq=False)

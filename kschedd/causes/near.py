@@ -1,11 +1,11 @@
-"""Near misses: what somebody may have meant by a name that is nowhere to be found."""
+"""Near misses: existing names that resemble a name that does not exist."""
 
 import difflib
 import re
 from collections.abc import Iterable
 from typing import Final
 
-_ALIKE: Final = 0.7  # of two names, 1 being the same
+_ALIKE: Final = 0.7  # similarity of two names, from 0 to 1 (equal)
 _ALIKE_KEYS: Final = 0.6  # of label keys that have the wanted value
 _LONG: Final = 4  # letters
 

@@ -162,13 +162,13 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
         [f"they are on {some(nodes)}"],
         [
             *_other_labels(case, term),
-            *([] if workload.kind == "Pod" else [relaxed]),  # whose affinity nobody can change
+            *([] if workload.kind == "Pod" else [relaxed]),  # the affinity of a pod cannot be changed
         ],
     )
 
 
 def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
-    """Without the labels that the others mean, unless the workload selects its own pods by them."""
+    """Remove the labels that the other pods select, unless the workload selects its own pods by them."""
     selector = case.workload.spec.get("selector") or {}
     needed = {*(selector.get("matchLabels") or {}), *(each["key"] for each in selector.get("matchExpressions") or ())}
     keys = {requirement.key for requirement in term.selector.requirements if requirement.key in case.pod.labels}

@@ -168,7 +168,7 @@ def _lost(case: Case, use: ClaimUse, volume: str) -> FoundCause:
         f"{use} is bound to volume {volume}, which does not exist",
         [named(use.claim), ObjectNamed(_VOLUME, "", volume)],
         [_field(case)],
-        ["the data may still be on the disk: whoever runs the storage can bring back the volume"],
+        ["the data may still be on the disk: the storage administrator can restore the volume"],
         options,
         certain=True,
     )

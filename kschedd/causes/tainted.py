@@ -53,7 +53,7 @@ class _Pool:
 
     @property
     def dedicated(self) -> tuple[Taint, ...]:
-        """Taints that somebody put on the nodes for a purpose."""
+        """Taints that an administrator put on the nodes."""
         return tuple(t for t in self.taints if not t.key.startswith((_CONDITIONS, _OF_CLOUD)))
 
 

@@ -1,4 +1,4 @@
-"""Causes in the pod's way through the scheduler: nobody schedules it, it is held back, or it only has to wait."""
+"""Causes in the scheduler: no profile schedules the pod, it is held back, or it only has to wait."""
 
 from typing import Any, Final
 
@@ -42,7 +42,7 @@ def unknown_scheduler(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> F
     hint = f" ({likely}?)" if likely else f"; the schedulers here are {some(profiles)}"
     return FoundCause(
         "SchedulerNameUnknown",
-        f"schedulerName {wanted} is handled by nobody{hint}",
+        f"no scheduler has the name {wanted} in schedulerName{hint}",
         [named(workload.obj)],
         [f"{'.'.join(workload.path)}.schedulerName"],
         options=[RemedyOption(f"schedulerName {likely or profiles[0]}", edit=spec_edit(renamed))],
@@ -63,11 +63,12 @@ def gated(case: Case) -> FoundCause | None:
             [named(case.pod)],
             certain=False,
         )
+    several, them = len(gates) > 1, "them" if len(gates) > 1 else "it"
     names = f"`{'`, `'.join(gates)}`"
     return FoundCause(
         "SchedulingGated",
-        f"the scheduling gate{'s' * (len(gates) > 1)} {names} {'have' if len(gates) > 1 else 'has'} not been removed: "
-        f"whoever set {'them removes them' if len(gates) > 1 else 'it removes it'} when the time has come",
+        f"the scheduling gate{'s' * several} {names} {'have' if several else 'has'} not been removed: "
+        f"the controller that set {them} has to remove {them}",
         [named(case.pod)],
         [f"{'.'.join(case.workload.path)}.schedulingGates"],
         passing=True,

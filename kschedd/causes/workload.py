@@ -151,7 +151,7 @@ def _owner(store: ClusterReader, obj: Object) -> Object | None:
 
 
 def _selected(store: ClusterReader, owner: Object) -> list[Pod]:
-    """Pods that the workload selects and no object owns, as where nobody has adopted them."""
+    """Return the pods that the workload selects and that have no owner, such as pods that were not adopted."""
     stated = owner.spec.get("selector")
     if not stated:
         return []

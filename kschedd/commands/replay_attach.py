@@ -89,7 +89,7 @@ class _Serving:
     def run(self, cluster: ReplayCluster, version: str, path: Path) -> None:
         try:
             trio.run(self._serve, cluster, version, path)
-        except* KscheddError as faults:  # raised again by whoever waits
+        except* KscheddError as faults:  # the waiting task raises them again
             self.failure = _first(faults)
         finally:
             self.ready.set()

@@ -6,8 +6,8 @@ there, so other nodes may be fuller or emptier than they were then. What was rec
 through.
 
 It changes nothing: it works on a fork of the cluster (`explain.fork`), with plugins and a search start of its own, and
-lists ties instead of breaking them. `begin` is the part for whoever owns the machine, between two attempts; `finish`
-the longer part, for any thread; `explain` is both.
+lists ties instead of breaking them. The owner of the machine calls `begin` between two
+attempts; `finish`, the longer part, runs in any thread. `explain` calls both.
 """
 
 from collections.abc import Callable

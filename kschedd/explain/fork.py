@@ -54,7 +54,7 @@ def without_node(pod: Pod) -> Pod:
 
 
 def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
-    """To be called between two attempts, by whoever owns the machine. The pod's profile must be there."""
+    """Return a fork for one pod, whose profile must exist. The owner of the machine calls it between two attempts."""
     judged = without_node(pod)
     cluster = machine.cluster.fork()
     handle = machine.handle.fork(cluster)

@@ -1,8 +1,8 @@
-"""What every filter says of every node, not only the first that rejects it.
+"""The verdict of every filter on every node, not only of the first filter that rejects it.
 
-The scheduler stops asking about a node at its first rejection; whoever wants to know what it would take for the pod to
-fit has to hear all of them. Plugins are asked here and now, past everything remembered; one that fails by its own fault
-is an Error status, as in an attempt.
+The scheduler stops at the first rejection of a node. An explanation needs all of them, to tell what the pod needs to
+fit. Plugins are called anew, without any cache; a plugin that fails by its own fault has the status Error, as in an
+attempt.
 
 Nodes with nominated pods are judged as upstream does: first with them there, and only if the pod fits then as they are.
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).

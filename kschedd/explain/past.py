@@ -4,8 +4,8 @@ Nothing is stored for it but what each attempt record has: the version of the st
 pod. The store's log has the writes since then, as far back as it reaches. Pods that were assumed at that time, and
 bound by a later write, are known from the records of the attempts before.
 
-`Past` is made by whoever owns records and log; `rewind` works on a fork, anywhere. What it cannot bring back: the
-configuration of that time, the order in which nodes were visited, and what out-of-tree plugins remembered.
+The owner of records and log makes a `Past`; `rewind` works on a fork, in any thread. It cannot restore the
+configuration of that time, the visiting order of nodes, and the state of out-of-tree plugins.
 """
 
 from collections.abc import Iterable, Sequence

@@ -38,7 +38,10 @@ class GroupFork:
 
 
 def begin_group(machine: SchedulingMachine, nominator: Nominator, key: str) -> GroupFork | None:
-    """To be called between two attempts, by whoever owns the machine. None: there is no such group, nor a pod of it."""
+    """Return a fork for the group; None if neither it nor a pod of it exists.
+
+    The owner of the machine calls it between two attempts.
+    """
     if machine.groups.object(key) is None and not machine.groups.pods(key):
         return None
     cluster = machine.cluster.fork()

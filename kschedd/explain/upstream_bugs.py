@@ -1,4 +1,4 @@
-"""Where kube-scheduler decides by a bug of its own, and so do we: said to whoever asks about such a pod.
+"""Bugs of kube-scheduler that kschedd repeats: `explain` names them for a pod that they affect.
 
 Sources: the issues named, and the modules that follow upstream there (InterPodAffinity, the allocator, quantities).
 """

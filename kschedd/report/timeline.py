@@ -31,7 +31,7 @@ _Part = tuple[str, int]  # a plugin, and how many nodes it was asked about
 
 
 class Timeline:
-    """See the module; `file` is closed by whoever opened it."""
+    """See the module; the caller closes `file`."""
 
     def __init__(self, engine: Engine, file: TimelineFile) -> None:
         self._engine = engine

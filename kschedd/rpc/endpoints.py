@@ -78,7 +78,7 @@ def endpoint_of(given: str | os.PathLike[str] | None) -> Path | TcpEndpoint:
     except AccessError as wrong:
         raise SocketPathError(shown, wrong.why) from wrong
     if not token and files["cert-file"] is None:
-        raise SocketPathError(shown, f"it lets nobody in without a token: give token-file, ${_TOKEN}_FILE or ${_TOKEN}")
+        raise SocketPathError(shown, f"a token is required: set token-file, ${_TOKEN}_FILE or ${_TOKEN}")
     return TcpEndpoint(address, token, files["ca-file"], files["cert-file"], files["key-file"], options["server-name"])
 
 

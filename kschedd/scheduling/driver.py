@@ -311,7 +311,9 @@ class SchedulingDriver:
                 self.pending.updated(event.old, pod)
 
     def _let_go(self, pod: Pod) -> None:
-        """Release an assumed pod that is being deleted, or was; others may take its place (`assumed_pods_forgotten`).
+        """Release an assumed pod that was deleted or is being deleted, so that others may take its place.
+
+        In force with the rule `assumed_pods_forgotten`.
 
         Source: Kubernetes v1.36, scheduler/eventhandlers.go (handleAssumedPodDeletion).
         """

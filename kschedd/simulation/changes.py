@@ -1,11 +1,11 @@
-"""What became of a cluster in a fork since it was made: pods moved, pending, evicted or placed, nodes, objects, use.
+"""The changes of a fork since it was created: pods moved, pending, evicted or placed, nodes, objects, utilization.
 
-A pod whose controller made another in its place has moved: a pod that is gone and a new one of the same workload
-are told together, in the order in which they went and came. What the controllers own (ReplicaSets of Deployments,
-say) and what tells about others (Events, Leases) is left out.
+A pod that its controller replaced has moved: a deleted pod and a new one of the same workload are one change, matched
+in order of deletion and creation. Objects that controllers own (ReplicaSets of Deployments), Events and Leases are left
+out.
 
-`ForkStart` is what the fork was like when it was made; all else is worked out from the events of its store, and its log
-of what happened, when somebody asks.
+`ForkStart` is the state of the fork at its creation; the changes are computed on demand, from the events of its store
+and from its log.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -372,7 +372,7 @@ class Engine:
         if self._on_events is not None:
             self._on_events(events)
         if len(events) > 1 and self._on_happened is None and not self.queue.heeds_events:
-            # As of a cluster that is there from the start: nobody waits for any of these, so nothing follows from one.
+            # As of a cluster that is there from the start: nothing waits for these events.
             together = tuple(takewhile(_waits_for_no_node, events))
             if together:
                 self.loop.observe_all(together)

@@ -1,6 +1,6 @@
-"""Observers of a run: told of attempts, what happened to pods, their moves in the queue, and when all work is done.
+"""Observers of a run: they receive attempts, events of pods, moves in the queue, and the end of all work.
 
-They change nothing. An engine without one has nobody to call, so a run that nobody observes costs nothing more.
+They change nothing. A run without observers costs nothing more.
 """
 
 from collections.abc import Callable, Sequence

@@ -72,6 +72,7 @@ def test_a_long_plan_begins_with_counts_and_ends_with_its_result(cluster: Scenar
     lines = cluster.do("plan scale deployment web --replicas 60", "").splitlines()
     heads = [" ".join(line.split()) for line in lines if line.startswith("ZONE")]
     assert heads == ["ZONE PODS BEFORE PODS AFTER"]
+    assert lines[0].startswith("pods: ")
     found = json.loads(cluster.do("plan -o json scale deployment web --replicas 60", ""))
     [workload] = found["summary"]["workloads"]
     pending = sum(not pod["to"] for pod in found["pods"])

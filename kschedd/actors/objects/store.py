@@ -325,7 +325,7 @@ class StoreActor:
             if answer.again is not None:
                 answer.again()
             if answer.again is None or self._store.version != self._told:
-                # Also an answer that depended on a rolled back write, and would now be different.
+                # The answer depended on a write that was rolled back, and would be different now.
                 self._store.roll_back(self._told)
                 answer.reply.refuse(failure)
             else:

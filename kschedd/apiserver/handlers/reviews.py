@@ -68,7 +68,7 @@ def _allowed(spec: Mapping[str, Any], review: str, user: User) -> dict[str, Any]
             return {"allowed": False, "reason": f"{user.name} is read-only here"}
     elif "system:masters" in (spec.get("groups") or ()):
         return {"allowed": True}
-    return {"allowed": False, "reason": "kschedd knows no roles: whoever is let in may do everything"}
+    return {"allowed": False, "reason": "kschedd has no RBAC: every authenticated client has full access"}
 
 
 def _rules(user: User) -> dict[str, Any]:

@@ -116,7 +116,10 @@ async def run_workload(
     if asked.unused:
         names = ", ".join(asked.unused)
         raise PerfRunError(
-            str(source), 1, case.name, f"parameters that workload {workload.name} defines and nobody uses: {names}"
+            str(source),
+            1,
+            case.name,
+            f"parameters that workload {workload.name} defines and the case does not use: {names}",
         )
     # Upstream's benchmark also runs without ServiceAccount, TaintNodesByCondition and Priority.
     admission = Admission({"Priority": False})

@@ -72,7 +72,7 @@ def _nearest(pods: Sequence[Pod], lacking: Requirements) -> list[Pod]:
                 best, nearest = place, away
         lacking = _without(lacking, [left[best]])
         taken.append(left[best])
-        left[best] = left[-1]  # like upstream, whose order of the rest decides ties
+        left[best] = left[-1]  # as upstream: the order of the rest decides ties
         left.pop()
     return taken
 

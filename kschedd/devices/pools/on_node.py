@@ -130,7 +130,7 @@ def _is_read(one: Slice, rules: DeviceRules) -> bool:
 
 
 def _for_every_node(one: Slice, rules: DeviceRules) -> bool:
-    """Return whether the slice is read for every node, whatever it selects: counters belong to a whole pool."""
+    """Return whether the slice is read for all nodes: one with counters is, because they belong to the whole pool."""
     return bool(one.counter_sets) and rules.partitionable_devices and not rules.counter_slices_have_nodes
 
 

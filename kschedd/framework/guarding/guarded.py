@@ -311,7 +311,7 @@ class GuardedRegistry(Registry):
     """A registry that guards out-of-tree plugins.
 
     `limit_s`: of one call; infinity calls plugins in the caller's thread and keeps their latest exceptions in `raised`.
-    `on_fault` receives faults that fail no call; without `processes` plugins that want worker processes have none.
+    `on_fault` receives faults that fail no call; without `processes`, no plugin gets worker processes.
     """
 
     def __init__(

@@ -131,7 +131,7 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
         text += f"  rejected before any node was looked at, by {_said(answer['pre_filter'])}\n"
     if answer.get("preemption"):
         making_way = answer["preemption"]
-        victims = ", ".join(map(str, making_way.get("victims") or ())) or "nobody"
+        victims = ", ".join(map(str, making_way.get("victims") or ())) or "no pod"
         text += f"  preemption: on {making_way.get('node')}, {victims} would make way\n"
         text += _candidates(making_way, style)
     return text

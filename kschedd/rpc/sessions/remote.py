@@ -140,7 +140,7 @@ class RemoteDoor:
                     user = self.credentials.tokens.user_of(token)
                     if user is not None:
                         return user
-                    raise RpcError("unauthenticated", "that token is nobody's")
+                    raise RpcError("unauthenticated", "unknown token")
         raise RpcError("unauthenticated", f"the first message has to be {AUTHENTICATE} with a token")
 
     def _refused(self, address: str, why: str) -> None:

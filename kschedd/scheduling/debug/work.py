@@ -27,7 +27,7 @@ def drive(work: Work[T], answer: Callable[[Callable[[], Answers]], Answers] = la
     try:
         while True:
             shards = next(work) if answers is None else work.send(answers)
-            assert not isinstance(shards, StopPoint), f"nobody can be stopped here, at {shards.point} {shards.plugin}"
+            assert not isinstance(shards, StopPoint), f"there is no stop point here, at {shards.point} {shards.plugin}"
             answers = answered(work, shards, answer)
     except StopIteration as end:
         value: T = end.value

@@ -26,7 +26,7 @@ _UNTOLD: Final = frozenset(("Event", "Lease"))  # what tells of others
 
 @attrs.frozen(eq=False)
 class ExternalChange:
-    """What somebody did to an object, when the scheduler saw it. `old` is None for a new object."""
+    """A change of an object by a client, at the time the scheduler saw it. `old` is None for a new object."""
 
     at_s: float
     type: EventType

@@ -189,7 +189,7 @@ class PodStrategy:
             return found if node_affinity is None else self.with_node_affinity(found, node_affinity, name)
         except ApiError:
             if spec_without_node_affinity is not spec:
-                # Raises with the errors of the whole spec, not only of `spec_without_node_affinity`.
+                # The error has the faults of the whole spec, not only of `spec_without_node_affinity`.
                 self._admit(spec, meta, name)
             raise
 

@@ -257,7 +257,7 @@ def yes_flag(words: VerbParser) -> None:
 
 
 def may_go_on(session: VerbSession, options: argparse.Namespace, question: str) -> bool:
-    """Ask before what cannot be undone, where somebody is there to answer; tells the user if nothing is done."""
+    """Ask for confirmation of what cannot be undone, if there is a prompt; report if nothing is done."""
     if options.yes or getattr(options, "dry_run", "none") != "none" or not session.asks_first():
         return True
     if session.confirm(question):

@@ -44,7 +44,7 @@ class VerbSession:
     now: Callable[[], float] = time.time  # seconds since the epoch
     sleep: Callable[[float], None] = time.sleep
     read_input: Callable[[], bytes] = bytes  # the input of `-f -`: none
-    confirm: Callable[[str], bool] = lambda question: True  # nobody is asked, as with kubectl
+    confirm: Callable[[str], bool] = lambda question: True  # no confirmation, as with kubectl
     namespace: str = "default"
     folder: Path = Path()  # the base of relative file paths
     measure: Callable[[], TerminalStyle] | None = None  # the current style: a terminal may have been resized
@@ -56,7 +56,7 @@ class VerbSession:
     offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # answers the methods on files without a daemon
     # The user's editor on a file, and its exit status; None: no terminal.
     open_editor: Callable[[Path], int] | None = None
-    loss_is_told: bool = False  # whether somebody else tells the user that the daemon has gone
+    loss_is_told: bool = False  # whether the lost connection is reported elsewhere
     asks_first: Callable[[], bool] = lambda: False  # whether to ask before what cannot be undone
     whole_names: bool = False  # whether verbs of a group need their whole names: `debug step`, not `step`
     _daemon: DaemonClient | None = None

@@ -57,7 +57,7 @@ class ClusterFacts(Protocol):
 
 @attrs.frozen
 class Finding:
-    """`why`: what the pod itself says. `instead`: the assertion that does hold, "" if none can be put into words."""
+    """`why`: the reason in the pod's status. `instead`: the assertion that holds, "" if there is none."""
 
     met: bool
     found: str = ""

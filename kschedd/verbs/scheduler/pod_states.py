@@ -23,7 +23,7 @@ _EVICTIONS: Final = frozenset({"Preempted", "TaintManagerEviction", "Evicted", "
 
 @attrs.frozen
 class PodState:
-    """`holds` of a pod (None: there is none of this name), its node (None: on none) and the events about it."""
+    """Return what `holds` takes: the pod (None: no such pod), its node (None: it has none) and its events."""
 
     words: str
     holds: Callable[[Raw | None, Raw | None, Sequence[Raw]], bool]
