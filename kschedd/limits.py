@@ -1,6 +1,6 @@
 """All limits of the daemon: the purpose of each, its default and its present value.
 
-Everything that is kept for clients, or that grows over time, has a bound in this table. `kschedd run --set-limit
+Everything that is kept for clients, or that grows over time, has a bound in this table. `kschedd run --limit
 NAME=N` sets one; `daemon.limits` returns how much of each is in use. Pure values.
 """
 
@@ -143,7 +143,7 @@ class UnknownLimit(KscheddError):
     why: str
 
     def __str__(self) -> str:
-        return f"--set-limit: {self.why}"
+        return f"--limit: {self.why}"
 
 
 @attrs.frozen

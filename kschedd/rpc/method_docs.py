@@ -94,7 +94,7 @@ When 1024 clients are connected and another one connects, the client that has be
 and is disconnected. A client is idle if it has no stream and no pending request, and has sent nothing for a second.
 
 `daemon.limits` lists most of these limits as they are in force, each with its current use.
-`kschedd run --set-limit NAME=N` sets one.
+`kschedd run --limit NAME=N` sets one.
 `kschedd apply` splits a longer text into several requests, except with `--atomic`, which needs a single one.
 
 ## Errors

@@ -8,7 +8,7 @@
     objects    objects that were changed at random and accepted nevertheless: created in a daemon, scheduled, deleted;
                no part of it has trouble with any of them, and memory is back
 
-After `--` there may be flags of `kschedd run` for the daemon: with smaller limits (`--set-limit`) memory is back
+After `--` there may be flags of `kschedd run` for the daemon: with smaller limits (`--limit`) memory is back
 where it was as soon as these are full.
 
 It ends at the first thing that is wrong, with the seed and what it was.

@@ -4,7 +4,7 @@ It has a journal and the REST API, and a cluster that never comes to rest (`chur
 /metrics is scraped. In real time the clients pause so that the daemon takes `--share` of a core; in virtual time it
 moves `--step` seconds after each round. The memory that it has is told regularly, with how far its bounds are used;
 at the end, whether it grew between the second quarter and the last one of the time in which its histories and caches
-were full, those of them that came to be (smaller ones, by --set-limit, are so sooner). Status 1 if it did.
+were full, those of them that came to be (smaller ones, by --limit, are so sooner). Status 1 if it did.
 
 `--census DIR`: what there is in the daemon by type, there in files, taken at each sample; `growth.py` compares two.
 """

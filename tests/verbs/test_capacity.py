@@ -44,7 +44,7 @@ def test_capacity_of_several_together_counts_sets(scenario: ScenarioCluster, tmp
     ]
     scenario.do("apply", NODE % ("there", "4"))
     assert "pod/web + pod/cache   4 " in scenario.do("capacity -f pair.yaml --together", "")
-    assert "pod/web + pod/cache   3+ " in scenario.do("capacity -f pair.yaml --together --max-pods 3", "")
+    assert "pod/web + pod/cache   3+ " in scenario.do("capacity -f pair.yaml --together --limit 3", "")
 
 
 def test_capacity_says_what_one_more_node_of_a_shape_would_bring(scenario: ScenarioCluster) -> None:
@@ -103,11 +103,11 @@ def test_capacity_is_of_a_workload_or_of_files(trained: ScenarioCluster) -> None
 
 
 def test_capacity_ends_at_the_limit(scenario: ScenarioCluster) -> None:
-    assert "pod/small   3+         1       (--max-pods)" in scenario.do("capacity -f pods.yaml --max-pods 3", "")
+    assert "pod/small   3+         1       (--limit)" in scenario.do("capacity -f pods.yaml --limit 3", "")
 
 
 def test_capacity_with_a_shape_at_the_limit_makes_nothing_up(scenario: ScenarioCluster) -> None:
-    assert "pod/small   3+         ?" in scenario.do("capacity -f pods.yaml --max-pods 3 --shape one.yaml", "")
+    assert "pod/small   3+         ?" in scenario.do("capacity -f pods.yaml --limit 3 --shape one.yaml", "")
 
 
 def test_nodes_needed_says_the_fewest_of_one_shape(scenario: ScenarioCluster) -> None:

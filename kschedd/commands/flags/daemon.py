@@ -20,14 +20,12 @@ def add_daemon_flags(parser: Any) -> None:
         "--socket", metavar="PATH", help="path of the socket; default: $KSCHEDD_SOCKET or the runtime directory"
     )
     parser.add_argument(
-        "--set-limit",
-        dest="limit",
+        "--limit",
         action="append",
         default=[],
         metavar="NAME=N",
         help="set one of the daemon's limits; `kschedd status --limits` lists them with their use",
     )
-    parser.renamed["--limit"] = "--set-limit"
     _add_listen_flags(parser)
     _add_audit_flags(parser)
     _add_telemetry_flags(parser)

@@ -97,7 +97,7 @@ class DaemonMethods(Methods):
     @method(
         "daemon.limits",
         reads=True,
-        doc="Lists every limit of the daemon with its usage. `kschedd run --set-limit NAME=N` sets one.",
+        doc="Lists every limit of the daemon with its usage. `kschedd run --limit NAME=N` sets one.",
         answer=Sequence[LimitAnswer],
     )
     async def limits(self, call: Call) -> Any:

@@ -49,10 +49,7 @@ def _capacity_words(words: VerbParser) -> None:
     words.add_argument("--alternatives", action="store_true", help="also count pods of half and double the size ...")
     words.add_argument("--together", action="store_true", help="count sets of one pod of each manifest")
     _shape_flag(words, "also count how many more fit with one more node of this shape")
-    words.add_argument(
-        "--max-pods", type=whole_number, default=10_000, metavar="N", help="count at most N pods (10000)"
-    )
-    words.renamed["--limit"] = "--max-pods"
+    words.add_argument("--limit", type=whole_number, default=10_000, metavar="N", help="count at most N pods (10000)")
     output_flag(words, FORMS)
 
 
@@ -79,7 +76,7 @@ def capacity(session: VerbSession, options: argparse.Namespace) -> int:
     if not options.workload and not options.filename:
         raise UsageError("KIND/NAME of a workload or -f FILE is required", "capacity")
     shapes = [_shape(session, text, "capacity") for text in options.shape]
-    given: dict[str, Any] = {"limit": options.max_pods, "shapes": shapes, "alternatives": options.alternatives}
+    given: dict[str, Any] = {"limit": options.limit, "shapes": shapes, "alternatives": options.alternatives}
     if options.workload:
         given |= {"workload": _workload_named(session, options), "alternatives": True}
     else:
@@ -123,7 +120,7 @@ def fits_table(found: Sequence[dict[str, Any]], *, of_all: bool = False) -> Tabl
 
 def _fits_row(each: dict[str, Any], *, sized: bool) -> tuple[str, ...]:
     names = [f"{spec['kind'].lower()}/{spec['name']}" for spec in each["specs"]]
-    why = "(--max-pods)" if each["limited"] else each["why"].partition(". no new claims")[0]
+    why = "(--limit)" if each["limited"] else each["why"].partition(". no new claims")[0]
     if len(names) > 1 and not each["limited"]:
         why = f"{names[each['lacking']]}: {why}"
     return (
