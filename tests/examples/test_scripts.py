@@ -51,7 +51,7 @@ def test_our_client_follows_what_it_applied(socket: str) -> None:
 
 
 def test_a_session_from_a_file(socket: str) -> None:
-    out = _run("-m", "kschedd.cli", "--socket", socket, "repl", "-f", "examples/scripts/session.txt")
+    out = _run("-m", "kschedd.cli", "--socket", socket, "repl", "--script", "examples/scripts/session.txt")
     assert "deployment.apps/web scaled: 6 -> 9" in out
     assert "pod/inline created" in out
 

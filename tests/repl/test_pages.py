@@ -33,7 +33,7 @@ def test_the_screens_of_a_page_are_those_of_the_prompt(page: str, tmp_path: Path
     with live_daemon(tmp_path, speed=VIRTUAL, start_s=EPOCH) as daemon:
         plain = {"LC_ALL": "C", "NO_COLOR": "1", "PAGER": "cat"}
         words = ["repl", "--socket", daemon.socket, "--no-rc"]
-        with console(words, tmp_path, columns=210, rows=60, environment=plain, folder=DOCS) as repl:
+        with console(words, tmp_path, columns=400, rows=60, environment=plain, folder=DOCS) as repl:
             text = (DOCS / page).read_text(encoding="utf-8")
             assert replay(repl, text, daemon.until_idle, DIFFERS[page]) > 5
             repl.ready()
