@@ -39,6 +39,7 @@ def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOpti
     options = options or ControllerOptions()
     return [
         SystemNamespaces(),
+        Quotas(),  # before the workloads: the quotas of a dump are counted before the first pod is created
         APIServiceAvailability(),
         CloudNodes(options.cloud_provider, options.cloud_init_delay_s),
         Heartbeats(),
@@ -61,5 +62,4 @@ def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOpti
         Provisioner(provision_delay_s),
         EphemeralVolumes(),
         ResourceClaims(),
-        Quotas(),
     ]
