@@ -18,6 +18,11 @@ import attrs
 T = TypeVar("T")
 
 
+def as_map(value: object) -> Mapping[str, Any]:
+    """Return a map as it is, and an empty one for anything else: for fields that are not validated yet."""
+    return value if isinstance(value, dict | Mapping) else {}
+
+
 @recursive_repr("...")
 def _shown(value: Any) -> str:
     """Return a text like the `__repr__` that attrs generates."""

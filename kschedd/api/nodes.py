@@ -6,7 +6,7 @@ Units: allocatable CPU in millicores, every other resource in whole units.
 """
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from kschedd.api.base import Object, version_of
 from kschedd.api.resources import Resources, amounts
@@ -20,6 +20,14 @@ REGION_LABEL = "topology.kubernetes.io/region"
 BETA_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
+#: labels of nodes that are deprecated, with those that replace them
+RENAMED_LABELS: Final[Mapping[str, str]] = {
+    BETA_ZONE_LABEL: ZONE_LABEL,
+    BETA_REGION_LABEL: REGION_LABEL,
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
 
 
 @fast_frozen(eq=False)

@@ -5,17 +5,15 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from kschedd.api.nodes import RENAMED_LABELS
+
 _ALIKE: Final = 0.7  # similarity of two names, from 0 to 1 (equal)
 _ALIKE_KEYS: Final = 0.6  # of label keys that have the wanted value
 _LONG: Final = 4  # letters
 
-#: labels that were renamed. Source: kubernetes.io/docs/reference/labels-annotations-taints
-RENAMED_LABELS: Final = {
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-    "beta.kubernetes.io/os": "kubernetes.io/os",
-    "beta.kubernetes.io/arch": "kubernetes.io/arch",
-    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+#: labels that were renamed, and wrong forms. Source: kubernetes.io/docs/reference/labels-annotations-taints
+LIKELY_LABELS: Final = {
+    **RENAMED_LABELS,
     "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",
     "kubernetes.io/zone": "topology.kubernetes.io/zone",
     "topology.kubernetes.io/hostname": "kubernetes.io/hostname",
@@ -65,7 +63,7 @@ def _likeness(one: str, other: str) -> float:
 def nearest_key(key: str, keys: Iterable[str], having: Iterable[str] = ()) -> str | None:
     """Return the label key that may be meant. `having`: keys with the wanted value, which may be less similar."""
     known, wanted = set(keys), set(having)
-    renamed = RENAMED_LABELS.get(key)
+    renamed = LIKELY_LABELS.get(key)
     if renamed in known:
         return renamed
     with_value = nearest(key, wanted, _ALIKE_KEYS) or _same_name(key, wanted)

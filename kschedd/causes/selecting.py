@@ -21,7 +21,7 @@ from kschedd.api.selecting.selectors import (
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named, spec_edit
-from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
+from kschedd.causes.near import LIKELY_LABELS, nearest, nearest_key
 from kschedd.causes.steps import patched
 from kschedd.causes.strategies import restarting
 from kschedd.causes.words import counted, joined, some
@@ -289,7 +289,7 @@ def _guess(case: Case, demand: Demand) -> _Guess:
         if not count:
             return _Guess("NodeLabelMissing", f"{text}; {counted(sum(there.values()), 'node')} have {_quoted(likely)}")
         message = f"{text}; {counted(count, 'node')} have {_quoted(pair)}"
-        code = "NodeLabelDeprecated" if RENAMED_LABELS.get(demand.key) == likely else "NodeLabelMisspelled"
+        code = "NodeLabelDeprecated" if LIKELY_LABELS.get(demand.key) == likely else "NodeLabelMisspelled"
         return _Guess(code, _one(message, count), demand.changed(likely, given), pair)
     if demand.operator in (NOT_IN, DOES_NOT_EXIST):
         return _Guess("NodeLabelExcluded", f"all {len(case.nodes)} nodes are excluded by {_quoted(str(demand))}")

@@ -8,7 +8,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import SpreadConstraint
 from kschedd.causes.case import Case, values_by_key
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
-from kschedd.causes.near import RENAMED_LABELS, nearest, nearest_key
+from kschedd.causes.near import LIKELY_LABELS, nearest, nearest_key
 from kschedd.causes.tainted import said, untolerated
 from kschedd.causes.words import counted, every, joined, some
 
@@ -39,7 +39,7 @@ def missing_key(case: Case) -> FoundCause | None:
             )
         count = sum(there[likely].values())
         return FoundCause(
-            "NodeLabelDeprecated" if RENAMED_LABELS.get(key) == likely else "NodeLabelMisspelled",
+            "NodeLabelDeprecated" if LIKELY_LABELS.get(key) == likely else "NodeLabelMisspelled",
             f"{text}; {counted(count, 'node')} {'has' if count == 1 else 'have'} `{likely}`",
             fields=[_field(place)],
             options=[

@@ -37,7 +37,6 @@ from kschedd.simulation.capacity import (
     MOST_NODES,
     FitCount,
     NodeShape,
-    as_map,
     fit_count,
     nodes_needed,
     pod_of,
@@ -56,6 +55,7 @@ from kschedd.simulation.comparison import (
 from kschedd.simulation.engine import Engine
 from kschedd.simulation.standing_pods import judge_standing, standing_pods
 from kschedd.simulation.upgrade import Judge, compare_versions
+from kschedd.values import as_map
 
 T = TypeVar("T")
 

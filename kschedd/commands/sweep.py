@@ -13,6 +13,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Final
 
 from kschedd.errors import KscheddError
+from kschedd.printing.terminal.progress import ProgressLine
 from kschedd.printing.terminal.safe import exact, safe
 from kschedd.simulation.summary import columns, span
 from kschedd.verbs.command_line.parsing import path_value
@@ -77,7 +78,7 @@ def main(options: argparse.Namespace) -> int:
             planned = plan(options.spec, out, shard=options.shard, retry_failed=options.retry_failed)
             print("\n".join(_estimate(planned, options.jobs)))
             return 0
-        progress = _ProgressLine()
+        progress = _SweepProgress()
         rows = sweep(
             options.spec,
             out,
@@ -124,38 +125,33 @@ def _pods(run: "PlannedRun") -> int:
     return run.workload.generate + sum(Path(file.path).read_bytes().count(b"\n") for file in files if file)
 
 
-class _ProgressLine:
+class _SweepProgress:
     """The number of finished runs and the time left, on standard error."""
 
     def __init__(self) -> None:
         self._began = self._next = 0.0
         self._done = self._failed = 0
-        self._terminal = sys.stderr.isatty()
+        self._line = ProgressLine(sys.stderr)
 
     def __call__(self, planned: "PlannedSweep", row: Any) -> None:
         self._done += 1
         self._failed += row["status"] != "ok"
         now = time.monotonic()
         self._began = self._began or now  # the first row has the start of the workers in it
-        if now < self._next and not self._terminal:
+        if now < self._next and not sys.stderr.isatty():
             return
         self._next = now + _EVERY_S
         left = len(planned.left) - self._done
         rest = f"{span(round((now - self._began) / (self._done - 1) * left))} left" if self._done > 1 else "..."
         finished = len(planned.runs) - left
         text = f"{finished:,} of {len(planned.runs):,} runs, {self._failed:,} failed, {rest}"
-        print(
-            *["\r\x1b[K"] * self._terminal,
-            text,
-            sep="",
-            end="" if self._terminal else "\n",
-            file=sys.stderr,
-            flush=True,
-        )
+        if sys.stderr.isatty():
+            self._line.show(text)
+        else:
+            print(text, file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        if self._terminal:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        self._line.clear()
 
 
 def _table(rows: "SweepRows") -> Iterator[str]:

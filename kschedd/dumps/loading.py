@@ -28,6 +28,7 @@ from kschedd.store.built_in import BUILT_IN_NAMESPACES
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
 from kschedd.store.standing import Standing
+from kschedd.values import as_map
 
 Raw = dict[str, Any]
 
@@ -212,13 +213,8 @@ def _odd_field(meta: Raw) -> str:
     return ""
 
 
-def _map(value: Any) -> Raw:
-    """Return the value, which has not been validated yet; an empty map if it is not a map."""
-    return value if isinstance(value, dict) else {}
-
-
 def _conditions(raw: Raw) -> Iterator[Raw]:
-    conditions = _map(raw.get("status")).get("conditions")
+    conditions = as_map(raw.get("status")).get("conditions")
     return (one for one in (conditions if isinstance(conditions, list) else ()) if isinstance(one, dict))
 
 

@@ -147,7 +147,7 @@ class BindingCycles:
         progress.step, progress.began_s = StageStep.NONE, assumed.framework.times.start()
         self.cycles[uid] = cycle = BindingCycle(uid, number, assumed, progress=progress, began_s=now)
         if deadline_s is None or progress.cancelled is not None:
-            if not progress.before_bind:
+            if not progress.awaits_permit:
                 self._release(uid)
             self._advance(cycle, None, now)
             return

@@ -31,6 +31,7 @@ from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.simulation.engine import Engine
+from kschedd.values import as_map
 
 MOST_NODES: Final = 4_096
 _REST_S: Final = 3_600.0
@@ -64,11 +65,6 @@ def pod_of(raw: Raw) -> Raw:
     if own.get("namespace"):
         meta["namespace"] = own["namespace"]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template.get("spec") or {}}
-
-
-def as_map(value: Any) -> Mapping[str, Any]:
-    """Return a map as it is and an empty one for anything else; the pod made from it is validated at creation."""
-    return value if isinstance(value, Mapping) else {}
 
 
 @attrs.frozen

@@ -1,14 +1,13 @@
 """Counts of pods by namespace, workload and zone: the summary of answers about many pods."""
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Final
+from typing import Annotated
 
 import attrs
 
 from kschedd.api.nodes import BETA_ZONE_LABEL, ZONE_LABEL, Node
 from kschedd.api.pods import Pod
-
-_TEMPLATE_HASH: Final = "pod-template-hash"
+from kschedd.controllers.templates import TEMPLATE_HASH
 
 
 @attrs.frozen
@@ -86,7 +85,7 @@ def workload_name(pod: Pod) -> str:
     if owner is None:
         return ""
     kind, name = owner.kind, owner.name
-    suffix = f"-{pod.labels.get(_TEMPLATE_HASH)}"
+    suffix = f"-{pod.labels.get(TEMPLATE_HASH)}"
     if kind == "ReplicaSet" and name.endswith(suffix):
         kind, name = "Deployment", name.removesuffix(suffix)
     return f"{kind} {pod.namespace}/{name}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ class PlannedSweep:
     runs: tuple[PlannedRun, ...]
     finished: Mapping[str, Row]
 
-    @property
+    @cached_property
     def left(self) -> list[PlannedRun]:
         return [run for run in self.runs if run.run not in self.finished]
 

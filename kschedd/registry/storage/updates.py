@@ -6,6 +6,7 @@ Source: Kubernetes v1.34, pkg/apis/{core,storage}/validation (the Validate*Updat
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kschedd.api.nodes import RENAMED_LABELS
 from kschedd.api.schemas.fields import FieldError, forbidden, invalid
 from kschedd.api.schemas.schema import type_named
 from kschedd.registry.go_structs import go_diff, go_source_diff, go_struct
@@ -146,20 +147,11 @@ def _volume(old: Raw, new: Raw, faults: Faults) -> None:
         faults.append(forbidden("spec.volumeAttributesClassName", why))
 
 
-_NEW_LABELS: Final = {
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-    "beta.kubernetes.io/os": "kubernetes.io/os",
-    "beta.kubernetes.io/arch": "kubernetes.io/arch",
-    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
-}
-
-
 def _with_new_labels(then: Any, now: Any) -> Any:
     """Return the old node affinity with deprecated labels renamed if the new one has their current names."""
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         renamed = {name: _with_new_labels(value, now.get(name)) for name, value in then.items()}
-        if "key" in then and _NEW_LABELS.get(then["key"], "") == now.get("key"):
+        if "key" in then and RENAMED_LABELS.get(then["key"], "") == now.get("key"):
             renamed["key"] = now["key"]
         return renamed
     if isinstance(then, list) and isinstance(now, list) and len(then) == len(now):

@@ -170,7 +170,7 @@ class BindingProgress:
         return self.stage is Stage.PRE_BIND and self.has_work
 
     @property
-    def before_bind(self) -> bool:
+    def awaits_permit(self) -> bool:
         """True if the pod has not passed Permit yet."""
         return self.stage in (Stage.NOMINATE, Stage.PERMIT)
 

@@ -65,7 +65,7 @@ class _Binding:
             assumed.entry,
             assumed.pod,
             assumed.result,
-            assumed.waiting.copy() if assumed.waiting is not None and cycle.progress.before_bind else None,
+            assumed.waiting.copy() if assumed.waiting is not None and cycle.progress.awaits_permit else None,
             attrs.evolve(cycle.progress),
             waits.deadline_s if isinstance(waits, PlanWait) else None,
         )
