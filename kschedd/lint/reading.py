@@ -14,6 +14,7 @@ from kschedd.api.manifests import SUFFIXES, read_bytes
 from kschedd.api.text.text_files import NotText, text_of
 from kschedd.dumps.dumped_release import DumpedRelease, kubelet_version
 from kschedd.dumps.sources import STDIN, read_sources
+from kschedd.input_files import open_input
 from kschedd.lint.catalogue.texts import SCRIPT
 from kschedd.lint.subjects import LintedObject
 
@@ -54,12 +55,13 @@ def _is_read(path: Path) -> bool:
 
 def _read_file(read: LintInput, file: Path, *, is_named: bool) -> None:
     try:
-        if file.stat().st_size > _MOST_BYTES:
-            read.errors.append(f"{file}: is larger than {_MOST_BYTES >> 20} MiB; use --from for the dump of a cluster")
-            return
-        data = file.read_bytes()
+        with open_input(file, pipes=True) as opened:
+            data = opened.read(_MOST_BYTES + 1)
     except OSError as wrong:
         read.errors.append(f"{file}: cannot be read: {wrong.strerror or wrong}")
+        return
+    if len(data) > _MOST_BYTES:
+        read.errors.append(f"{file}: is larger than {_MOST_BYTES >> 20} MiB; use --from for the dump of a cluster")
         return
     if file.suffix in SUFFIXES:
         _take(read, data, str(file), is_named=is_named)

@@ -13,6 +13,7 @@ import attrs
 from kschedd.api.manifests import Manifest
 from kschedd.api.quantity import QuantityError, parse
 from kschedd.api.schemas.kinds import POD_TEMPLATES
+from kschedd.values import as_map
 
 T = TypeVar("T")
 
@@ -38,11 +39,6 @@ GENERATED_LABELS: Final = frozenset(
 )
 
 
-def mapping(value: object) -> Raw:
-    """Return the value if it is a mapping, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
 def items(value: object) -> Sequence[Any]:
     """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else ()
@@ -61,7 +57,7 @@ def strings(value: object) -> list[str]:
 def at(value: object, *path: str) -> Any:
     """Return the value at this path within mappings; None if there is none."""
     for step in path:
-        value = mapping(value).get(step)
+        value = as_map(value).get(step)
     return value
 
 
@@ -74,7 +70,7 @@ def entries(parent: object, *path: str) -> Iterator[tuple[Steps, Raw]]:
 
 def selects(selector: Raw, labels: Raw) -> bool:
     """Return whether a label selector may match a pod with these labels; labels that controllers add are not judged."""
-    for key, value in mapping(selector.get("matchLabels")).items():
+    for key, value in as_map(selector.get("matchLabels")).items():
         if labels.get(key) != value and key not in GENERATED_LABELS:
             return False
     for _, wanted in entries(selector, "matchExpressions"):
@@ -125,7 +121,7 @@ class LintedObject:
 
     @cached_property
     def meta(self) -> Raw:
-        return mapping(self.raw.get("metadata"))
+        return as_map(self.raw.get("metadata"))
 
     @property
     def name(self) -> str:
@@ -137,15 +133,15 @@ class LintedObject:
 
     @cached_property
     def spec(self) -> Raw:
-        return mapping(self.raw.get("spec"))
+        return as_map(self.raw.get("spec"))
 
     @property
     def labels(self) -> Raw:
-        return mapping(self.meta.get("labels"))
+        return as_map(self.meta.get("labels"))
 
     @property
     def annotations(self) -> Raw:
-        return mapping(self.meta.get("annotations"))
+        return as_map(self.meta.get("annotations"))
 
     @cached_property
     def texts(self) -> list[tuple[Steps, str]]:
@@ -170,7 +166,7 @@ class LintedObject:
         path = POD_TEMPLATES.get(self.kind)
         if path is None:
             return None
-        within = mapping(at(self.raw, *path))
+        within = as_map(at(self.raw, *path))
         return PodPart(self, (*path, "spec"), within) if within else None
 
 
@@ -184,20 +180,20 @@ class PodPart:
 
     @cached_property
     def spec(self) -> Raw:
-        return mapping(self.raw.get("spec"))
+        return as_map(self.raw.get("spec"))
 
     @cached_property
     def meta(self) -> Raw:
-        return mapping(self.raw.get("metadata"))
+        return as_map(self.raw.get("metadata"))
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        labels = mapping(self.meta.get("labels"))
+        labels = as_map(self.meta.get("labels"))
         return {key: value for key, value in labels.items() if isinstance(value, str)}
 
     @property
     def annotations(self) -> Raw:
-        return mapping(self.meta.get("annotations"))
+        return as_map(self.meta.get("annotations"))
 
     @property
     def namespace(self) -> str:
@@ -289,7 +285,7 @@ class KnownObjects:
 
         def find() -> list[PodPart]:
             candidates = self._pods_by_label.get((namespace, "", ""), [])
-            for key, value in mapping(selector.get("matchLabels")).items():
+            for key, value in as_map(selector.get("matchLabels")).items():
                 if key not in GENERATED_LABELS:
                     some = self._pods_by_label.get((namespace, key, text_of(value)), [])
                     candidates = min(candidates, some, key=len)
@@ -312,7 +308,7 @@ class KnownObjects:
         """The largest allocatable amount of each resource among the nodes, as a number and as it is written."""
         found: dict[str, tuple[Fraction, str]] = {}
         for node in self.nodes:
-            for name, quantity in mapping(at(node.raw, "status", "allocatable")).items():
+            for name, quantity in as_map(at(node.raw, "status", "allocatable")).items():
                 try:
                     number = parse(quantity)
                 except (QuantityError, TypeError, ValueError):

@@ -137,6 +137,24 @@ def test_a_pod_is_judged_by_the_template_that_made_it(tmp_path: Path, capsys: An
     assert finding["kind"] == "ReplicaSet"
 
 
+@pytest.mark.parametrize(
+    ("kind", "version", "said"),
+    [
+        ("PodSecurityPolicy", "policy/v1beta1", "is not served since 1.25; use Pod Security admission"),
+        ("PodDisruptionBudget", "policy/v1beta1", "is not served since 1.25; use policy/v1"),
+        ("DaemonSet", "extensions/v1beta1", "is not served since 1.16; use apps/v1"),
+        ("KubeSchedulerConfiguration", "kubescheduler.config.k8s.io/v1beta2", "is not read since 1.28"),
+        ("KubeSchedulerConfiguration", "kubescheduler.config.k8s.io/v1beta1", "is not read since 1.23"),
+    ],
+)
+def test_a_version_that_is_gone_has_its_release_and_what_replaces_it(
+    tmp_path: Path, capsys: Any, kind: str, version: str, said: str
+) -> None:
+    file = tmp_path / "old.yaml"
+    file.write_text(f"{{kind: {kind}, apiVersion: {version}, metadata: {{name: x}}}}")
+    assert any(said in finding["message"] for finding in answer(capsys, "-f", str(file))["findings"])
+
+
 def test_messages_in_the_status_are_no_scripts(tmp_path: Path, capsys: Any) -> None:
     file = tmp_path / "pod.yaml"
     condition = "{type: PodScheduled, status: 'False', message: 'preemption: 0/1 nodes are available'}"
@@ -183,6 +201,7 @@ def test_scripts_are_read_and_other_files_passed_over(tmp_path: Path, capsys: An
     [
         ([], "nothing to look at"),
         (["-f", "none.yaml"], "none.yaml: cannot be read"),
+        (["-f", "/dev/zero"], "/dev/zero: cannot be read: a file is expected, and this is a device"),
         (["-f", "."], "no Kubernetes objects found"),
         (["-f", "x.yaml", "--kube-version", "1.12"], "invalid release '1.12': allowed are 1.29 to 1.38"),
         (["-f", "x.yaml", "--upgrade-to", "next"], "invalid release 'next'"),

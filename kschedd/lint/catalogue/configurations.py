@@ -3,22 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kschedd.config.loading.releases import RELEASES, RENAMED, V1
 from kschedd.lint.rules import PODS, Hit, Level, RuleSet
-from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, Steps, at, entries, items, mapping, text_of
+from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, Steps, at, entries, items, text_of
+from kschedd.values import as_map
 
 RULES: Final = RuleSet()
 CONFIGURATION: Final = "KubeSchedulerConfiguration"
-_LIMITS: Final = ("EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits")
-_OLD: Final = (
-    "SelectorSpread",
-    "DefaultPodTopologySpread",
-    "NodeLabel",
-    "ServiceAffinity",
-    "NodePreferAvoidPods",
-    "NodeResourcesLeastAllocated",
-    "NodeResourcesMostAllocated",
-    "RequestedToCapacityRatio",
-)
+_WITHOUT_PLUGINS: Final = RELEASES["v1beta3"].removed
+#: plugins that were removed after v1beta3, and before it
+_LIMITS: Final = V1.removed - _WITHOUT_PLUGINS
+_OLD: Final = _WITHOUT_PLUGINS | RENAMED.keys()
+#: the release that no longer reads a version of the configuration; older ones and Policies are gone with v1beta1
+_GONE_FORMATS: Final = {"v1beta3": "1.29", "v1beta2": "1.28"}
 
 
 def _profiles(found: LintedObject) -> Iterator[tuple[Steps, Raw]]:
@@ -31,7 +28,7 @@ def _plugins(found: LintedObject) -> Iterator[tuple[Steps, str]]:
     kube-scheduler does not look at names that are only disabled.
     """
     for path, profile in _profiles(found):
-        for point, listed in mapping(profile.get("plugins")).items():
+        for point, listed in as_map(profile.get("plugins")).items():
             for inside, plugin in entries(listed, "enabled"):
                 yield (*path, "plugins", point, *inside, "name"), text_of(plugin.get("name"))
         for inside, config in entries(profile, "pluginConfig"):
@@ -117,18 +114,18 @@ def old_plugins(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
 @RULES.add(
     "config-v1beta3",
     (CONFIGURATION, "Policy"),
-    ("", "error", "{} is gone since 1.29: the scheduler does not start"),
+    ("", "error", "{}: the scheduler does not start"),
     fix="Use kubescheduler.config.k8s.io/v1: `kschedd config convert -f FILE` writes it.",
     source="notes of 1.29",
 )
 def config_v1beta3(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     group, _, version = found.api_version.partition("/")
     if group == "kubescheduler.config.k8s.io" and version != "v1":
-        yield Hit(("apiVersion",), found.api_version)
+        yield Hit(("apiVersion",), f"{found.api_version} is not read since {_GONE_FORMATS.get(version, '1.23')}")
     elif found.kind == "Policy" and (
         found.raw.get("predicates") is not None or found.raw.get("priorities") is not None
     ):
-        yield Hit(("kind",), "a Policy")
+        yield Hit(("kind",), "a Policy is not read since 1.23")
 
 
 @RULES.add(
@@ -192,10 +189,10 @@ def _flags(found: "LintedObject | PodPart") -> Iterator[tuple[Steps, str]]:
         return
     for component in ("scheduler", "apiServer", "controllerManager", "nodeRegistration"):
         extra = at(found.raw, component, "extraArgs") or at(found.raw, component, "kubeletExtraArgs")
-        for name, value in mapping(extra).items():
+        for name, value in as_map(extra).items():
             yield (component, "extraArgs", name), f"--{name}={value}"
         for place, one in enumerate(items(extra)):
-            yield (component, "extraArgs", place), f"--{mapping(one).get('name')}={mapping(one).get('value')}"
+            yield (component, "extraArgs", place), f"--{as_map(one).get('name')}={as_map(one).get('value')}"
 
 
 def gates_of(found: "LintedObject | PodPart") -> Iterator[tuple[Steps, str, bool | None]]:
@@ -206,7 +203,7 @@ def gates_of(found: "LintedObject | PodPart") -> Iterator[tuple[Steps, str, bool
                 name, _, value = part.partition("=")
                 yield path, name.strip(), {"true": True, "false": False}.get(value.strip().lower())
     if isinstance(found, LintedObject):
-        for name, state in mapping(found.raw.get("featureGates")).items():
+        for name, state in as_map(found.raw.get("featureGates")).items():
             yield ("featureGates", name), str(name), state if isinstance(state, bool) else None
 
 

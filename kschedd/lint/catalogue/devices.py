@@ -6,7 +6,8 @@ from typing import Final
 
 from kschedd.api.quantity import QuantityError, parse
 from kschedd.lint.rules import PODS, Hit, RuleSet
-from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, Steps, at, entries, items, mapping, text_of
+from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, Steps, at, entries, items, text_of
+from kschedd.values import as_map
 
 RULES: Final = RuleSet()
 CLAIMS: Final = ("ResourceClaim", "ResourceClaimTemplate")
@@ -17,7 +18,7 @@ _MOST: Final = 2**63 - 1
 def _devices(found: LintedObject) -> tuple[Steps, Raw]:
     """Return the path and the value of a claim's `devices`."""
     path = ("spec", "spec", "devices") if found.kind == "ResourceClaimTemplate" else ("spec", "devices")
-    return path, mapping(at(found.raw, *path))
+    return path, as_map(at(found.raw, *path))
 
 
 def _requests(found: LintedObject) -> Iterator[tuple[Steps, Raw]]:
@@ -102,7 +103,7 @@ def _users(known: KnownObjects) -> list[PodPart]:
 
 
 def _asks_for(container: Raw, names: set[str]) -> bool:
-    asked = mapping(at(container, "resources", "limits"))
+    asked = as_map(at(container, "resources", "limits"))
     return any(name in names or str(name).startswith("deviceclass.resource.kubernetes.io/") for name in asked)
 
 
@@ -158,7 +159,7 @@ def all_incomplete_pool(found: LintedObject, known: KnownObjects) -> Iterator[Hi
 )
 def all_partly_full(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, request in _requests(found):
-        if request.get("allocationMode") == "All" and mapping(at(request, "capacity", "requests")):
+        if request.get("allocationMode") == "All" and as_map(at(request, "capacity", "requests")):
             yield Hit((*path, "allocationMode"))
 
 
@@ -172,7 +173,7 @@ def all_partly_full(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
 )
 def capacity_qualified_name(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, request in _requests(found):
-        for name in mapping(at(request, "capacity", "requests")):
+        for name in as_map(at(request, "capacity", "requests")):
             if str(name).count("/") == 1:
                 yield Hit((*path, "capacity", "requests", name), str(name))
 
@@ -187,7 +188,7 @@ def capacity_qualified_name(found: LintedObject, known: KnownObjects) -> Iterato
 )
 def capacity_both_names(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, request in _requests(found):
-        asked = mapping(at(request, "capacity", "requests"))
+        asked = as_map(at(request, "capacity", "requests"))
         for name in asked:
             short = str(name).rpartition("/")[2]
             if short != name and short in asked:
@@ -357,7 +358,7 @@ def qualified_name_two_slashes(found: LintedObject, known: KnownObjects) -> Iter
     if found.kind == "ResourceSlice":
         for path, device in _slice_devices(found):
             for field in ("attributes", "capacity"):
-                for name in mapping(device.get(field)):
+                for name in as_map(device.get(field)):
                     if str(name).count("/") > 1:
                         yield Hit((*path, field, name), str(name))
         return
@@ -367,7 +368,7 @@ def qualified_name_two_slashes(found: LintedObject, known: KnownObjects) -> Iter
             if text_of(constraint.get(field)).count("/") > 1:
                 yield Hit((*base, *path, field), str(constraint[field]))
     for path, request in _requests(found):
-        for name in mapping(at(request, "capacity", "requests")):
+        for name in as_map(at(request, "capacity", "requests")):
             if str(name).count("/") > 1:
                 yield Hit((*path, "capacity", "requests", name), str(name))
 
@@ -400,8 +401,8 @@ def shared_then_exclusive(found: LintedObject, known: KnownObjects) -> Iterator[
         return
     driver, pool = text_of(found.spec.get("driver")), text_of(at(found.spec, "pool", "name"))
     for place, device in enumerate(items(found.spec.get("devices"))):
-        name = text_of(mapping(device).get("name"))
-        if (driver, pool, name) in shared and mapping(device).get("allowMultipleAllocations") is not True:
+        name = text_of(as_map(device).get("name"))
+        if (driver, pool, name) in shared and as_map(device).get("allowMultipleAllocations") is not True:
             yield Hit(("spec", "devices", place), name)
 
 
@@ -432,7 +433,7 @@ def _slices_by_pool(known: KnownObjects) -> dict[str, list[LintedObject]]:
     source="notes of 1.35",
 )
 def incomplete_pool(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-    pool = mapping(found.spec.get("pool"))
+    pool = as_map(found.spec.get("pool"))
     wanted = pool.get("resourceSliceCount")
     if not isinstance(wanted, int):
         return
@@ -549,15 +550,15 @@ _device_field(
 )
 def list_attributes(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, device in _slice_devices(found):
-        for name, value in mapping(device.get("attributes")).items():
+        for name, value in as_map(device.get("attributes")).items():
             for field in ("strings", "ints", "bools", "versions"):
-                if mapping(value).get(field) is not None:
+                if as_map(value).get(field) is not None:
                     yield Hit((*path, "attributes", name, field))
 
 
 def _ranges(found: LintedObject) -> Iterator[tuple[Steps, Raw]]:
     for path, device in _slice_devices(found):
-        for name, capacity in mapping(device.get("capacity")).items():
+        for name, capacity in as_map(device.get("capacity")).items():
             valid = at(capacity, "requestPolicy", "validRange")
             if isinstance(valid, dict):
                 yield (*path, "capacity", name, "requestPolicy", "validRange"), valid

@@ -10,7 +10,8 @@ from kschedd.api.selecting.selectors import parse_node_selector, parse_node_sele
 from kschedd.errors import KscheddError
 from kschedd.lint.catalogue.spreading import PREFERRED, REQUIRED
 from kschedd.lint.rules import PODS, Hit, RuleSet
-from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, at, entries, items, mapping, text_of
+from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, at, entries, items, text_of
+from kschedd.values import as_map
 
 RULES: Final = RuleSet()
 # Taints that Kubernetes and cloud providers set for a time: no node has to have them now.
@@ -36,7 +37,7 @@ _PASSING: Final = (
 def selector_matches_no_node(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     if not known.nodes:
         return
-    selector = mapping(pod.spec.get("nodeSelector"))
+    selector = as_map(pod.spec.get("nodeSelector"))
     if selector and not known.nodes_with(selector):
         lacking = [
             f"{key}={value}"
@@ -48,7 +49,7 @@ def selector_matches_no_node(pod: PodPart, known: KnownObjects) -> Iterator[Hit]
         return
     required = at(pod.spec, "affinity", "nodeAffinity", REQUIRED)
     terms = items(at(required, "nodeSelectorTerms"))
-    if not any(mapping(term).get("matchExpressions") or mapping(term).get("matchFields") for term in terms):
+    if not any(as_map(term).get("matchExpressions") or as_map(term).get("matchFields") for term in terms):
         return
 
     def fits() -> bool:
@@ -71,7 +72,7 @@ def selector_matches_no_node(pod: PodPart, known: KnownObjects) -> Iterator[Hit]
 )
 def preference_matches_no_node(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     for path, preferred in entries(pod.spec, "affinity", "nodeAffinity", PREFERRED) if known.nodes else ():
-        term = mapping(preferred.get("preference"))
+        term = as_map(preferred.get("preference"))
         if not term.get("matchExpressions") and not term.get("matchFields"):
             continue
         if not known.once(f"nodes for the term {term!r}", partial(_any_fits, term, known)):
@@ -198,7 +199,7 @@ def storage_class_missing(found: LintedObject, known: KnownObjects) -> Iterator[
     claims: list[tuple[tuple[str | int, ...], Mapping[str, object]]] = []
     if found.kind == "StatefulSet":
         claims = [
-            (("spec", *path, "spec"), mapping(one.get("spec")))
+            (("spec", *path, "spec"), as_map(one.get("spec")))
             for path, one in entries(found.spec, "volumeClaimTemplates")
         ]
     elif at(found.raw, "status", "phase") != "Bound":

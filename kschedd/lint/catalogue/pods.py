@@ -1,12 +1,11 @@
 """Rules about fields of pods: selectors, tolerations, resources, annotations."""
 
-import re
-from collections.abc import Iterator, Mapping
-from fractions import Fraction
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from kschedd.api.quantity import QuantityError, parse
+from kschedd.api.nodes import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, RENAMED_LABELS, ZONE_LABEL
+from kschedd.api.quantity import QuantityError, parse, style
 from kschedd.lint.catalogue.spreading import PREFERRED, REQUIRED, affinity_terms, constraints
 from kschedd.lint.rules import ALL, PODS, Hit, RuleSet
 from kschedd.lint.subjects import (
@@ -18,39 +17,26 @@ from kschedd.lint.subjects import (
     at,
     entries,
     items,
-    mapping,
     strings,
     text_of,
 )
+from kschedd.values import as_map
 
 RULES: Final = RuleSet()
-_ZONE_LABELS: Final = {
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-}
-_PLATFORM_LABELS: Final = {"beta.kubernetes.io/os": "kubernetes.io/os", "beta.kubernetes.io/arch": "kubernetes.io/arch"}
-_INSTANCE_LABELS: Final = {"beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type"}
 _MOST: Final = 2**63 - 1
-_QUANTITY: Final = re.compile(r"\+?(\d{1,40}(?:\.\d{1,40})?)([numkMGTPE]|[KMGTPE]i)?(?:[eE]([+-]?\d{1,2}))?")
-_SUFFIXES: Final[Mapping[str | None, Fraction]] = {
-    None: Fraction(1),
-    **{sign: Fraction(1, 1000 ** (3 - place)) for place, sign in enumerate("num")},
-    **{sign: Fraction(1000 ** (place + 1)) for place, sign in enumerate("kMGTPE")},
-    **{f"{sign}i": Fraction(1024 ** (place + 1)) for place, sign in enumerate("KMGTPE")},
-}
-_TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_TOPOLOGY_LABELS: Final = (ZONE_LABEL, REGION_LABEL)
 
 
 def node_terms(pod: PodPart) -> Iterator[tuple[Steps, Raw]]:
     """Yield the terms of nodeAffinity, required and preferred, each with its path from the spec."""
     yield from entries(pod.spec, "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
     for path, preferred in entries(pod.spec, "affinity", "nodeAffinity", PREFERRED):
-        yield (*path, "preference"), mapping(preferred.get("preference"))
+        yield (*path, "preference"), as_map(preferred.get("preference"))
 
 
 def _label_keys(pod: PodPart) -> Iterator[tuple[Steps, str]]:
     """Yield the keys of node labels that the pod refers to, each with its path from the spec."""
-    for key in mapping(pod.spec.get("nodeSelector")):
+    for key in as_map(pod.spec.get("nodeSelector")):
         yield ("nodeSelector", key), key
     for path, term in node_terms(pod):
         for inside, wanted in entries(term, "matchExpressions"):
@@ -61,10 +47,10 @@ def _label_keys(pod: PodPart) -> Iterator[tuple[Steps, str]]:
         yield (*path, "topologyKey"), text_of(term.get("topologyKey"))
 
 
-def _old_keys(pod: PodPart, renamed: dict[str, str]) -> Iterator[Hit]:
+def _old_keys(pod: PodPart, *labels: str) -> Iterator[Hit]:
     for path, key in _label_keys(pod):
-        if key in renamed:
-            yield Hit(path, f"{key} ({renamed[key]})")
+        if key in labels:
+            yield Hit(path, f"{key} ({RENAMED_LABELS[key]})")
 
 
 @RULES.add(
@@ -75,7 +61,7 @@ def _old_keys(pod: PodPart, renamed: dict[str, str]) -> Iterator[Hit]:
     source="core/v1 well_known_labels.go",
 )
 def beta_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    return _old_keys(pod, _ZONE_LABELS)
+    return _old_keys(pod, BETA_ZONE_LABEL, BETA_REGION_LABEL)
 
 
 @RULES.add(
@@ -86,7 +72,7 @@ def beta_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     source="core/v1 well_known_labels.go",
 )
 def beta_os_arch(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    return _old_keys(pod, _PLATFORM_LABELS)
+    return _old_keys(pod, "beta.kubernetes.io/os", "beta.kubernetes.io/arch")
 
 
 @RULES.add(
@@ -97,7 +83,7 @@ def beta_os_arch(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     source="core/v1 well_known_labels.go",
 )
 def beta_instance_type(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    return _old_keys(pod, _INSTANCE_LABELS)
+    return _old_keys(pod, "beta.kubernetes.io/instance-type")
 
 
 @RULES.add(
@@ -123,7 +109,7 @@ def node_term_empty(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
 )
 def preferred_term_empty(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     for path, preferred in entries(pod.spec, "affinity", "nodeAffinity", PREFERRED):
-        term = mapping(preferred.get("preference"))
+        term = as_map(preferred.get("preference"))
         if not term.get("matchExpressions") and not term.get("matchFields"):
             yield Hit((*path, "preference"))
 
@@ -136,7 +122,7 @@ def preferred_term_empty(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     source="scheduler/framework/plugins/nodeaffinity",
 )
 def selector_contradiction(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    selector = mapping(pod.spec.get("nodeSelector"))
+    selector = as_map(pod.spec.get("nodeSelector"))
     terms = list(entries(pod.spec, "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms"))
     found = [_contradiction(selector, term) for _, term in terms]
     if terms and all(found):
@@ -178,7 +164,7 @@ def _any(values: set[str]) -> str:
 def nodename_bypasses(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     if (
         not pod.spec.get("nodeName")
-        or mapping(pod.object.raw.get("status")).get("phase")
+        or as_map(pod.object.raw.get("status")).get("phase")
         or pod.spec.get("schedulerName")
     ):
         return  # a pod that a scheduler has bound
@@ -305,7 +291,7 @@ def runtimeclass_empty(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     source="kube_features.go (PodLevelResources)",
 )
 def pod_level_resources(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    if mapping(pod.spec.get("resources")):
+    if as_map(pod.spec.get("resources")):
         yield Hit(("resources",))
 
 
@@ -318,7 +304,7 @@ def pod_level_resources(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     source="kubernetes#137684",
 )
 def pod_level_resize(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    if mapping(at(pod.spec, "resources", "requests")):
+    if as_map(at(pod.spec, "resources", "requests")):
         yield Hit(("resources", "requests"))
 
 
@@ -406,7 +392,7 @@ def declared_features_restart_all(pod: PodPart, known: KnownObjects) -> Iterator
 def extended_implicit(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     for path, container in pod.containers():
         for side in ("limits", "requests"):
-            for name in mapping(at(container, "resources", side)):
+            for name in as_map(at(container, "resources", side)):
                 if str(name).startswith("deviceclass.resource.kubernetes.io/"):
                     yield Hit((*path, "resources", side, name), str(name))
 
@@ -507,18 +493,19 @@ def huge_quantity(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path in fields:
         within: object = found.raw
         for step in path:
-            within = items(within)[step] if isinstance(step, int) else mapping(within).get(step)
-        for name, quantity in mapping(within).items():
+            within = items(within)[step] if isinstance(step, int) else as_map(within).get(step)
+        for name, quantity in as_map(within).items():
             if _is_huge(quantity, "cpu" in str(name)):
                 yield Hit((*path, name), str(quantity))
 
 
 def _is_huge(quantity: object, milli: bool) -> bool:
-    match = _QUANTITY.fullmatch(str(quantity)) if isinstance(quantity, str | int | float) else None
-    if match is None or isinstance(quantity, bool):
+    try:
+        size = abs(parse(quantity)) * (1000 if milli else 1)  # type: ignore[arg-type]
+        # Parsing bounds quantities with a binary suffix, as upstream does.
+        return bool(size > _MOST or (size == _MOST and style(quantity) == "BinarySI"))  # type: ignore[arg-type]
+    except (QuantityError, TypeError, ValueError):
         return False
-    size = Fraction(match[1]) * _SUFFIXES[match[2]] * (10 ** int(match[3]) if match[3] else 1)
-    return bool(size * (1000 if milli else 1) > _MOST)
 
 
 @RULES.add(
@@ -560,9 +547,9 @@ def limitrange_exact(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     limits = known.once("limits of containers", partial(_container_limits, known)).get(pod.namespace)
     for path, container in pod.containers() if limits else ():
         for side, name, bound in (("requests", "min", 1), ("limits", "max", -1)):
-            for resource, asked in mapping(at(container, "resources", side)).items():
+            for resource, asked in as_map(at(container, "resources", side)).items():
                 for limit in limits or ():
-                    least = mapping(limit.get(name)).get(resource)
+                    least = as_map(limit.get(name)).get(resource)
                     if least is not None and _only_rounded(asked, least, str(resource) == "cpu", bound):
                         text = f"{asked} of {resource} is within the LimitRange's {name} of {least}"
                         yield Hit((*path, "resources", side, resource), text)

@@ -13,10 +13,10 @@ from kschedd.lint.subjects import (
     at,
     entries,
     items,
-    mapping,
     selects,
     text_of,
 )
+from kschedd.values import as_map
 
 RULES: Final = RuleSet()
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -37,7 +37,7 @@ def affinity_terms(pod: PodPart, *, required_only: bool = False) -> Iterator[tup
         if required_only:
             continue
         for path, weighted in entries(pod.spec, "affinity", side, PREFERRED):
-            yield (*path, "podAffinityTerm"), mapping(weighted.get("podAffinityTerm")), side
+            yield (*path, "podAffinityTerm"), as_map(weighted.get("podAffinityTerm")), side
 
 
 def is_empty_selector(selector: object) -> bool:

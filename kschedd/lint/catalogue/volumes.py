@@ -4,19 +4,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from kschedd.lint.rules import PODS, Hit, Level, RuleSet
-from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, Steps, at, entries, mapping, text_of
+from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, Steps, at, entries, text_of
+from kschedd.storage.migration import IN_TREE
+from kschedd.values import as_map
 
 RULES: Final = RuleSet()
 _BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _DEAD: Final = ("glusterfs", "flocker", "quobyte", "storageos", "scaleIO", "photonPersistentDisk")
-_MIGRATED: Final = {
-    "awsElasticBlockStore": "ebs.csi.aws.com",
-    "gcePersistentDisk": "pd.csi.storage.gke.io",
-    "azureDisk": "disk.csi.azure.com",
-    "azureFile": "file.csi.azure.com",
-    "cinder": "cinder.csi.openstack.org",
-    "vsphereVolume": "csi.vsphere.vmware.com",
-}
+# in-tree types that a CSI driver serves in all listed releases
+_MIGRATED: Final = {each.source: each for each in IN_TREE if not each.by_annotation}
 _WITH_CLAIMS: Final = ("PersistentVolumeClaim", "StatefulSet")
 _WITH_VOLUMES: Final = (PODS, "PersistentVolume")
 
@@ -26,7 +22,7 @@ def _claims(found: LintedObject) -> Iterator[tuple[Steps, Raw, Raw]]:
     if found.kind == "PersistentVolumeClaim":
         yield (), found.meta, found.spec
     for path, template in entries(found.spec, "volumeClaimTemplates"):
-        yield ("spec", *path), mapping(template.get("metadata")), mapping(template.get("spec"))
+        yield ("spec", *path), as_map(template.get("metadata")), as_map(template.get("spec"))
 
 
 def _sources(found: LintedObject | PodPart, known: KnownObjects) -> Iterator[tuple[Steps, Raw]]:
@@ -46,7 +42,7 @@ def _sources(found: LintedObject | PodPart, known: KnownObjects) -> Iterator[tup
 )
 def pvc_beta_class(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, meta, _ in _claims(found):
-        if _BETA_CLASS in mapping(meta.get("annotations")):
+        if _BETA_CLASS in as_map(meta.get("annotations")):
             yield Hit((*path, "metadata", "annotations", _BETA_CLASS))
 
 
@@ -163,13 +159,15 @@ _volume_rule(
 @RULES.add(
     "migrated-volumes",
     _WITH_VOLUMES,
-    ("", "note", "{}, and counts against its limit on every node"),
+    ("", "note", "{}"),
     fix="Install the driver, and use its volumes directly.",
     source="core/v1 types",
 )
 def migrated_volumes(found: LintedObject | PodPart, known: KnownObjects) -> Iterator[Hit]:
     for hit in _typed(found, known, *_MIGRATED):
-        yield Hit(hit.path, f"{hit.what} needs the CSI driver {_MIGRATED[hit.what]}")
+        served = _MIGRATED[hit.what]
+        counts = ", and counts against its limit on every node" if served.migrated else ""
+        yield Hit(hit.path, f"{hit.what} needs the CSI driver {served.driver}{counts}")
 
 
 @RULES.add(

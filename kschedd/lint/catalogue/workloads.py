@@ -1,11 +1,12 @@
 """Rules about workloads, budgets, priorities, autoscalers, PodGroups, namespaces and annotations."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kschedd.lint.catalogue.spreading import is_empty_selector
 from kschedd.lint.rules import PODS, Hit, RuleSet
-from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, at, entries, mapping, selects, text_of
+from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, at, entries, selects, text_of
+from kschedd.values import as_map
 
 RULES: Final = RuleSet()
 _BUDGET: Final = "PodDisruptionBudget"
@@ -160,7 +161,7 @@ def pdb_matches_nothing(found: LintedObject, known: KnownObjects) -> Iterator[Hi
 
 
 def _guarded(budget: LintedObject, known: KnownObjects) -> list[PodPart]:
-    selector = mapping(budget.spec.get("selector"))
+    selector = as_map(budget.spec.get("selector"))
     return known.selected(selector, budget.namespace) if selector else []
 
 
@@ -299,17 +300,29 @@ def flow_v1beta3(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
         yield Hit(("apiVersion",), found.api_version)
 
 
-# Other versions that a release no longer serves: kind -> the version, and the release that stopped to serve it.
-_GONE_VERSIONS: Final = {
-    "policy/v1beta1": (_BUDGET, "PodSecurityPolicy"),
-    "batch/v1beta1": ("CronJob",),
-    "autoscaling/v2beta1": ("HorizontalPodAutoscaler",),
-    "autoscaling/v2beta2": ("HorizontalPodAutoscaler",),
-    "extensions/v1beta1": ("Deployment", "DaemonSet", "ReplicaSet", "Ingress", "NetworkPolicy", "PodSecurityPolicy"),
-    "apps/v1beta1": ("Deployment", "StatefulSet"),
-    "apps/v1beta2": ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
-    "storage.k8s.io/v1beta1": ("CSIStorageCapacity", "CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"),
-    "scheduling.k8s.io/v1beta1": ("PriorityClass",),
+# Other versions that no listed release serves: version -> kind -> the release that ended it, and what replaces it.
+# Source: kubernetes.io/docs/reference/using-api/deprecation-guide
+_APPS: Final = ("1.16", "apps/v1")
+_STORAGE: Final = ("1.22", "storage.k8s.io/v1")
+_NO_POLICIES: Final = ("1.25", "Pod Security admission: the label pod-security.kubernetes.io/enforce of the namespace")
+_GONE_VERSIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+    "policy/v1beta1": {_BUDGET: ("1.25", "policy/v1"), "PodSecurityPolicy": _NO_POLICIES},
+    "batch/v1beta1": {"CronJob": ("1.25", "batch/v1")},
+    "autoscaling/v2beta1": {"HorizontalPodAutoscaler": ("1.25", "autoscaling/v2")},
+    "autoscaling/v2beta2": {"HorizontalPodAutoscaler": ("1.26", "autoscaling/v2")},
+    "extensions/v1beta1": {
+        **dict.fromkeys(("Deployment", "DaemonSet", "ReplicaSet"), _APPS),
+        "Ingress": ("1.22", "networking.k8s.io/v1"),
+        "NetworkPolicy": ("1.16", "networking.k8s.io/v1"),
+        "PodSecurityPolicy": _NO_POLICIES,
+    },
+    "apps/v1beta1": dict.fromkeys(("Deployment", "StatefulSet"), _APPS),
+    "apps/v1beta2": dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"), _APPS),
+    "storage.k8s.io/v1beta1": {
+        **dict.fromkeys(("CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"), _STORAGE),
+        "CSIStorageCapacity": ("1.27", "storage.k8s.io/v1"),
+    },
+    "scheduling.k8s.io/v1beta1": {"PriorityClass": ("1.22", "scheduling.k8s.io/v1")},
 }
 _GONE_KINDS: Final = frozenset(kind for kinds in _GONE_VERSIONS.values() for kind in kinds)
 
@@ -317,13 +330,15 @@ _GONE_KINDS: Final = frozenset(kind for kinds in _GONE_VERSIONS.values() for kin
 @RULES.add(
     "version-gone",
     sorted(_GONE_KINDS),
-    ("", "error", "{} is not served by any release since 1.27"),
-    fix="Use the version v1 (v2 for HorizontalPodAutoscaler).",
+    ("", "error", "{}"),
+    fix="Use what the message names.",
     source="deprecated API migration guide",
 )
 def version_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-    if found.kind in _GONE_VERSIONS.get(found.api_version, ()):
-        yield Hit(("apiVersion",), f"{found.api_version} of {found.kind}")
+    gone = _GONE_VERSIONS.get(found.api_version, {}).get(found.kind)
+    if gone is not None:
+        since, instead = gone
+        yield Hit(("apiVersion",), f"{found.api_version} of {found.kind} is not served since {since}; use {instead}")
 
 
 @RULES.add(
