@@ -189,6 +189,12 @@ class SchedulingMachine:
     def responsible(self, scheduler_name: str) -> bool:
         return scheduler_name in self.schedulers
 
+    @property
+    def has_out_of_tree(self) -> bool:
+        """True if any profile has out-of-tree plugins."""
+        added = self.registry.added
+        return any(name in added for profile in self.config.profiles for name in profile.names())
+
     def pre_enqueue(self) -> PreEnqueue:
         return {
             name: {plugin.name: plugin.pre_enqueue for plugin in scheduler.profile.at(PRE_ENQUEUE)}
