@@ -164,14 +164,14 @@ class Attempts:
     ) -> AssumedPod | FailedAttempt:
         """Act on the result of an attempt: assume the pod and begin its binding cycle, or fail."""
         self._result = entry, result
-        return self._completed(entry, result, self._machine.complete_attempt(entry, result, now), now, took_s)
+        return self._completed(entry, result, self._machine.completion.complete(entry, result, now), now, took_s)
 
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float
     ) -> Work[AssumedPod | FailedAttempt]:
         """Complete an attempt as `complete` does, stopping where the debugger stops it."""
         self._result = entry, result
-        outcome = yield from self._machine.completing(entry, result, now, self.stepper)
+        outcome = yield from self._machine.completion.completing(entry, result, now, self.stepper)
         return self._completed(entry, result, outcome, max(now, self._debugger.now_s), took_s)
 
     def _completed(
@@ -227,7 +227,7 @@ class Attempts:
             if plan is None or not isinstance(outcome, AssumedPod):
                 self._pending.begin(entry.uid)
                 self.seen = self._observer.count
-                outcome = outcome or self._machine.complete_attempt(entry, result, now)
+                outcome = outcome or self._machine.completion.complete(entry, result, now)
                 self._completed(entry, result, outcome, now, took_s)
                 continue
             self.records.note(entry, result, now, took_s, None, self._observer.version)
@@ -251,7 +251,7 @@ class Attempts:
 
     def _undo(self, assumed: AssumedPod, failure: Status, now: float) -> None:
         pod, queue = assumed.pod, self._effects.queue
-        failed = self._machine.undo(assumed, failure, now)
+        failed = self._machine.completion.undo(assumed, failure, now)
         self.records.note(assumed.entry, assumed.result, now, 0.0, failed, self._observer.version, of_binding=True)
         if failure.rejected:
             # Otherwise the event of its own removal from the node would requeue the pod at once.

@@ -141,7 +141,7 @@ class GroupCycles:
         if group is None or preemption is None or preemption.evicted is None:
             self._attempted(key, outcome)
             return
-        failed = self._machine.evict(failed_by_error(entries[0], ""), preemption.evicted, now)
+        failed = self._machine.completion.evict(failed_by_error(entries[0], ""), preemption.evicted, now)
         self._attempted(key, outcome, group.uid if failed.evicts else "")
         self._attempts.failures.evict(failed, now, group.uid)
 

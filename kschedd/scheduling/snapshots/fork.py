@@ -149,7 +149,9 @@ class DriverSnapshot:
         reserving = self.reserving
         if reserving is not None and not is_bound(reserving.pod):
             result = _result(machine, frameworks, reserving.result)
-            machine.undo(AssumedPod(copies.of(reserving.entry), reserving.pod, result, None), _BEGUN_AGAIN, now)
+            machine.completion.undo(
+                AssumedPod(copies.of(reserving.entry), reserving.pod, result, None), _BEGUN_AGAIN, now
+            )
         for binding in self.bindings:
             if is_bound(binding.pod):
                 bindings.pods_bound += 1
