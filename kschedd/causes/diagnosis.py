@@ -18,12 +18,10 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import KIND as POD_GROUP
-from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_resource
 from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer
 from kschedd.causes.case import Case, case_of
-from kschedd.causes.claims_refused import claims_refused
-from kschedd.causes.creating import held, not_created, not_created_yet, selected_nothing, template_pod
-from kschedd.causes.devices import (
+from kschedd.causes.claimed.claims_refused import claims_refused
+from kschedd.causes.claimed.devices import (
     by_claims,
     device_claims_at_fault,
     device_elsewhere,
@@ -34,22 +32,24 @@ from kschedd.causes.devices import (
     own_claims,
     unscheduled_devices,
 )
+from kschedd.causes.claimed.places import told as places_told
+from kschedd.causes.claimed.places import volume_elsewhere
+from kschedd.causes.claimed.storage import claims_at_fault, provisioning, unscheduled_claims
+from kschedd.causes.claimed.volumes import claim_in_use, disk_in_use, on_two_nodes, volume_limit
+from kschedd.causes.demands.amounts import larger_than_every_node, no_room, no_such_resource
+from kschedd.causes.demands.neighbors import apart_or_together
+from kschedd.causes.demands.ports import port_taken
+from kschedd.causes.demands.selecting import no_node_selected
+from kschedd.causes.demands.spreading import missing_key, not_spread
+from kschedd.causes.demands.tainted import all_tainted
 from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, named
-from kschedd.causes.groups import group_waits, member_to_examine
-from kschedd.causes.neighbors import apart_or_together
+from kschedd.causes.lifecycle.creating import held, not_created, not_created_yet, selected_nothing, template_pod
+from kschedd.causes.lifecycle.groups import group_waits, member_to_examine
+from kschedd.causes.lifecycle.rollouts import needs_room, outdated, stuck
+from kschedd.causes.lifecycle.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.node import node_causes, pods_to_move
-from kschedd.causes.places import told as places_told
-from kschedd.causes.places import volume_elsewhere
-from kschedd.causes.ports import port_taken
 from kschedd.causes.remedies import MOST_FOUND, carried_out, remedies
-from kschedd.causes.rollouts import needs_room, outdated, stuck
-from kschedd.causes.selecting import no_node_selected
-from kschedd.causes.spreading import missing_key, not_spread
-from kschedd.causes.storage import claims_at_fault, provisioning, unscheduled_claims
-from kschedd.causes.tainted import all_tainted
 from kschedd.causes.trial import Trials
-from kschedd.causes.volumes import claim_in_use, disk_in_use, on_two_nodes, volume_limit
-from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.words import some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf

@@ -10,7 +10,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import DiagnosisAnswer, PendingGroup, RemedyAnswer
 from kschedd.causes.diagnosis import diagnosis, node_diagnosis
-from kschedd.causes.left import left
+from kschedd.causes.lifecycle.left import left
 from kschedd.causes.pending import pending_groups
 from kschedd.causes.trial import PATIENCE_S
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon

@@ -11,7 +11,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.claims import (
+from kschedd.causes.claimed.claims import (
     CLAIM,
     ClaimUse,
     Home,
@@ -21,8 +21,8 @@ from kschedd.causes.claims import (
     provisioning_classes,
     storage_text,
 )
+from kschedd.causes.claimed.matching import no_volume, of_no_class
 from kschedd.causes.findings import ADD_OBJECT, CHANGE_OBJECT, FoundCause, RemedyOption, named, spec_edit
-from kschedd.causes.matching import no_volume, of_no_class
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import created, patched
 from kschedd.causes.words import joined, some

@@ -8,10 +8,10 @@ import attrs
 from kschedd.api.quantity import format_milli, format_value, milli_value, value
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
+from kschedd.causes.demands.new_nodes import more_nodes
+from kschedd.causes.demands.tainted import all_tainted, meant_for, said, untolerated
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import nearest
-from kschedd.causes.new_nodes import more_nodes
-from kschedd.causes.tainted import all_tainted, meant_for, said, untolerated
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import workload_of
 

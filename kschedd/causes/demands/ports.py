@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kschedd.causes.case import Case
+from kschedd.causes.demands.neighbors import owner_label
 from kschedd.causes.findings import FoundCause, RemedyOption, named, spec_edit
-from kschedd.causes.neighbors import owner_label
 from kschedd.causes.words import counted, every, some
 from kschedd.causes.workload import workload_of
 

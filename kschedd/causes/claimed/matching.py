@@ -13,7 +13,7 @@ from kschedd.api.quantity import format_nanos
 from kschedd.api.selecting.selectors import SelectorError, parse_label_selector
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.claims import (
+from kschedd.causes.claimed.claims import (
     ClaimUse,
     as_many_as_scheduled,
     asking,
