@@ -36,9 +36,11 @@ from kschedd.causes.claimed.places import told as places_told
 from kschedd.causes.claimed.places import volume_elsewhere
 from kschedd.causes.claimed.storage import claims_at_fault, provisioning, unscheduled_claims
 from kschedd.causes.claimed.volumes import claim_in_use, disk_in_use, on_two_nodes, volume_limit
-from kschedd.causes.demands.amounts import larger_than_every_node, no_room, no_such_resource
+from kschedd.causes.demands.amounts import larger_than_every_node, no_such_resource
+from kschedd.causes.demands.cordons import behind_cordons
 from kschedd.causes.demands.neighbors import apart_or_together
 from kschedd.causes.demands.ports import port_taken
+from kschedd.causes.demands.room import no_room
 from kschedd.causes.demands.selecting import no_node_selected
 from kschedd.causes.demands.spreading import missing_key, not_spread
 from kschedd.causes.demands.tainted import all_tainted
@@ -278,7 +280,7 @@ def _pending(
         if gate is None:
             yield waits
         return
-    told: set[str] = set()
+    told: set[tuple[str, ...]] = set()
     for _ in range(_MOST_CAUSES):
         case = by_claims(case)
         case = attrs.evolve(case, deviceless=frozenset(set(case.nodes) - devices_reach(case)))
@@ -286,9 +288,10 @@ def _pending(
         if finding is None:
             yield from _busy(case)
             return
-        if finding.message in told:  # it is not mended by what was to mend it
+        where = (finding.code, *finding.fields)
+        if where in told:  # it is not mended by what was to mend it
             return
-        told.add(finding.message)
+        told.add(where)
         yield finding
         first = next(iter(finding.options), None)
         if first is None or first.edit is None or first.steps:
@@ -331,16 +334,17 @@ def _without_claims(pod: Pod) -> Pod:
 def _busy(case: Case) -> Iterator[FoundCause]:
     """Find what occupies the nodes that would do otherwise."""
     left = case.large_enough
+    ordered = sorted(left)
     found = [
         (finding, {name for name in left if set(plugins) & set(case.rejections.get(name, ()))})
         for plugins, finding in (
-            (("NodeResourcesFit",), no_room(case, left)),
-            (("VolumeRestrictions",), claim_in_use(case, left) or disk_in_use(case, left)),
-            (("NodeVolumeLimits",), volume_limit(case, left)),
-            (("DynamicResources",), devices_taken(case, left)),
-            (("NodePorts",), port_taken(case, left)),
-            (("PodTopologySpread",), not_spread(case, left)),
-            *((("InterPodAffinity",), each) for each in apart_or_together(case, left)),
+            (("NodeResourcesFit",), no_room(case, ordered)),
+            (("VolumeRestrictions",), claim_in_use(case, ordered) or disk_in_use(case, ordered)),
+            (("NodeVolumeLimits",), volume_limit(case, ordered)),
+            (("DynamicResources",), devices_taken(case, ordered)),
+            (("NodePorts",), port_taken(case, ordered)),
+            (("PodTopologySpread",), not_spread(case, ordered)),
+            *((("InterPodAffinity",), each) for each in apart_or_together(case, ordered)),
         )
         if finding is not None
     ]
@@ -353,6 +357,7 @@ def _busy(case: Case) -> Iterator[FoundCause]:
     covered: set[str] = set()
     for finding, nodes in found:
         if nodes == left or not nodes <= covered:
+            finding = behind_cordons(case, finding)
             yield _kept(case, attrs.evolve(finding, partial=nodes != left))
             covered |= nodes
 
