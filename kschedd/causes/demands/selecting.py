@@ -1,7 +1,7 @@
 """Causes in what the pod demands of a node's labels: nodeSelector, required node affinity, spec.nodeName."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -343,11 +343,11 @@ def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
         for each, _ in clashing
         if len(met) > 1
     ]
-    options = [
-        _option(f"do not require {each}", [each.removed])
-        for each, nodes in sorted(rest, key=lambda pair: -len(pair[1]))
-        if nodes
-    ]
+    rest.sort(key=lambda pair: -len(pair[1]))
+    # An image is built for its platform, so a demand for one is not what is wrong.
+    removable = [(each, nodes) for each, nodes in rest if not set(each.values) & _PLATFORMS.get(each.key, set())]
+    options = [option for each, nodes in removable for option in _near_value(case, each, nodes)]
+    options += [_option(f"do not require {each}", [each.removed]) for each, nodes in removable if nodes]
     same = {each.key for each, _ in clashing}
     text = "no node has both" if len(clashing) == 2 else "no node has all of"
     if len(same) == 1 and len(clashing) == 2:
@@ -360,6 +360,15 @@ def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
         options=options,
         certain=len(clashing) < 3,
     )
+
+
+def _near_value(case: Case, demand: Demand, nodes: Collection[str]) -> list[RemedyOption]:
+    """Return the option to demand a similar value that these nodes have."""
+    there = {case.nodes[name].labels[demand.key] for name in nodes if demand.key in case.nodes[name].labels}
+    likely = nearest(demand.values[0], there) if demand.operator == IN and len(demand.values) == 1 else None
+    if likely is None:
+        return []
+    return [_option(f"use {demand.key}={likely}", [demand.changed(demand.key, [likely])])]
 
 
 def _smallest_clash(met: Sequence[tuple[Demand, set[str]]]) -> Sequence[tuple[Demand, set[str]]]:
