@@ -60,6 +60,7 @@ from kschedd.simulation.engine import Engine
 
 _SHOWN_NODES: Final = 5
 _MOST_CAUSES: Final = 3
+MOST_TRIED: Final = 2_000  # pods of a workload for which remedies are tried
 
 #: demands on nodes, in the order in which they narrow them down: the first that leaves none is a cause
 _DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
@@ -99,7 +100,12 @@ def diagnosis(
             workload = workload_of(engine.store, examined)
             case = attrs.evolve(case, workload=workload)
     findings = [_with_others(engine, workload, each) for each in causes(engine, workload, examined, case)]
-    trials = Trials(engine, workload, methods, check)
+    # Of very many pods each trial would take long, and so would a rollout of the remedy.
+    small = workload.wanted <= MOST_TRIED
+    trials = Trials(engine, workload, methods, check) if trying and small else None
+    answer = _told(workload, findings, trials, program, most)
+    if trying and not small:
+        answer["tried"] = [f"nothing: a remedy is tried for at most {MOST_TRIED:,} pods"]
     return DiagnosisAnswer(
         workload=named(workload.obj),
         wanted=workload.wanted,
@@ -108,7 +114,7 @@ def diagnosis(
         missing=workload.missing,
         examined="" if examined is None else examined.key,
         blocking_nodes=[] if case is None else blocking(case),
-        **_told(workload, findings, trials if trying else None, program, most),
+        **answer,
     )
 
 

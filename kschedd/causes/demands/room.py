@@ -8,7 +8,7 @@ import attrs
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.demands.amounts import amount, asking, by_default, read_amount, shown, smaller
-from kschedd.causes.demands.new_nodes import more_nodes
+from kschedd.causes.demands.new_nodes import MOST_NODES, more_nodes, nodes_needed
 from kschedd.causes.findings import FoundCause
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import workload_of
@@ -56,6 +56,9 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
     )
     if first.most_free >= asked:
         message = f"no node that the pod may use has {joined([_part(case, lack) for lack in lacks])} free together"
+    like, more = nodes_needed(case, full)
+    if more > MOST_NODES:
+        message = f"{message}; it takes {counted(more, 'more node')} like {like.name}"
     code = "ClusterFull"
     preempted = _preempted(case)
     if resized:
@@ -73,7 +76,7 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
             *by_default(case, first.resource),
             *_holders(case, first),
             *_beyond(case, first.resource, full),
-            *_more(case),
+            *_more(case, full),
         ],
         [*smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL), *more_nodes(case, full)],
     )
@@ -174,9 +177,15 @@ def _beyond(case: Case, resource: str, full: Sequence[str]) -> list[str]:
     return [f"more is requested than there is on {some(found)}: {text}"]
 
 
-def _more(case: Case) -> list[str]:
-    waiting = len(case.workload.pending)
-    found = [f"{counted(waiting, 'pod')} of the workload wait"] if waiting > 1 else []
+def _more(case: Case, full: Sequence[str]) -> list[str]:
+    waiting = max(len(case.workload.pending), case.workload.wanted - len(case.workload.scheduled))
+    found = []
+    if waiting > 1:
+        like, number = nodes_needed(case, full)
+        found.append(
+            f"{counted(waiting, 'pod')} of the workload wait; {counted(number, 'empty node')} like {like.name} would "
+            f"hold {'them' if number > 1 else 'them all'}"
+        )
     if case.workload.kind == "DaemonSet":  # each pod is for one node
         return found
     for what, (by, plugins) in _KEPT_OUT.items():

@@ -71,12 +71,10 @@ class Demand:
         match self.operator:
             case operator if operator == IN:
                 return (
-                    f"{self.key}={self.values[0]}"
-                    if len(self.values) == 1
-                    else f"{self.key} in ({', '.join(self.values)})"
+                    f"{self.key}={self.values[0]}" if len(self.values) == 1 else f"{self.key} in ({_few(self.values)})"
                 )
             case operator if operator == NOT_IN:
-                return f"{self.key} not in ({', '.join(self.values)})"
+                return f"{self.key} not in ({_few(self.values)})"
             case operator if operator == EXISTS:
                 return f"the label {self.key}"
             case operator if operator == DOES_NOT_EXIST:
@@ -245,9 +243,10 @@ def _unknown(case: Case, unmet: Sequence[Demand]) -> FoundCause:
         options.append(_option(f"do not require {joined([str(each) for each in unmet])}", removed))
     return FoundCause(
         guesses[0].code,
-        "; ".join(guess.message for guess in guesses),
+        "; ".join(guess.message for guess in guesses[:_SHOWN])
+        + (f"; and {counted(len(guesses) - _SHOWN, 'more label')}" if len(guesses) > _SHOWN else ""),
         fields=[each.field for each in unmet],
-        evidence=[text for each in unmet for text in _values_there(case, each)],
+        evidence=[text for each in unmet[:_SHOWN] for text in _values_there(case, each)],
         options=options,
         certain=True,
     )
@@ -319,6 +318,11 @@ def _shown(values: Mapping[str, int]) -> str:
     more = len(ordered) - _SHOWN
     text = ", ".join(f"{value or '(empty)'} ({counted(count, 'node')})" for value, count in ordered[:_SHOWN])
     return text + (f" and {more} more" if more > 0 else "")
+
+
+def _few(values: Sequence[str]) -> str:
+    rest = len(values) - 2 * _SHOWN
+    return ", ".join(values[: 2 * _SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _one(message: str, count: int) -> str:

@@ -249,6 +249,11 @@ def _broken(case: Case, pools: Sequence[_Pool]) -> FoundCause:
         else f"the only node{rest}, {names[0]}, is out of order: {joined([f'`{text}`' for text in taints])}",
         [ObjectNamed("Node", "", name) for name in names[:3]],
         [],
-        [some(names, 5), *(f"{text}: the taint goes when the node's condition does" for text in taints)],
+        [
+            some(names, 5),
+            *(f"{text}: the taint goes when the node's condition does" for text in taints),
+            f"next: check the kubelet of {names[0]} and its network to the API server (`describe node {names[0]}`); no "
+            "change of the workload helps",
+        ],
         certain=True,
     )
