@@ -170,22 +170,26 @@ def _told(
 
 
 def _with_others(engine: Engine, workload: ExaminedWorkload, finding: FoundCause) -> FoundCause:
-    """Return the finding preceded by the causes and remedies of the workload that it waits for.
+    """Return the finding preceded by the causes of the workloads that it waits for, and the last one's remedies.
 
-    If that waits for this workload in turn, it is this one that changes.
+    If the last waits for this workload in turn, it is this one that changes.
     """
-    if finding.waits_for is None:
-        return finding
-    other = workload_of(engine.store, finding.waits_for)
-    first, *_ = _causes_of(engine, finding.waits_for)
-    mutual = first.waits_for is not None and workload_of(engine.store, first.waits_for).obj.uid == workload.obj.uid
-    mended = [
-        RemedyOption(f"{other.label}: {option.summary}", CHANGE_OTHER, steps=steps, target=other.label)
-        for option in first.options
-        if not mutual and (steps := carried_out(other, [option])[0])
-    ]
-    evidence = [f"{other.label}: {first.message}", *finding.evidence]
-    return attrs.evolve(finding, evidence=evidence, options=mended or finding.options)
+    evidence, seen, waits_for, mended = [], {workload.obj.uid}, finding.waits_for, list[RemedyOption]()
+    while waits_for is not None:
+        other = workload_of(engine.store, waits_for)
+        if other.obj.uid in seen:
+            break
+        seen.add(other.obj.uid)
+        first, *_ = _causes_of(engine, waits_for)
+        evidence.append(f"{other.label}: {first.message}")
+        waits_for = first.waits_for
+        if waits_for is None:
+            mended = [
+                RemedyOption(f"{other.label}: {option.summary}", CHANGE_OTHER, steps=steps, target=other.label)
+                for option in first.options
+                if (steps := carried_out(other, [option])[0])
+            ]
+    return attrs.evolve(finding, evidence=[*evidence, *finding.evidence], options=mended or finding.options)
 
 
 def _hidden(workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials) -> list[FoundCause]:

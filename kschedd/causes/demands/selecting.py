@@ -38,6 +38,7 @@ _PLATFORMS: Final = {
     "kubernetes.io/os": _SYSTEMS,
     "beta.kubernetes.io/os": _SYSTEMS,
 }
+_VERY_ALIKE: Final = 0.79  # a value that some nodes do have: a misspelling, not its neighbor as zone a of zone b
 Spec = dict[str, Any]
 
 
@@ -369,7 +370,9 @@ def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
 def _near_value(case: Case, demand: Demand, nodes: Collection[str]) -> list[RemedyOption]:
     """Return the option to demand a similar value that these nodes have."""
     there = {case.nodes[name].labels[demand.key] for name in nodes if demand.key in case.nodes[name].labels}
-    likely = nearest(demand.values[0], there) if demand.operator == IN and len(demand.values) == 1 else None
+    likely = (
+        nearest(demand.values[0], there, _VERY_ALIKE) if demand.operator == IN and len(demand.values) == 1 else None
+    )
     if likely is None:
         return []
     return [_option(f"use {demand.key}={likely}", [demand.changed(demand.key, [likely])])]
