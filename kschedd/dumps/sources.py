@@ -13,13 +13,14 @@ import json
 import os
 import re
 import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import attrs
 
-from kschedd.api.manifests import read_bytes
+from kschedd.api.manifests import ManifestError, ManifestReading, read_bytes
 from kschedd.api.text.json_text import without_lone_surrogates
 from kschedd.dumps import sktrace
 from kschedd.dumps.assumptions import Assumptions, LoadErrors
@@ -38,8 +39,10 @@ _GZIP: Final = b"\x1f\x8b"
 _DEEPEST_LIST: Final = 5
 _JSON: Final = re.compile(rb"\s*[{\[]")
 _YAML_ITEM: Final = re.compile(r"^- ", re.MULTILINE)
+_YAML_END: Final = re.compile(r"^\S", re.MULTILINE)  # of an item
 _YAML_KIND: Final = re.compile(r"^kind:", re.MULTILINE)
 _LONGEST_SHOWN: Final = 1 << 26  # bytes of a file in which the line of an error is searched
+_MOST_LEFT_OUT: Final = 16  # items of one list that cannot be read
 _PART_BYTES: Final = 1 << 24
 
 
@@ -209,20 +212,46 @@ def _add_list(found: "JsonList", data: Data, source: str, sources: Sources) -> N
 
 
 def _add_yaml(data: Data, source: str, sources: Sources) -> None:
-    if not _add_reading(data, source, sources):
-        cut = _last_whole(data)
-        if cut is not None and (reading := read_bytes(cut, source)).manifests:
-            sources.assumptions.note("the complete objects of a truncated file were taken", source)
+    reading = _add_reading(data, source, sources)
+    for _ in range(_MOST_LEFT_OUT):
+        if reading.manifests or not reading.errors:
+            return
+        faulty = _without_faulty(data, reading.errors[0])
+        cut = _last_whole(data) if faulty is None else faulty
+        if cut is None:
+            return
+        what = "the complete objects of a truncated file were taken"
+        if faulty is not None:
+            what = "the objects of a list beside one that cannot be read were taken"
+        reading, data = read_bytes(cut, source), cut
+        if reading.manifests:
+            sources.assumptions.note(what, source)
             sources.found += [DumpedObject(manifest.raw, source) for manifest in reading.manifests]
+        elif faulty is None:
+            return
 
 
-def _add_reading(data: Data, source: str, sources: Sources) -> bool:
-    """Add the objects that the manifest reader finds; return whether it found any, or no errors."""
+def _add_reading(data: Data, source: str, sources: Sources) -> ManifestReading:
+    """Add the objects that the manifest reader finds."""
     reading = read_bytes(bytes(data), source)
     for error in reading.errors:
         sources.faults.add(str(error))
     sources.found += [DumpedObject(manifest.raw, source) for manifest in reading.manifests]
-    return bool(reading.manifests) or not reading.errors
+    return reading
+
+
+def _without_faulty(data: Data, error: ManifestError) -> bytes | None:
+    """Return a YAML list without the item that has this error; None if the error is not within one."""
+    if not error.path.startswith("items["):
+        return None
+    text = data.decode("utf-8", "replace")
+    at = sum(map(len, text.splitlines(keepends=True)[: error.line - 1]))
+    items = [match.start() for match in _YAML_ITEM.finditer(text)]
+    place = bisect_right(items, at) - 1
+    if len(items) < 2 or place < 0:
+        return None
+    rest = _YAML_END.search(text, items[place] + 1)
+    return f"{text[: items[place]]}{text[rest.start() :] if rest else ''}".encode()
 
 
 def _last_whole(data: Data) -> bytes | None:

@@ -278,3 +278,17 @@ def test_a_file_that_memory_would_not_do_for_is_not_read(tmp_path: Path, monkeyp
         f"{packed}: larger than 1,000 bytes when unpacked: it was not read",
     ]
     assert found.found == []
+
+
+def test_an_object_that_cannot_be_read_is_left_out_of_its_list(tmp_path: Path) -> None:
+    faulty = "- {apiVersion: v1, kind: ConfigMap, metadata: {name: b, uid: u2}, data: {number: .inf}}\n"
+    items = "\n".join(
+        f"- apiVersion: v1\n  kind: ConfigMap\n  metadata: {{name: {name}, uid: u-{name}}}" for name in ("a", "c")
+    )
+    path = tmp_path / "list.yaml"
+    path.write_text(f"apiVersion: v1\nkind: List\nitems:\n{faulty}{items}\n", encoding="utf-8")
+    found = read_sources([str(path)])
+    assert [each.raw["metadata"]["name"] for each in found.found] == ["a", "c"]
+    told = " ".join(found.assumptions.texts())
+    assert "the objects of a list beside one that cannot be read were taken" in told
+    assert "truncated" not in told

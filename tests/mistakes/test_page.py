@@ -15,7 +15,7 @@ CAUSES = DOCS.parent / "kschedd" / "causes"
 
 def codes() -> Iterator[str]:
     """Yield the codes that the modules of causes name: the first argument of a cause, or what it is chosen from."""
-    for file in sorted(CAUSES.glob("*.py")):
+    for file in sorted(CAUSES.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if (
                 isinstance(node, ast.Call)
