@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from os.path import dirname
 from typing import Final
 
 import attrs
@@ -78,8 +79,8 @@ def lint(
     """Return what the rules find in the objects.
 
     `target`: the release of an upgrade, whose differences are findings as well. `beside`: further objects of the
-    cluster, which are looked up and not judged. `complete`: objects and `beside` are a whole cluster; otherwise nodes
-    belong to the objects of their own file.
+    cluster, which are looked up and not judged. `complete`: objects and `beside` are a whole cluster; otherwise the
+    objects of a folder belong together, and nodes only to the objects of their own file.
     """
     findings: list[LintFinding] = []
     faults: list[str] = []
@@ -113,11 +114,12 @@ def _findings(
 
 
 def _clusters(objects: Sequence[LintedObject]) -> list[list[LintedObject]]:
-    """Return the objects of each file with nodes, and all others together."""
+    """Return the objects of each file with nodes, and the others of each folder: they may be unrelated examples."""
     with_nodes = {each.source for each in objects if each.kind == "Node"}
-    clusters: dict[str, list[LintedObject]] = {"": []}
+    clusters: dict[str, list[LintedObject]] = {}
     for each in objects:
-        clusters.setdefault(each.source if each.source in with_nodes else "", []).append(each)
+        place = each.source if each.source in with_nodes else f"{dirname(each.source)}/"
+        clusters.setdefault(place, []).append(each)
     return list(clusters.values())
 
 

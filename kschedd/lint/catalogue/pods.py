@@ -23,6 +23,7 @@ from kschedd.lint.subjects import (
 from kschedd.values import as_map
 
 RULES: Final = RuleSet()
+SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 _MOST: Final = 2**63 - 1
 _TOPOLOGY_LABELS: Final = (ZONE_LABEL, REGION_LABEL)
 
@@ -209,7 +210,8 @@ def toleration_gt(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     source="core/v1 types",
 )
 def toleration_without_key(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    if pod.object.kind in ("DaemonSet", "Pod"):
+    of_system = text_of(pod.spec.get("priorityClassName")) in SYSTEM_CLASSES or pod.spec.get("hostNetwork") is True
+    if pod.object.kind in ("DaemonSet", "Pod") or of_system:
         return
     for path, toleration in entries(pod.spec, "tolerations"):
         if toleration.get("operator") == "Exists" and not toleration.get("key"):

@@ -1,6 +1,7 @@
 """Rules about volumes, claims, storage classes and CSI objects."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from kschedd.lint.rules import PODS, Hit, Level, RuleSet
@@ -55,8 +56,13 @@ def pvc_beta_class(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
 )
 def pvc_empty_class(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, _, spec in _claims(found):
-        if spec.get("storageClassName") == "" and not spec.get("volumeName") and not spec.get("selector"):
+        is_free = spec.get("storageClassName") == "" and not spec.get("volumeName") and not spec.get("selector")
+        if is_free and not known.once("volumes without class", partial(_has_classless_volumes, known)):
             yield Hit((*path, "spec", "storageClassName"))
+
+
+def _has_classless_volumes(known: KnownObjects) -> bool:
+    return any(not each.spec.get("storageClassName") for each in known.of("PersistentVolume"))
 
 
 @RULES.add(
@@ -255,8 +261,8 @@ def capacity_immediate(found: LintedObject, known: KnownObjects) -> Iterator[Hit
     source="scheduler/framework/plugins/volumebinding/binder.go",
 )
 def no_provisioner_unbound(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-    if found.raw.get("provisioner") != "kubernetes.io/no-provisioner":
-        return
+    if found.raw.get("provisioner") != "kubernetes.io/no-provisioner" or not known.lists("PersistentVolume"):
+        return  # without a dump: a provisioner of local volumes may make them
     with_volumes = known.once(
         "storage classes of volumes",
         lambda: {text_of(each.spec.get("storageClassName")) for each in known.of("PersistentVolume")},
