@@ -280,6 +280,22 @@ def test_scripts_are_read_and_other_files_passed_over(tmp_path: Path, capsys: An
     assert "and parts of 2 more files" in told.err
 
 
+def test_programs_and_pages_may_show_messages_but_not_metrics(tmp_path: Path, capsys: Any) -> None:
+    for name in ("run.sh", "page.md", "main.go"):
+        (tmp_path / name).write_text("untolerated taint {\nPodGroupScheduled\nscheduler_scheduler_cache_size\n")
+    found = answer(capsys, "-f", str(tmp_path))
+    assert sorted(codes(found)) == ["metric-cache-size"] * 3 + ["podgroup-condition", "text-taint"]
+
+
+def test_a_small_scratch_volume_needs_no_request(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "pod.yaml"
+    text = "{kind: Pod, apiVersion: v1, metadata: {name: p}, spec: {volumes: [{name: v, emptyDir: {sizeLimit: %s}}]}}"
+    file.write_text(text % "1Gi")
+    assert codes(answer(capsys, "-f", str(file))) == []
+    file.write_text(text % "2Gi")
+    assert codes(answer(capsys, "-f", str(file))) == ["emptydir-size"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

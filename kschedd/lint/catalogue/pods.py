@@ -25,6 +25,7 @@ from kschedd.values import as_map
 RULES: Final = RuleSet()
 SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 _MOST: Final = 2**63 - 1
+_SMALL_VOLUME: Final = 2**30  # bytes; a limit up to here is no matter of placement
 _TOPOLOGY_LABELS: Final = (ZONE_LABEL, REGION_LABEL)
 
 
@@ -440,7 +441,8 @@ def emptydir_size(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     if any(at(container, "resources", "requests", "ephemeral-storage") for _, container in pod.containers()):
         return
     for path, volume in entries(pod.spec, "volumes"):
-        if at(volume, "emptyDir", "sizeLimit") is not None and at(volume, "emptyDir", "medium") != "Memory":
+        size = at(volume, "emptyDir", "sizeLimit")
+        if size is not None and at(volume, "emptyDir", "medium") != "Memory" and _is_above(size, _SMALL_VOLUME):
             yield Hit((*path, "emptyDir", "sizeLimit"))
 
 
@@ -499,6 +501,13 @@ def huge_quantity(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
         for name, quantity in as_map(within).items():
             if _is_huge(quantity, "cpu" in str(name)):
                 yield Hit((*path, name), str(quantity))
+
+
+def _is_above(quantity: object, bound: int) -> bool:
+    try:
+        return parse(quantity) > bound  # type: ignore[arg-type]
+    except (QuantityError, TypeError, ValueError):
+        return False
 
 
 def _is_huge(quantity: object, milli: bool) -> bool:
