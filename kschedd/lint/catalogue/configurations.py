@@ -181,11 +181,7 @@ def _flags(found: "LintedObject | PodPart") -> Iterator[tuple[Steps, str]]:
     They are in the command and the arguments of containers, and in the extraArgs of kubeadm's configuration.
     """
     if isinstance(found, PodPart):
-        for path, container in found.containers():
-            for field in ("command", "args"):
-                for place, word in enumerate(items(container.get(field))):
-                    if isinstance(word, str):
-                        yield (*path, field, place), word
+        yield from found.words
         return
     for component in ("scheduler", "apiServer", "controllerManager", "nodeRegistration"):
         extra = at(found.raw, component, "extraArgs") or at(found.raw, component, "kubeletExtraArgs")

@@ -106,7 +106,7 @@ def _users(known: KnownObjects, driver: str) -> list[PodPart]:
         terms = [text_of(at(term, "cel", "expression")) for _, term in entries(each.spec, "selectors")]
         if not any("device.driver" in term and driver not in term for term in terms):
             names |= {text_of(each.spec.get("extendedResourceName")), f"{_IMPLICIT}{each.name}"}
-    return [pod for pod in known.pods if any(_asks_for(container, names) for _, container in pod.containers())]
+    return [pod for pod in known.pods if any(_asks_for(container, names) for _, container in pod.containers)]
 
 
 def _asks_for(container: Raw, names: set[str]) -> bool:
@@ -628,6 +628,7 @@ def claim_class_missing(found: LintedObject, known: KnownObjects) -> Iterator[Hi
     "claim-template-missing",
     PODS,
     ("", "error", "the ResourceClaimTemplate {} does not exist, so the pod stays pending"),
+    fields="resourceClaims",
     fix="Create the template in the namespace of the pod, or correct its name.",
     source="scheduler/framework/plugins/dynamicresources",
 )

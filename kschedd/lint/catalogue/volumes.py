@@ -114,7 +114,9 @@ def _volume_rule(code: str, *types: str, says: str, level: Level, fix: str, sour
     """Declare a rule for types of volumes, in pods and in PersistentVolumes."""
     before: list[tuple[str, Level, str]] = [("", "fine", "volumes of this type are mounted")] if since else []
     eras = [*before, (since, level, says)]
-    RULES.add(code, _WITH_VOLUMES, *eras, fix=fix, source=source)(lambda found, known: _typed(found, known, *types))
+    RULES.add(code, _WITH_VOLUMES, *eras, fields="volumes", fix=fix, source=source)(
+        lambda found, known: _typed(found, known, *types)
+    )
 
 
 _volume_rule(
@@ -166,6 +168,7 @@ _volume_rule(
     "migrated-volumes",
     _WITH_VOLUMES,
     ("", "note", "{}"),
+    fields="volumes",
     fix="Install the driver, and use its volumes directly.",
     source="core/v1 types",
 )
@@ -181,6 +184,7 @@ def migrated_volumes(found: LintedObject | PodPart, known: KnownObjects) -> Iter
     PODS,
     ("", "error", "the template is accepted, but each of its pods is rejected: the image volume has no reference"),
     ("1.37", "error", "the object is rejected: the image volume has no reference"),
+    fields="volumes",
     fix="Name the image in `reference`.",
     source="kubernetes#135989",
 )
@@ -196,6 +200,7 @@ def image_volume_reference(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     ("", "note", "nodes that have the image of this volume are not preferred"),
     ("1.36", "note", "nodes that have the image of this volume are preferred more than they should be"),
     ("1.37", "fine", "nodes that have the image of this volume are preferred as for the image of a container"),
+    fields="volumes",
     fix="Nothing has to change.",
     source="kubernetes#130231, kubernetes#138951",
 )

@@ -188,6 +188,7 @@ def priority_two_defaults(found: LintedObject, known: KnownObjects) -> Iterator[
     "priority-class-missing",
     PODS,
     ("", "error", "the PriorityClass {} does not exist, and the pods are rejected"),
+    fields="priorityClassName",
     fix="Create the class, or correct its name.",
     source="plugin/pkg/admission/priority",
 )
@@ -387,6 +388,7 @@ def sts_service_missing(found: LintedObject, known: KnownObjects) -> Iterator[Hi
     "claim-missing",
     PODS,
     ("", "error", "the PersistentVolumeClaim {} does not exist, so the pod stays pending"),
+    fields="volumes",
     fix="Create the claim in the namespace of the pod, or correct its name.",
     source="scheduler/framework/plugins/volumebinding",
 )
