@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kschedd.config.versions.kube_versions import VERSIONS as VERSIONS
     from kschedd.errors import KscheddError as KscheddError
     from kschedd.sdk.cluster import Cluster as Cluster
     from kschedd.sdk.environment import KubeQueueEnv as KubeQueueEnv
@@ -54,6 +55,7 @@ _MODULES = {
     "SimulationResult": "kschedd.sdk.simulation",
     "SimulationSpec": "kschedd.sdk.simulation",
     "SweepRows": "kschedd.studies.rows",
+    "VERSIONS": "kschedd.config.versions.kube_versions",
     "connect": "kschedd.sdk.remote",
     "daemonset": "kschedd.sdk.objects",
     "deployment": "kschedd.sdk.objects",
@@ -67,6 +69,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "VERSIONS",
     "ApplyError",
     "Cluster",
     "CommandFailedError",

@@ -16,9 +16,9 @@ from kschedd.simulation.changes import DiffAnswer
 class RemoteCluster(ClusterHandle):
     """The cluster of a running daemon, or a fork of it; `connect` returns one.
 
-    It has the methods of `Cluster` but `from_dump`, `snapshot`, `restore` and `plugin_faults`. Methods that let time
-    pass require a daemon in virtual time (`kschedd run --time virtual`); in a fork they always work. `fork_name`: ""
-    for the cluster itself.
+    It has the methods of `Cluster` but `from_dump`, `warnings`, `snapshot`, `restore` and `plugin_faults`. Methods that
+    let time pass require a daemon in virtual time (`kschedd run --time virtual`); in a fork they always work.
+    `fork_name`: "" for the cluster itself.
     """
 
     def __init__(self, client: BlockingClient, fork_name: str = "") -> None:
