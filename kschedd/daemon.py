@@ -238,7 +238,7 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
         courtesy=courtesy,
     )
     queue_actor = QueueActor(
-        driver.queue_configuration(),
+        driver.config_changes.for_queue(),
         queue_in,
         to_popped,
         to_log.clone(),

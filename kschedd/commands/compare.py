@@ -64,7 +64,7 @@ def answer(named: Mapping[str, Any]) -> Any:
     goes_on = bool(named["manifests"])  # otherwise each pod is decided about as the cluster stands
     cluster = VirtualCluster(config, registry=registry, start_s=dump.taken_at, controlled=goes_on)
     taken = run_steps(take_dump(cluster.engine.store, dump))
-    cluster.engine.driver.attempts_allowed = 0  # what is pending in the dump stays so until it is decided about
+    cluster.engine.driver.popped.attempts_allowed = 0  # what is pending in the dump stays so until it is decided about
     cluster.engine.run_until_idle()
     assumed = (f"assumed: {text}" for text in dump.assumptions.texts())
     for text in (*assumed, *(f"warning: {text}" for text in taken.errors)):

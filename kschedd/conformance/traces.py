@@ -150,9 +150,9 @@ class Lockstep:
             entry = self.loop.pop()
             if entry is None:
                 return
-            if self.loop.driver.in_group(entry):
+            if self.loop.driver.popped.in_group(entry):
                 self._group_cycle(entry)
-            elif self.loop.driver.skips(entry):
+            elif self.loop.driver.popped.skips(entry):
                 self._cycle(entry, ())
             else:
                 self._cycle(entry, during)
@@ -212,7 +212,7 @@ class Lockstep:
     def _group_cycle(self, first: QueuedPod) -> None:
         """Run the cycle of a PodGroup. Among equally good nodes the first one by name is taken, as in the records."""
         loop, world, key = self.loop, self.environment, first.pod.pod_group
-        entries = [first, *(entry for entry in loop.driver.popped_entries if entry.pod.pod_group == key)]
+        entries = [first, *(entry for entry in loop.driver.popped.entries if entry.pod.pod_group == key)]
         attempt, told = loop.queue.groups.in_cycle[key].attempts, dict[str, ScheduleResult | FitError]()
         made: list[Actual] = [
             {"pod": entry.key, "at_ms": world.now_ms, "attempt": attempt, "result": "skipped", "group": key}
@@ -224,7 +224,7 @@ class Lockstep:
         names = loop.machine.cluster.table.names
         deleted = self._deleted_by(lambda: loop.group_cycle(first, lambda one, result: told.update({one.key: result})))
         loop.resume_bindings()
-        tried = loop.driver.latest_group
+        tried = loop.driver.groups.latest
         if tried is not None and tried.status.code is Code.ERROR:  # an error leaves the Score result unchanged
             told |= {member.entry.key: member.result for member in tried.members}
         for outcome in made:

@@ -146,7 +146,7 @@ class DriverNotes:
         attempt = self._noted((NoteKind.BEGIN, self._began_s, given.entry.uid), given, now, step)
         if attempt is None:
             return None
-        if self._driver.stepper is not None:
+        if self._driver.attempts.stepper is not None:
             self._recorder.note((NoteKind.STEPPED,))
         return self._run(attempt, self._sent)
 
@@ -195,7 +195,7 @@ class DriverNotes:
         return step(given, now)
 
     def _intervene(self, given: Intervene, now: float, step: Step) -> Any:
-        stepper = self._driver.stepper
+        stepper = self._driver.attempts.stepper
         assert stepper is not None, "an attempt is stopped"
         self._recorder.note((NoteKind.INTERVENED, stepper.points, *attrs.astuple(given.change)))
         return step(given, now)

@@ -67,7 +67,7 @@ class DriverPart:
         Return None while a pod is being scheduled or bound, while effects are pending, or before anything was observed.
         """
         machine = driver.machine
-        busy = driver.attempting or driver.bindings.cycles or driver.head is not None or driver.has_effects
+        busy = driver.attempts.running or driver.bindings.cycles or driver.popped.head is not None or driver.has_effects
         if busy or machine.cluster.assumed_pods() or not driver.observed:
             return None
         choose = machine.choose
@@ -147,7 +147,7 @@ def restore_driver(driver: SchedulingDriver, packed: bytes, version: int) -> Non
     machine.start.index = state["start"]
     if "batches" in state:  # missing in recordings of earlier versions
         machine.batches.restore(state["batches"])
-    driver.bindings.pods_bound, driver.observed_version, driver.observed = state["bound"], version, version
+    driver.bindings.pods_bound, driver.observer.version, driver.observed = state["bound"], version, version
     for name, size in state["images"].items():
         image = machine.cluster.table.images.get(name)
         if image is not None:

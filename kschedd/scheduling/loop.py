@@ -91,7 +91,7 @@ class SchedulingLoop:
         self.environment = environment
         self.machine = machine
         self.driver = driver or SchedulingDriver(machine, current_pod=environment.current_pod)
-        run_by = self.driver.queue_configuration()
+        run_by = self.driver.config_changes.for_queue()
         self.queue = run_by.new_queue()
         self.queue.recorder = recorder
         self.operations = run_by.new_operations(self.queue)
@@ -115,14 +115,14 @@ class SchedulingLoop:
         debugger = self.driver.debugger
         if debugger.engaged and not debugger.lets_begin(self.environment.now_s):
             return None
-        popped: QueuedPod | None = self.driver.next_popped(self.environment.now_s)
-        if popped is None and self.driver.attempts_allowed != 0:
+        popped: QueuedPod | None = self.driver.popped.take(self.environment.now_s)
+        if popped is None and self.driver.popped.attempts_allowed != 0:
             popped = self.operations.step(_POP, self.environment.now_ns)
-            if popped is not None and self.driver.in_group(popped):
+            if popped is not None and self.driver.popped.in_group(popped):
                 others = self.operations.step(PopOthersOfGroup(popped), self.environment.now_ns)
                 if debugger.engaged:  # the debugger may stop before the group
                     self.driver.step(PodsPopped([popped, *others]))
-                    return self.driver.next_popped(self.environment.now_s)
+                    return self.driver.popped.take(self.environment.now_s)
                 self.driver.step(PodsPopped(others))
         return popped
 

@@ -1,12 +1,12 @@
 """The scheduler as one pure state machine: owns the cluster cache, schedules one pod at a time, runs binding cycles.
 
     observe(events)                     watch events
-    begin(pod) → generator              one attempt; its result goes to `complete_attempt`
-    complete_attempt(...)
+    begin(pod) → generator              one attempt; its result goes to `completion`
+    completion.complete(...)
         → AssumedPod                    the pod is assumed on its node; `binding_steps.run` continues
         → FailedAttempt                 what to write, and the plugins that rejected it; the entry is requeued
     binding_steps                       the steps of binding cycles: permit, pre-bind, bind
-    undo(...)                           a binding failed: unreserve and forget; returns the failed attempt
+    completion.undo(...)                a binding failed: unreserve and forget; returns the failed attempt
 
 `SchedulingDriver` calls these one after the other, so the cluster never changes within an attempt. An assumed pod keeps
 the framework (the plugin instances) of its attempt: a binding cycle ends with the plugins it began with,
@@ -15,22 +15,20 @@ even after a reconfiguration.
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleSchedulingFailure).
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import attrs
 import numpy as np
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.api.text.times import stamp
 from kschedd.cache.pod_groups import PodGroups
-from kschedd.cache.scheduler_cache import SchedulerCache, counted_as
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config, Profile
 from kschedd.extenders.extender import HTTPExtender, extenders_of
-from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import EVERY_EVENT, EXTENDER_NAME, ClusterEventWithHint, hint_map
 from kschedd.framework.guarding.guarded import guarded
 from kschedd.framework.handle import Handle
@@ -41,17 +39,10 @@ from kschedd.framework.interface import (
     PRE_FILTER,
     QUEUE_SORT,
     RESERVE,
-    BindPlugin,
     ExtensionPoint,
-    PermitPlugin,
     Plugin,
-    PostFilterResult,
-    UnreservePlugin,
 )
-from kschedd.framework.postfilter import Preemption
 from kschedd.framework.registry import Registry
-from kschedd.framework.status import Code, Status, error, fault_text
-from kschedd.framework.writes import Plan, Write
 from kschedd.object_faults import FaultLedger, ObjectRef
 from kschedd.queue.backoff import SortKey
 from kschedd.queue.entry import QueuedPod
@@ -62,18 +53,15 @@ from kschedd.scheduling.attempt.node_search import StartNode
 from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.attempt.scheduler import Scheduler
 from kschedd.scheduling.attempt.ties import Choose, NodeTies
-from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.binding.run import AttemptRun
 from kschedd.scheduling.binding.steps import BindingSteps
-from kschedd.scheduling.binding.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
-from kschedd.scheduling.debug.stepper import DROPPED, AttemptDropped, Stepper
-from kschedd.scheduling.debug.work import Work, drive
-from kschedd.scheduling.failure import FailedAttempt, failed_after_permit, failed_by_error, failed_on_one_node, stamped
+from kschedd.scheduling.binding.waiting import WaitingPods
+from kschedd.scheduling.completion import Completion
+from kschedd.scheduling.debug.stepper import Stepper
+from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.nominations.counted import Nominated
-from kschedd.scheduling.profiles import plugin_metrics as points
-from kschedd.scheduling.profiles.contained import contained
 from kschedd.scheduling.profiles.metrics import NO_TIMES, NoTimes, PointTimes, SchedulingMetrics
-from kschedd.scheduling.profiles.profile import Framework, build_profile
+from kschedd.scheduling.profiles.profile import build_profile
 from kschedd.store.objects.log import DELETED, WatchEvent
 
 T = TypeVar("T")
@@ -128,7 +116,7 @@ class SchedulingMachine:
         self.config = config
         self.schedulers: dict[str, Scheduler] = {}
         self.extenders: tuple[HTTPExtender, ...] = ()
-        self._extender_binds = False
+        self.completion = Completion(self.cluster, self.handle, self.waiting, self.faults)
         self.binding_steps = BindingSteps(self.handle, self.waiting)
         self.reconfigure(config)
 
@@ -148,7 +136,7 @@ class SchedulingMachine:
             handle.feature_gates, handle.rules = before
             raise
         self.extenders = self.binding_steps.extenders = extenders
-        self._extender_binds = any(extender.binds for extender in extenders)
+        self.completion.extender_binds = any(extender.binds for extender in extenders)
         if isinstance(self.choose, NodeTies):
             self.choose.drawn = not config.rules.ties_in_order
         self.config = config
@@ -188,6 +176,12 @@ class SchedulingMachine:
 
     def responsible(self, scheduler_name: str) -> bool:
         return scheduler_name in self.schedulers
+
+    @property
+    def has_out_of_tree(self) -> bool:
+        """True if any profile has out-of-tree plugins."""
+        added = self.registry.added
+        return any(name in added for profile in self.config.profiles for name in profile.names())
 
     def pre_enqueue(self) -> PreEnqueue:
         return {
@@ -282,30 +276,14 @@ class SchedulingMachine:
         """Return whether the pod runs on its node and is queued because its resize is deferred."""
         return bool(pod.node_name) and self.handle.rules.resizes_preempt and pod.resize_deferred
 
-    def complete_attempt(
-        self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, *, permits: bool = True
-    ) -> AssumedPod | FailedAttempt:
-        """Complete an attempt as `completing` does, without stops.
-
-        `permits`: False omits Permit, for a pod that is assumed on trial.
-        """
-        binder = None
-        if isinstance(result, ScheduleResult) and not self._extender_binds and not result.state.resizes:
-            binder = result.framework.bound_by(result.pod)
-        if binder is not None:
-            assert isinstance(result, ScheduleResult), "only what found a node is bound"
-            try:
-                assumed = self.cluster.assume(entry.pod, result.node_name)
-            except Exception as fault:  # a fault of this pod: see `completing`
-                return self._broken(entry, result, failed_by_error(entry, fault_text(fault)), now)
-            result.framework.times.skipped(_BEFORE_BINDING)
-            return AssumedPod(entry, assumed, result, None, binder)
-        return drive(self.completing(entry, result, now, None, permits=permits))
-
     def longest_run(self, pod: Pod) -> int:
         """Return the estimated number of attempts in a `run` that begins with a pod like this."""
         scheduler = self.schedulers.get(pod.scheduler_name)
-        return 0 if scheduler is None or scheduler.runs is None or self._extender_binds else scheduler.runs.longest(pod)
+        return (
+            0
+            if scheduler is None or scheduler.runs is None or self.completion.extender_binds
+            else scheduler.runs.longest(pod)
+        )
 
     def may_run(self, pod: Pod) -> bool:
         """Return whether pods like this one may be in a run: they must need no step but Bind."""
@@ -322,7 +300,7 @@ class SchedulingMachine:
         pods = [entry.pod for entry in entries]
         together = runs.together(pods) if alone else []
         if together:
-            return AttemptRun(together, self._assumed_together(entries[: len(together)], together))
+            return AttemptRun(together, self.completion.together(entries[: len(together)], together))
         attempts = runs.in_turn(pods, scheduler.attempt_within)
         for entry in entries:
             try:
@@ -333,170 +311,13 @@ class SchedulingMachine:
                 break
             run.results.append(result)
             if not alone:
-                outcome = self.complete_attempt(entry, result, now)
+                outcome = self.completion.complete(entry, result, now)
                 run.outcomes.append(outcome)
                 if isinstance(outcome, FailedAttempt):
                     break
         if alone and run.results:
-            run.outcomes.extend(self._assumed_together(entries[: len(run.results)], run.results))
+            run.outcomes.extend(self.completion.together(entries[: len(run.results)], run.results))
         return run
-
-    def _assumed_together(
-        self, entries: Sequence[QueuedPod], results: Sequence[ScheduleResult]
-    ) -> list[AssumedPod | FailedAttempt | None]:
-        """Complete these attempts together; None for those that must be completed one by one."""
-        framework = results[0].framework
-        by_template: dict[int, list[int]] = {}
-        signature, template = None, 0
-        for number, entry in enumerate(entries):
-            if entry.pod.signature is not signature:
-                signature = entry.pod.signature
-                template = signature.signature_ignoring_node
-            by_template.setdefault(template, []).append(number)
-        counted_alike: dict[Hashable, list[int]] = {}
-        binders: list[BindPlugin | None] = [None] * len(entries)
-        for numbers in by_template.values():
-            first = entries[numbers[0]].pod
-            counted_alike.setdefault(counted_as(first.signature), []).extend(numbers)
-            binder = framework.bound_by(first)
-            for number in numbers:
-                binders[number] = binder
-        run: list[AssumedPod | FailedAttempt | None] = [None] * len(entries)
-        for numbers in counted_alike.values():
-            pods = [entries[number].pod for number in numbers]
-            try:
-                placed = self.cluster.assume_each(pods, [results[number].node_name for number in numbers])
-            except Exception:  # a fault of one pod: it recurs when each is completed by itself
-                placed = None
-            if placed is None:
-                continue
-            framework.times.skipped(_BEFORE_BINDING, len(placed))
-            for number, pod in zip(numbers, placed, strict=True):
-                run[number] = AssumedPod(entries[number], pod, results[number], None, binders[number])
-        return run
-
-    def completing(
-        self,
-        entry: QueuedPod,
-        result: ScheduleResult | FitError,
-        now: float,
-        stepper: Stepper | None,
-        *,
-        permits: bool = True,
-    ) -> Work[AssumedPod | FailedAttempt]:
-        """Complete an attempt: the pod is assumed, reserved and permitted (or waits), or it is rejected.
-
-        An exception on the way is a fault of that pod: its attempt fails with an error, and all its steps are undone.
-        """
-        try:
-            return (yield from self._complete(entry, result, now, stepper, permits))
-        except AttemptDropped:
-            failed = failed_by_error(entry, DROPPED)
-        except Exception as fault:  # a fault of the pod: see above
-            failed = failed_by_error(entry, fault_text(fault))
-        return self._broken(entry, result, failed, now)
-
-    def _broken(
-        self, entry: QueuedPod, result: ScheduleResult | FitError, failed: FailedAttempt, now: float
-    ) -> FailedAttempt:
-        """Undo the steps that preceded the failure."""
-        self.waiting.pods.pop(entry.uid, None)
-        if isinstance(result, ScheduleResult) and self.cluster.is_assumed(entry.pod):
-            assumed = self.cluster.pod(entry.uid)
-            assert assumed is not None, "what is assumed is there"
-            failed = attrs.evolve(failed, writes=self._release(assumed, result, now))
-        return failed
-
-    def _complete(
-        self,
-        entry: QueuedPod,
-        result: ScheduleResult | FitError,
-        now: float,
-        stepper: Stepper | None,
-        permits: bool,
-    ) -> Work[AssumedPod | FailedAttempt]:
-        if isinstance(result, FitError):
-            return self._reject(entry, result, now)
-        framework, state, node_name = result.framework, result.state, result.node_name
-        if state.resizes:  # the pod fits after its resize, which the kubelet will perform
-            why = f"pod {entry.uid}({entry.key}) is in the cache, so can't be assumed"
-            return failed_by_error(entry, why)
-        assumed = self.cluster.assume(entry.pod, node_name)
-        times = framework.times
-        began = times.start()
-        for plugin in framework.at(RESERVE):
-            if stepper is not None:
-                yield from stepper.before("reserve", plugin.name, node=node_name)
-            status = contained(framework, points.RESERVE, plugin, plugin.reserve, state, assumed, node_name)
-            if status is not None and status.code != Code.SUCCESS:
-                if stepper is not None:
-                    yield from stepper.rejected("reserve", plugin.name, node=node_name)
-                times.ended("Reserve", began, status.code.label)
-                if not status.rejected:
-                    status = error(f'running Reserve plugin "{plugin.name}": {status.message}')
-                return self._take_back(entry, assumed, result, status.by(plugin.name), now)
-        began = times.ended("Reserve", began)
-        waits: dict[str, float] = {}
-        for permitting in framework.at(PERMIT) if permits else ():
-            if stepper is not None:
-                yield from stepper.before("permit", permitting.name, node=node_name)
-            status, wait_s = _permit(framework, permitting, state, assumed, node_name)
-            if status is None or status.code == Code.SUCCESS:
-                continue
-            if status.code == Code.WAIT:
-                waits[permitting.name] = min(wait_s, MOST_WAIT_S)
-                if stepper is not None:
-                    yield from stepper.waits(permitting.name, node_name)
-            else:
-                if stepper is not None:
-                    yield from stepper.rejected("permit", permitting.name, node=node_name)
-                times.ended("Permit", began, status.code.label)
-                if not status.rejected:
-                    status = error(f'running Permit plugin "{permitting.name}": {status.message}')
-                return self._take_back(entry, assumed, result, status.by(permitting.name), now)
-        times.ended("Permit", began, Code.WAIT.label if waits else Code.SUCCESS.label)
-        waiting = None
-        if waits:
-            now = now if stepper is None else max(now, stepper.debugger.now_s)
-            pending = {plugin: now + wait for plugin, wait in waits.items()}
-            waiting = self.waiting.pods[assumed.uid] = WaitingPod(assumed, node_name, pending, waits)
-        return AssumedPod(entry, assumed, result, waiting)
-
-    def _reject(self, entry: QueuedPod, failed: FitError, now: float) -> FailedAttempt:
-        diagnosis = failed.diagnosis
-        post = failed.post_filter
-        if failed.status.code == Code.ERROR:
-            return failed_by_error(entry, failed.message)
-        rejected = FailedAttempt(
-            entry,
-            "Unschedulable",
-            failed.message,
-            frozenset(diagnosis.unschedulable_plugins),
-            frozenset(diagnosis.pending_plugins),
-            failed.nominated_node,
-        )
-        return rejected if post is None else self.evict(rejected, post, now)
-
-    def evict(self, failed: FailedAttempt, post: PostFilterResult, now: float) -> FailedAttempt:
-        """Begin the preemption of a failed attempt: victims at Permit are rejected at once."""
-        in_memory = self.handle.rules.victims_preempted_in_memory
-        end = self.waiting.preempt if in_memory else self.waiting.reject
-        for victim in post.rejected:
-            end(victim.uid, post.status.plugin or PREEMPTION, "preempted")
-        spared = (*post.rejected, *post.cancelled) if in_memory else ()
-        return attrs.evolve(
-            failed,
-            writes=stamped(post.writes, stamp(now)),
-            victims=_deleted(post),
-            in_memory=frozenset(victim.uid for victim in spared),
-            evicts=bool(post.victims and (post.writes or post.rejected or post.cancelled)),
-        )
-
-    def _take_back(
-        self, entry: QueuedPod, assumed: Pod, result: ScheduleResult, status: Status, now: float
-    ) -> FailedAttempt:
-        """Undo the assumption of a pod that Reserve or Permit rejected."""
-        return attrs.evolve(failed_on_one_node(entry, status), writes=self._release(assumed, result, now))
 
     def result_on(self, pod: Pod, node_name: str, failed: FitError) -> ScheduleResult:
         """Return a result that chooses this node, where the pod fits once preemption's victims are gone."""
@@ -505,49 +326,3 @@ class SchedulingMachine:
         verdicts = failed.diagnosis.verdicts or scheduler.pre_filters.no_verdicts(failed.state, pod, failed.status)
         visited = len(verdicts.rows)
         return ScheduleResult(pod, node_name, scheduler.profile, failed.state, rows, visited, None, None, 1, verdicts)
-
-    def end_trial(self, assumed: AssumedPod, now: float) -> None:
-        """Undo the trial assumption of a pod. Writes of Unreserve are dropped, because nothing was written."""
-        self._release(assumed.pod, assumed.result, now)
-
-    def _release(self, assumed: Pod, result: ScheduleResult, now: float) -> tuple[Write, ...]:
-        """Unreserve the pod's resources and forget its node; return Unreserve's writes."""
-        writes = _unreserve(result, assumed)
-        ref = ObjectRef("Pod", assumed.namespace, assumed.name)
-        self.faults.run(ref, partial(self._forget, assumed), now, "assumed")
-        return writes
-
-    def _forget(self, assumed: Pod, now: float) -> None:
-        self.cluster.forget(assumed)
-
-    def undo(self, assumed: AssumedPod, status: Status, now: float) -> FailedAttempt:
-        """Undo a failed binding. The caller also notifies the queue that the assumed pod is gone."""
-        at_permit = assumed.waiting is not None and assumed.waiting.rejection is not None
-        failed = failed_on_one_node if at_permit else failed_after_permit
-        return attrs.evolve(failed(assumed.entry, status), writes=self._release(assumed.pod, assumed.result, now))
-
-
-def _deleted(post: PostFilterResult) -> tuple[Pod, ...]:
-    """Return the victims that are deleted now; if the plugin does not list them, those not terminating yet."""
-    if isinstance(post.details, Preemption):
-        return post.details.deleted
-    return tuple(victim for victim in post.victims if not victim.deletion_timestamp)
-
-
-def _unreserve(result: ScheduleResult, pod: Pod) -> tuple[Write, ...]:
-    """Call every plugin's Unreserve, in reverse order; return the requested writes."""
-    writes: tuple[Write, ...] = ()
-    for plugin in reversed(result.framework.at(RESERVE)):
-        if hasattr(plugin, "unreserve"):
-            unreserve = cast(UnreservePlugin, plugin).unreserve
-            said = contained(result.framework, points.UNRESERVE, plugin, unreserve, result.state, pod, result.node_name)
-            if isinstance(said, Plan):
-                writes += said.writes
-    return writes
-
-
-def _permit(
-    framework: Framework, plugin: PermitPlugin, state: CycleState, pod: Pod, node_name: str
-) -> tuple[Status | None, float]:
-    said = contained(framework, points.PERMIT, plugin, plugin.permit, state, pod, node_name)
-    return said if isinstance(said, tuple) else (said, 0.0)

@@ -99,7 +99,7 @@ def fit_count(
         if isinstance(result, FitError):
             why = result.message.partition(" preemption: ")[0]  # which would look for the pod in the store
             break
-        outcome = machine.complete_attempt(QueuedPod(one, one.key, 0), result, now)
+        outcome = machine.completion.complete(QueuedPod(one, one.key, 0), result, now)
         if not isinstance(outcome, AssumedPod):
             why = outcome.message
             break
@@ -108,7 +108,7 @@ def fit_count(
     nodes = len({assumed.pod.node_name for assumed in placed[: sets * len(pods)]})
     for assumed in reversed(placed):
         machine.waiting.pods.pop(assumed.pod.uid, None)
-        machine.undo(assumed, _TRIED, now)
+        machine.completion.undo(assumed, _TRIED, now)
     return FitCount(sets, why, nodes, lacking)
 
 

@@ -383,7 +383,7 @@ class Engine:
 
     def cycle(self, entry: QueuedPod) -> None:
         """Run the scheduling cycle of a popped pod, or of its PodGroup, and apply its result."""
-        if self.driver.in_group(entry):
+        if self.driver.popped.in_group(entry):
             if self.driver.debugger.engaged:
                 self._stopped = self.loop.stepped_group(entry, self._attempted)
                 self._go_on()
@@ -450,11 +450,11 @@ def reconciled(driver: SchedulingDriver, queue: SchedulingQueue, now_ns: int) ->
     happens in the cluster, the parts are of one moment, and the fork decides what the cluster itself would decide. An
     engine's own snapshot is of one moment always, so a fork can be forked.
     """
-    attempted = {entry.uid for entry in driver.popped_entries}
-    for entry in driver.popped_entries:
+    attempted = {entry.uid for entry in driver.popped.entries}
+    for entry in driver.popped.entries:
         queued = queue.entry(entry.key)
         if queued is not None and queued.uid == entry.uid and queued.place is not SubQueue.IN_FLIGHT:
-            driver.hand_back(entry.uid)
+            driver.popped.hand_back(entry.uid)
     popped = [
         entry
         for entry in queue.in_flight_pods()
@@ -462,7 +462,7 @@ def reconciled(driver: SchedulingDriver, queue: SchedulingQueue, now_ns: int) ->
     ]
     if popped:
         driver.step(PodsPopped(popped))
-    held = {entry.uid for entry in (*queue.entries(), *queue.in_flight_pods(), *driver.popped_entries)}
+    held = {entry.uid for entry in (*queue.entries(), *queue.in_flight_pods(), *driver.popped.entries)}
     for pod in driver.pending.waiting_for_queue(held):
         if driver.machine.responsible(pod.scheduler_name) and not driver.machine.cluster.is_assumed(pod):
             queue.add(pod, now_ns)

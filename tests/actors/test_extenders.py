@@ -79,7 +79,7 @@ async def test_an_extender_that_takes_its_time_holds_up_its_pod_alone() -> None:
             await cluster.store.create(node())
             await cluster.store.create(with_card("web"))
             assert await trio.to_thread.run_sync(arrived.wait, 30)
-            assert await cluster.scheduler.query(lambda driver: driver.attempting)
+            assert await cluster.scheduler.query(lambda driver: driver.attempts.running)
             let_go.set()
             await placed(cluster, "web")
 

@@ -194,7 +194,7 @@ async def test_a_slow_attempt_holds_up_no_question(method: str, gate: Gate) -> N
         await cluster.store.create_many([node("n1"), node("n2")])
         await cluster.store.create(slow("slow", cpu="100" if method == "post_filter" else "1"))
         await gate.arrival()
-        assert await cluster.scheduler.query(lambda driver: driver.attempting)
+        assert await cluster.scheduler.query(lambda driver: driver.attempts.running)
         assert await cluster.scheduler.query(lambda driver: driver.machine.cluster.table.node_count) == 2
         gate.open.set()
         if method == "post_filter":
@@ -235,7 +235,7 @@ async def test_a_slow_attempt_holds_up_no_binding(gate: Gate) -> None:
         await _at_both_gates(cluster, gate, "first")
         SlowTwice.binding.open.set()
         await placed(cluster, "first")
-        assert await cluster.scheduler.query(lambda driver: driver.attempting)
+        assert await cluster.scheduler.query(lambda driver: driver.attempts.running)
         gate.open.set()
         await placed(cluster, "slow")
 

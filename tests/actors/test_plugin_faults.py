@@ -763,6 +763,6 @@ async def test_attempts_of_other_profiles_need_no_thread_because_of_it() -> None
         def calls(driver: SchedulingDriver) -> list[bool]:
             profiles = "default-scheduler", "bad", "unknown"
             pods = [Pod.from_raw(pod(name, schedulerName=name)) for name in profiles]
-            return [driver.calls_out_of_tree(QueuedPod(one, one.key, 0)) for one in pods]
+            return [driver.attempts.calls_out_of_tree(QueuedPod(one, one.key, 0)) for one in pods]
 
         assert await cluster.scheduler.query(calls) == [False, True, True]

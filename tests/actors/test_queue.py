@@ -76,7 +76,7 @@ async def bench() -> AsyncIterator[Bench]:
     to_popped, popped_in = trio.open_memory_channel[Popped](ANSWERS)
     bell = Doorbell()
     to_log, log_in = trio.open_memory_channel[Sequence[Entry]](math.inf)
-    actor = QueueActor(driver.queue_configuration(), queue_in, to_popped, to_log, bell, Clock.started(1000.0))
+    actor = QueueActor(driver.config_changes.for_queue(), queue_in, to_popped, to_log, bell, Clock.started(1000.0))
     driver.machine.handle.evicting = actor.operations.evicting
     async with trio.open_nursery() as nursery:
         nursery.start_soon(actor.run)

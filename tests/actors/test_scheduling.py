@@ -14,9 +14,10 @@ from kschedd.daemon import cluster_actors
 from kschedd.log.log import Log
 from kschedd.queue.entry import Move, SubQueue
 from kschedd.scheduling.debug.work import Work
-from kschedd.scheduling.driver import MOST_POPPED, SchedulingDriver
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.inputs import BeginAttempt, CompleteRun, Input, Reconfigure
+from kschedd.scheduling.popped import MOST_POPPED
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.store.store import Store
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, until

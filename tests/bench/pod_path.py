@@ -26,7 +26,7 @@ from kschedd.log.log import Log
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.operations import PodDone, Pop, TakeNominated
 from kschedd.scheduling.debug.work import drive
-from kschedd.scheduling.driver import MOST_POPPED, SchedulingDriver
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.inputs import (
     BeginAttempt,
@@ -38,6 +38,7 @@ from kschedd.scheduling.inputs import (
     PodsPopped,
 )
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.popped import MOST_POPPED
 from kschedd.scheduling.profiles.metrics import SchedulingMetrics
 from kschedd.store.admission.chain import Admission
 from kschedd.store.store import Store
@@ -54,7 +55,7 @@ class Path:
         self.store = Store(admission=Admission({"Priority": False}), now=time.time)
         metrics = SchedulingMetrics(time.perf_counter)
         self.driver = SchedulingDriver(SchedulingMachine(default_config(), seed=1, metrics=metrics))
-        configured = self.driver.queue_configuration()
+        configured = self.driver.config_changes.for_queue()
         self.queue = configured.new_queue()
         self.operations = configured.new_operations(self.queue)
         self.log = Log()
@@ -119,21 +120,21 @@ class Path:
             now = time.time_ns()
             began = time.perf_counter_ns()
             while (
-                len(entries) < min(MOST_POPPED, driver.pods_wanted)
+                len(entries) < min(MOST_POPPED, driver.popped.wanted)
                 and (entry := self.operations.step(Pop(), now)) is not None
             ):
                 entries.append(entry)
             self.took["queue: pop"].append((time.perf_counter_ns() - began) / len(entries) / 1000)
             driver.step(PodsPopped(entries))
             began, completed = time.perf_counter_ns(), 0
-            while driver.has_next:
+            while driver.popped.has_next:
                 middle = time.perf_counter_ns()
-                if run := driver.begin_run(time.time()):
+                if run := driver.attempts.begin_run(time.time()):
                     middle = time.perf_counter_ns()
                     driver.step(CompleteRun(run, 0.0), time.time())
                     completed += time.perf_counter_ns() - middle
                     continue
-                popped = driver.next_popped(now / SECOND)
+                popped = driver.popped.take(now / SECOND)
                 assert popped is not None, "there is a next one"
                 attempt = driver.step(BeginAttempt(popped))
                 if attempt is None:

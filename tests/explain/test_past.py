@@ -105,7 +105,7 @@ def test_every_attempt_of_a_random_run_is_worked_out_as_it_was_made(seed: int) -
         assert record.attempted is not None
         fork = begin(engine.machine, record.attempted, engine.driver.nominator.by_node())
         past = Past(record, records[:place], engine.store.shown_after(record.version))
-        found = plain(finish(of_past(fork, past, engine.driver.observed_version)))
+        found = plain(finish(of_past(fork, past, engine.driver.observer.version)))
         fits = sorted(v["node"] for v in found["verdicts"] if v["plugin"] is None)
         if record.node:
             assert record.node in (found["ties"] or [found["chosen"]])

@@ -16,7 +16,7 @@ from kschedd.api.pods import Pod
 from kschedd.live.api_server import ApiServer
 from kschedd.live.connection import ServerRequest
 from kschedd.live.rate_limit import RateLimit, ask_at_pace
-from kschedd.scheduling.driver import MOST_POPPED
+from kschedd.scheduling.popped import MOST_POPPED
 from tests.apiserver.asking import node
 from tests.apiserver.asking import pod as real_pod
 from tests.live.real_cluster import Scheduler, is_bound, real_cluster, scheduler_of

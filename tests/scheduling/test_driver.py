@@ -13,7 +13,6 @@ from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
 from kschedd.queue.operations import Activate, AssumedPodForgotten, AttemptFailed, EventsObserved
 from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.debug.work import drive
-from kschedd.scheduling.driver import MOST_POPPED
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.inputs import (
@@ -28,6 +27,7 @@ from kschedd.scheduling.inputs import (
     ResumeReady,
     Tick,
 )
+from kschedd.scheduling.popped import MOST_POPPED
 from kschedd.scheduling.records import AttemptRecord, PodBound, PodPreempted
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod
 
@@ -238,25 +238,25 @@ def test_a_nomination_of_a_pod_that_went_meanwhile_does_not_count() -> None:
 
 def test_as_many_pods_are_wanted_while_some_are_nominated_and_none_when_no_attempt_is_allowed() -> None:
     run = Driven()
-    assert run.driver.pods_wanted == MOST_POPPED
-    assert preempting().driver.pods_wanted == MOST_POPPED
-    run.driver.attempts_allowed = 3
-    assert run.driver.pods_wanted == 3
+    assert run.driver.popped.wanted == MOST_POPPED
+    assert preempting().driver.popped.wanted == MOST_POPPED
+    run.driver.popped.attempts_allowed = 3
+    assert run.driver.popped.wanted == 3
     run.see(node(), pod("p"))
     run.attempt("p")
-    assert run.driver.pods_wanted == 2
+    assert run.driver.popped.wanted == 2
 
 
 def test_no_pod_is_tried_while_no_attempt_is_allowed() -> None:
     run = Driven()
     run.see(node(), pod("p"), pod("q"))
     run.driver.step(PodsPopped([run.entry("p")]))
-    run.driver.attempts_allowed = 0
-    assert (run.driver.next_popped(), run.driver.has_next, run.driver.pods_wanted) == (None, False, 0)
-    run.driver.attempts_allowed = 2
-    assert run.driver.pods_wanted == 0  # one waits here to be tried
-    assert run.driver.next_popped() is not None
-    assert run.driver.pods_wanted == 2
+    run.driver.popped.attempts_allowed = 0
+    assert (run.driver.popped.take(), run.driver.popped.has_next, run.driver.popped.wanted) == (None, False, 0)
+    run.driver.popped.attempts_allowed = 2
+    assert run.driver.popped.wanted == 0  # one waits here to be tried
+    assert run.driver.popped.take() is not None
+    assert run.driver.popped.wanted == 2
 
 
 def test_the_queue_hears_which_observations_a_failed_attempt_saw() -> None:
@@ -281,7 +281,7 @@ def test_pods_handed_out_later_overtake_less_important_ones_that_wait() -> None:
     run.driver.step(PodsPopped([run.entry("c")]))
     run.driver.step(PodsPopped([run.entry("d")]))
     order = []
-    while (entry := run.driver.next_popped()) is not None:
+    while (entry := run.driver.popped.take()) is not None:
         order.append(entry.pod.name)
     assert order == ["c", "a", "d", "b"]
 
@@ -295,7 +295,7 @@ def test_active_pods_overtake_those_popped_before_their_backoff_expired() -> Non
     run.driver.step(PodsPopped(early))
     run.driver.step(PodsPopped([run.entry("d")]))
     order = []
-    while (entry := run.driver.next_popped()) is not None:
+    while (entry := run.driver.popped.take()) is not None:
         order.append(entry.pod.name)
     assert order == ["d", "a", "b", "c"]
 
@@ -307,12 +307,12 @@ def test_the_queues_head_waits_for_no_attempt_of_the_batch_that_was_popped_befor
     run.see(node(), *(pod(name, priority=1) for name in low), pod("head", priority=9))
     run.driver.step(PodsPopped([run.entry(name) for name in low]))
     for _ in range(attempted):
-        assert run.driver.next_popped() is not None
+        assert run.driver.popped.take() is not None
     run.driver.step(PodsPopped([run.entry("head")]))
-    entry = run.driver.next_popped()
+    entry = run.driver.popped.take()
     assert entry is not None
     assert entry.pod.name == "head"
-    assert len(run.driver.popped_entries) == MOST_POPPED - attempted
+    assert len(run.driver.popped.entries) == MOST_POPPED - attempted
 
 
 # -- binding cycles --------------------------------------------------------------------------------------------

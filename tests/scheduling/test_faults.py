@@ -109,7 +109,7 @@ def test_a_fault_is_an_error_that_names_the_plugin(cls: type[Any], said: str) ->
         assert isinstance(result, FitError)
         assert result.status.code == Code.ERROR
         assert said in result.message
-        rejected = made.complete_attempt(QueuedPod(pod(), "default/p", 0), result, 0.0)
+        rejected = made.completion.complete(QueuedPod(pod(), "default/p", 0), result, 0.0)
         assert isinstance(rejected, FailedAttempt)
         assert (rejected.reason, rejected.unschedulable_plugins) == ("SchedulerError", frozenset())
 
@@ -133,7 +133,7 @@ def test_a_reservation_refused_is_taken_back() -> None:
     made = machine(RejectsInReserve)
     result = drive(made.begin(pod(), {}))
     assert isinstance(result, ScheduleResult)
-    rejected = made.complete_attempt(QueuedPod(pod(), "default/p", 0), result, 0.0)
+    rejected = made.completion.complete(QueuedPod(pod(), "default/p", 0), result, 0.0)
     assert isinstance(rejected, FailedAttempt)
     assert rejected.message == "0/1 nodes are available: 1 not here."
     assert rejected.unschedulable_plugins == {"Faulty"}
@@ -146,7 +146,7 @@ def test_permit_waits_until_it_is_allowed_or_its_time_is_over() -> None:
     outcomes = []
     for name in ("allowed", "late"):
         result = drive(made.begin(pod(name), {}))
-        reserved = made.complete_attempt(QueuedPod(pod(name), f"default/{name}", 0), result, 100.0)
+        reserved = made.completion.complete(QueuedPod(pod(name), f"default/{name}", 0), result, 100.0)
         assert isinstance(reserved, AssumedPod)
         assert reserved.waiting is not None
         assert reserved.waiting.deadline == 105.0

@@ -56,11 +56,11 @@ class Popped:
             new = parse(raw)
             self.driver.step(Observe((WatchEvent(ADDED, None, new, 1),)))
             if isinstance(new, Pod):
-                self.driver.step(PodsPopped([QueuedPod(new, new.key, len(self.driver.popped_entries), attempts=1)]))
+                self.driver.step(PodsPopped([QueuedPod(new, new.key, len(self.driver.popped.entries), attempts=1)]))
 
     def goes_on(self) -> str:
         """Run the cycle that is next to its end; whose it was. "" if none may begin."""
-        entry = self.driver.next_popped(NOW)
+        entry = self.driver.popped.take(NOW)
         if entry is None:
             return ""
         drive(self.driver.step(BeginGroupCycle(entry, lambda: NOW)))
@@ -68,7 +68,7 @@ class Popped:
 
     def stops(self) -> Iterator[StopPoint]:
         """Run the next cycle and yield each stop."""
-        entry = self.driver.next_popped(NOW)
+        entry = self.driver.popped.take(NOW)
         assert entry is not None
         for at in self.driver.step(BeginGroupCycle(entry, lambda: NOW)):
             assert isinstance(at, StopPoint)
@@ -81,7 +81,7 @@ class Popped:
     @property
     def stop(self) -> tuple[str, str]:
         """Why it is stopped, and the pod that is next."""
-        stop, head = self.debugger.stop, self.driver.head
+        stop, head = self.debugger.stop, self.driver.popped.head
         return "" if stop is None else stop.why, "" if head is None else head.pod.name
 
 

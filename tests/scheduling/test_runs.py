@@ -53,13 +53,13 @@ class Both:
         for one in (self.together, self.apart):
             one.driver.take_effects()
             one.driver.step(PodsPopped([one.entry(name) for name in names]))
-            while one.driver.has_next:
-                run = one.driver.begin_run(NOW) if one is self.together else ()
+            while one.driver.popped.has_next:
+                run = one.driver.attempts.begin_run(NOW) if one is self.together else ()
                 if isinstance(run, AttemptRun) and run:
                     self.in_runs += len(run)
                     one.driver.step(CompleteRun(run, 0.0), NOW)
                     continue
-                entry = one.driver.next_popped(NOW)
+                entry = one.driver.popped.take(NOW)
                 assert entry is not None
                 attempt = one.driver.step(BeginAttempt(entry))
                 if attempt is not None:
@@ -276,12 +276,12 @@ def test_where_attempts_are_counted_or_stopped_there_are_no_runs() -> None:
     both.attempt(*names[:30])
     driver = both.together.driver
     driver.step(PodsPopped([both.together.entry(name) for name in names[30:]]))
-    assert driver.machine.longest_run(driver.popped_entries[0].pod) > 1
-    driver.attempts_allowed = 5
-    assert not driver.begin_run(NOW)
-    driver.attempts_allowed = None
+    assert driver.machine.longest_run(driver.popped.entries[0].pod) > 1
+    driver.popped.attempts_allowed = 5
+    assert not driver.attempts.begin_run(NOW)
+    driver.popped.attempts_allowed = None
     driver.debugger.add(BreakpointSpec(pod="default/d40"))
-    assert not driver.begin_run(NOW)
+    assert not driver.attempts.begin_run(NOW)
 
 
 def test_the_next_attempt_after_a_run_is_whole_where_scores_are_to_be_noted() -> None:
@@ -293,10 +293,10 @@ def test_the_next_attempt_after_a_run_is_whole_where_scores_are_to_be_noted() ->
     names, later = names[30:50], names[50:]
     driver.step(PodsPopped([both.together.entry(name) for name in names]))
     sampling.shares = (0.0, 1.0)
-    driver.step(CompleteRun(driver.begin_run(NOW), 0.0), NOW)
+    driver.step(CompleteRun(driver.attempts.begin_run(NOW), 0.0), NOW)
     assert sampling.due
     driver.step(PodsPopped([both.together.entry(name) for name in later]))
-    assert not driver.begin_run(NOW)
+    assert not driver.attempts.begin_run(NOW)
     sampling.next()
     assert sampling.scores
     assert not sampling.due
@@ -392,7 +392,7 @@ def test_a_run_ends_where_the_controller_of_the_pods_is_another_one() -> None:
     both.attempt(*names[:30])
     driver = both.together.driver
     driver.step(PodsPopped([both.together.entry(name) for name in names[30:]]))
-    assert [result.pod.name for result in driver.begin_run(NOW).results] == names[30:40]
+    assert [result.pod.name for result in driver.attempts.begin_run(NOW).results] == names[30:40]
 
 
 def _counting(raw: Raw, number: int) -> Raw:

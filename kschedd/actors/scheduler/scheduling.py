@@ -137,7 +137,7 @@ class SchedulingActor:
     _nursery: trio.Nursery = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._out_of_tree = self._driver.has_out_of_tree
+        self._out_of_tree = self._driver.machine.has_out_of_tree
 
     async def run(self) -> None:
         try:
@@ -184,7 +184,7 @@ class SchedulingActor:
         while made < _MOST_ATTEMPTS:
             if together := self._attempt_several():
                 made += together
-            elif (entry := driver.next_popped(now)) is not None:
+            elif (entry := driver.popped.take(now)) is not None:
                 made += 1
                 now = await self._attempt(entry)
             else:
@@ -193,7 +193,7 @@ class SchedulingActor:
                 break
         await self._send_effects()
         self._stops.publish(driver.debugger.changes, driver.debugger.stop is not None)
-        return driver.has_next or self._watch.behind
+        return driver.popped.has_next or self._watch.behind
 
     async def _observe(self) -> None:
         pause = time.perf_counter() + _SLICE_S
@@ -214,7 +214,7 @@ class SchedulingActor:
         for question in waiting_in(self._inboxes.questions, _MOST):
             await self._evaluate(question)
             # Bindings end with the plugins of their attempt.
-            self._out_of_tree = driver.has_out_of_tree or (self._out_of_tree and bool(driver.bindings.cycles))
+            self._out_of_tree = driver.machine.has_out_of_tree or (self._out_of_tree and bool(driver.bindings.cycles))
         for answered in waiting_in(self._inboxes.answered, _MOST):
             await self._answered(answered)
         for expired in waiting_in(self._inboxes.expired, _MOST):
@@ -256,7 +256,7 @@ class SchedulingActor:
             return 0
         driver, started = self._driver, time.perf_counter()
         try:
-            run = driver.begin_run(self._clock.now())
+            run = driver.attempts.begin_run(self._clock.now())
         except Exception as fault:  # a fault of one of the pods: it recurs in that pod's own attempt
             log.warning("run_broken", why=fault_text(fault))
             return 0
@@ -267,7 +267,7 @@ class SchedulingActor:
     async def _attempt(self, entry: QueuedPod) -> float:
         """Attempt the pod and act on the result; return the time of the result."""
         driver = self._driver
-        if driver.in_group(entry):
+        if driver.popped.in_group(entry):
             await self._run(driver.step(BeginGroupCycle(entry, self._clock.now), self._clock.now()))
             if driver.bindings.any_decided:
                 await self._step(driver.step, ResumeDecided(), self._clock.now())
@@ -286,7 +286,7 @@ class SchedulingActor:
             log.warning("attempt_broken", pod=entry.key, why=result.message)
         assert isinstance(result, ScheduleResult | FitError)
         took = time.perf_counter() - started
-        if driver.stepper is None:
+        if driver.attempts.stepper is None:
             if self._log_scores:
                 await self._step(log_scores, driver, result)
             if took > _SLOW_S:
@@ -341,7 +341,7 @@ class SchedulingActor:
 
     def _step_of(self, entry: QueuedPod | None) -> Callable[..., Awaitable[Any]]:
         """Return the function that runs parts of this pod's attempt; without out-of-tree plugins it needs no thread."""
-        if not self._out_of_tree or entry is None or self._driver.calls_out_of_tree(entry):
+        if not self._out_of_tree or entry is None or self._driver.attempts.calls_out_of_tree(entry):
             return self._step
         return self._here
 
@@ -430,7 +430,7 @@ class SchedulingActor:
         driver, inboxes = self._driver, self._inboxes
         for question in waiting_in(inboxes.questions, _MOST):
             await self._evaluate(question)
-        if not driver.attempting:
+        if not driver.attempts.running:
             return
         answers = waiting_in(inboxes.answered, _MOST)
         calls = waiting_in(inboxes.called, _MOST)
@@ -474,7 +474,7 @@ class SchedulingActor:
             with self._exclusively():
                 effects = driver.take_effects()
             if not self._asked and (self._has_room is None or self._has_room()):
-                max_pods = driver.pods_wanted or None
+                max_pods = driver.popped.wanted or None
                 self._asked = max_pods is not None
         for uid in effects.resumed:
             way = self._permit_waiters.pop(uid, None) or self._plan_waits.pop(uid, None)

@@ -151,10 +151,10 @@ class _Preemption:
                 why = yield from scheduler.one_node.why_not(entry.pod, result.node_name, counted.at(result.node_name))
                 if why is not None:
                     return False
-                reserved = machine.complete_attempt(entry, result, 0.0, permits=False)
+                reserved = machine.completion.complete(entry, result, 0.0, permits=False)
                 if isinstance(reserved, AssumedPod):
                     assumed.append(reserved)
             return True
         finally:
             for reserved in reversed(assumed):
-                machine.end_trial(reserved, 0.0)
+                machine.completion.end_trial(reserved, 0.0)

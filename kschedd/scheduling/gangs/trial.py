@@ -99,7 +99,7 @@ class MemberTrial:
         if isinstance(result, ScheduleResult):
             placed = result
         else:
-            outcome = self.machine.complete_attempt(entry, result, self.now)
+            outcome = self.machine.completion.complete(entry, result, self.now)
             assert isinstance(outcome, FailedAttempt), "what fits nowhere is not assumed"
             failed = outcome
             if not failed.nominated_node or failed.reason != "Unschedulable":
@@ -126,9 +126,9 @@ class MemberTrial:
         if node:
             self.nominator.remove(entry.pod)
             self._undo.append(lambda: self._nominate_again(entry, node))
-        reserved = self.machine.complete_attempt(entry, placed, self.now, permits=not self.counted)
+        reserved = self.machine.completion.complete(entry, placed, self.now, permits=not self.counted)
         if isinstance(reserved, AssumedPod):
-            self._undo.append(lambda: self.machine.end_trial(reserved, self.now))
+            self._undo.append(lambda: self.machine.completion.end_trial(reserved, self.now))
         return reserved
 
     def _nominate_again(self, entry: QueuedPod, node: str) -> None:

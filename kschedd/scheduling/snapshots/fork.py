@@ -95,9 +95,9 @@ class DriverSnapshot:
     def of(cls, driver: SchedulingDriver) -> "DriverSnapshot":
         machine = driver.machine
         cluster = machine.cluster.fork()
-        popped = driver.popped_entries
+        popped = driver.popped.entries
         bindings = tuple(_Binding.of(cycle) for cycle in driver.bindings.cycles.values())
-        reserving = driver.reserving
+        reserving = driver.attempts.reserving
         held = [binding.entry for binding in bindings] + ([] if reserving is None else [reserving.entry])
         return cls(
             machine.config,
@@ -105,11 +105,11 @@ class DriverSnapshot:
             machine.seed,
             cluster,
             machine.handle.fork(cluster),
-            driver.choices(),
+            driver.attempts.choices,
             driver.pending.fork(),
             popped,
             bindings,
-            driver.stepped_pod,
+            driver.attempts.stepped_pod,
             reserving,
             EntryStates.of([*popped, *held]),
             driver.bindings.begun,
@@ -149,7 +149,9 @@ class DriverSnapshot:
         reserving = self.reserving
         if reserving is not None and not is_bound(reserving.pod):
             result = _result(machine, frameworks, reserving.result)
-            machine.undo(AssumedPod(copies.of(reserving.entry), reserving.pod, result, None), _BEGUN_AGAIN, now)
+            machine.completion.undo(
+                AssumedPod(copies.of(reserving.entry), reserving.pod, result, None), _BEGUN_AGAIN, now
+            )
         for binding in self.bindings:
             if is_bound(binding.pod):
                 bindings.pods_bound += 1

@@ -119,7 +119,7 @@ def _row(stepper: Stepper, node: str) -> int:
 
 def _stepper(driver: SchedulingDriver) -> tuple[Stepper, StopPoint]:
     """Return the stepper of the stopped attempt, and its stop point."""
-    stop, stepper = driver.debugger.stop, driver.stepper
+    stop, stepper = driver.debugger.stop, driver.attempts.stepper
     if stop is None:
         raise NotStopped(
             "scheduling is not paused: `pause` pauses it, `debug next` begins an attempt and stops within it"

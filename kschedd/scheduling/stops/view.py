@@ -167,7 +167,7 @@ def stopped_at(driver: SchedulingDriver) -> StopAnswer | None:
     stop = driver.debugger.stop
     if stop is None:
         return None
-    point, head = stop.point, driver.first_tried
+    point, head = stop.point, driver.popped.first_tried
     begin = stop.why, stamp(stop.since_s), stop.breakpoint
     if point is None:
         return StopAnswer(*begin, None if head is None else head.key, None, None, None, None)
@@ -224,8 +224,8 @@ class BreakpointTargets:
 
 def where(driver: SchedulingDriver, most: int) -> WhereAnswer:
     """Return the full state at the stop, with at most `most` nodes and pods in each list."""
-    members = [_member(one) for one in driver.group_tried[:most]]
-    stop, stepper = driver.debugger.stop, driver.stepper
+    members = [_member(one) for one in driver.attempts.group_tried[:most]]
+    stop, stepper = driver.debugger.stop, driver.attempts.stepper
     attempt = None
     if stop is not None and stop.point is not None and stepper is not None and stepper.cycle == stop.point.cycle:
         attempt = _attempt(driver, stepper, most)

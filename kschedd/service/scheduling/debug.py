@@ -419,7 +419,7 @@ def _leave(client: str, driver: SchedulingDriver) -> Any:
 
 
 def _paused(now_s: float, driver: SchedulingDriver) -> Any:
-    driver.debugger.pause(now_s, attempting=driver.attempting)
+    driver.debugger.pause(now_s, attempting=driver.attempts.running)
     return debugger_state(driver)
 
 
@@ -429,8 +429,8 @@ def _resumed(driver: SchedulingDriver) -> Any:
 
 
 def _pod(driver: SchedulingDriver) -> str:
-    assert driver.stepper is not None, "an attempt is stopped"
-    return driver.stepper.pod.key
+    assert driver.attempts.stepper is not None, "an attempt is stopped"
+    return driver.attempts.stepper.pod.key
 
 
 def _there(driver: SchedulingDriver, number: int) -> None:

@@ -184,7 +184,7 @@ class SchedulerMethods(Methods):
         assert pod is not None, "chosen for having it"
         try:
             fork, observed = await self._cluster.scheduler.query(
-                lambda owner: (begin(owner.machine, pod, owner.nominator.by_node()), owner.observed_version)
+                lambda owner: (begin(owner.machine, pod, owner.nominator.by_node()), owner.observer.version)
             )
             since = await self._cluster.store.do(lambda store: store.shown_after(record.version))
         except Gone as gone:

@@ -155,8 +155,8 @@ class Player:
             self._take_made()
             config = self._config(header.config, header.unschedulable_flush_s)
             self.driver = SchedulingDriver(SchedulingMachine(config, registry=self.registry, seed=header.seed))
-            self.driver.stops_within_groups = False
-        run_by = self.driver.queue_configuration()
+            self.driver.groups.stops_within = False
+        run_by = self.driver.config_changes.for_queue()
         self.queue = run_by.new_queue()
         self.queue.recorder = move_recorder
         self.operations = run_by.new_operations(self.queue)
@@ -264,13 +264,13 @@ class Player:
     def _lets(self, note: Note) -> bool:
         """Return whether the debugger lets this note be repeated; it stops before an attempt or at a time."""
         debugger = self.driver.debugger
-        head = self.driver.head
+        head = self.driver.popped.head
         if note[0] not in _BEGINNINGS or head is None:
             at = time_of(note)
             if at is not None and debugger.until is not None:
                 debugger.tick(at)
             return debugger.stop is None
-        if not self.driver.lets_begin(note[1]):
+        if not self.driver.popped.lets_begin(note[1]):
             return False
         if note[0] == NoteKind.GROUP_CYCLE:
             return True  # within which nothing is stopped
@@ -307,12 +307,12 @@ class Player:
     @property
     def next_pods(self) -> Sequence[QueuedPod]:
         """The pod whose attempt the next note begins, or those whose PodGroup's cycle; none if it is another note."""
-        note, head = self.peek(), self.driver.head
+        note, head = self.peek(), self.driver.popped.head
         if note is None or note[0] not in _BEGINNINGS or head is None:
             return ()
         if note[0] == NoteKind.BEGIN:
             return (head,)
-        return [entry for entry in self.driver.popped_entries if entry.pod.pod_group == head.pod.pod_group]
+        return [entry for entry in self.driver.popped.entries if entry.pod.pod_group == head.pod.pod_group]
 
     def _do(self, note: Note) -> None:
         kind = note[0]
@@ -469,8 +469,8 @@ class Player:
         attempt = self._attempt
         if attempt is None or attempt.work is None:
             raise self._diverged("an attempt went step by step, and there is none")
-        attempt.work = self.driver.step_by_step(attempt.entry)
-        stepper = self.driver.stepper
+        attempt.work = self.driver.attempts.step_by_step(attempt.entry)
+        stepper = self.driver.attempts.stepper
         assert stepper is not None, "it has one now"
         stepper.planned = self._planned()
         if not self.within:
@@ -503,7 +503,7 @@ class Player:
             place += 1
 
     def _next_popped(self, now: float, uid: str) -> QueuedPod:
-        entry = self.driver.next_popped(self._moved(now))
+        entry = self.driver.popped.take(self._moved(now))
         if entry is None or entry.uid != uid:
             pod = self.pods.get(uid)
             there = "no pod" if entry is None else entry.key
@@ -548,7 +548,7 @@ class Player:
         if attempt is None or attempt.result is None:
             raise self._diverged("an attempt was complete, and is not")
         entry, result = attempt.entry, attempt.result
-        if self.driver.stepper is None:
+        if self.driver.attempts.stepper is None:
             self.driver.step(CompleteAttempt(entry, result, took_s), self._moved(now))
             return
         self._stopped = self.driver.completing(entry, result, self._moved(now), took_s), lambda outcome: None

@@ -57,8 +57,8 @@ async def test_a_plugin_is_heard_only_while_the_run_is_recorded(tmp_path: Path) 
 def test_a_moment_of_it_is_attached_to_and_another_configuration_tried(late_run: Path) -> None:
     _, player = replayed(late_run, StopAt(pod="default/large"))
     assert not player.ended
-    assert player.driver.head is not None
-    assert player.driver.head.key == "default/large"
+    assert player.driver.popped.head is not None
+    assert player.driver.popped.head.key == "default/large"
     found = compare_with(late_run, Registry(), PACKED, "packed", None)
     assert found["pods"] >= 6
     assert found["broken"] == ""

@@ -165,8 +165,8 @@ def test_it_stops_where_it_is_told_to(busy: Path) -> None:
     log, player = replayed(busy, StopAt(pod="default/large"))
     assert whole.startswith(log)
     assert '"default/large"' not in log
-    assert player.driver.head is not None
-    assert (player.driver.head.key, player.driver.head.attempts) == ("default/large", 1)
+    assert player.driver.popped.head is not None
+    assert (player.driver.popped.head.key, player.driver.popped.head.attempts) == ("default/large", 1)
     header = header_of(busy)
     log, player = replayed(busy, StopAt.parse("0.2s", None, header.start_s))
     assert whole.startswith(log)

@@ -1,0 +1,67 @@
+"""FailureHandler: the one handler of pods whose attempt or binding has failed.
+
+The pod goes back to the queue with the plugins that rejected it, its PodScheduled condition is written, and if
+preemption chose victims they are evicted. A failed pod is handed to the queue before the eviction begins, so the events
+of the victims' deletion cannot be missed.
+
+Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure).
+"""
+
+from kschedd.api.text.times import stamp
+from kschedd.queue.operations import AttemptFailed
+from kschedd.scheduling.binding_cycles import BindingCycles
+from kschedd.scheduling.effects import Effects, Eviction
+from kschedd.scheduling.failure import FailedAttempt, failure_status
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.nominations.pending import PendingPods
+from kschedd.scheduling.records import PodPreempted
+
+
+class FailureHandler:
+    """The handler of failures; see the module."""
+
+    def __init__(
+        self, machine: SchedulingMachine, pending: PendingPods, effects: Effects, bindings: BindingCycles
+    ) -> None:
+        self._machine = machine
+        self._pending = pending
+        self._effects = effects
+        self._bindings = bindings
+
+    def fail(self, failed: FailedAttempt, now: float, seen: int = 0) -> None:
+        """Return the pod to the queue and write the reason to its status. `seen`: see `AttemptFailed`."""
+        entry, effects, pending = failed.entry, self._effects, self._pending
+        if not failed.evicts:
+            effects.writes.extend(failed.writes)
+        pod = pending.current(entry)
+        if pod is None:
+            effects.released.append(entry.uid)
+            pending.release(entry.uid)
+            is_gone = entry.key not in pending.pods and self._machine.cluster.pod(entry.uid) is None
+            if is_gone and (patch := failure_status(entry.pod, failed, stamp(now))) is not None:
+                effects.writes.append(patch)  # rejected, unless only the watch has lost the pod
+        else:
+            resizes = self._machine.resizes(entry.pod)
+            if resizes:
+                pending.release(entry.uid)
+            else:
+                pending.failed(pod, failed.nominated_node)
+            effects.queue.append(
+                AttemptFailed(entry, pod, failed.unschedulable_plugins, failed.pending_plugins, failed.evicts, seen)
+            )
+            if not resizes and (patch := failure_status(pod, failed, stamp(now))) is not None:
+                effects.writes.append(patch)
+        effects.failures.append(failed)
+        self.evict(failed, now)
+
+    def evict(self, failed: FailedAttempt, now: float, group: str = "") -> None:
+        """Evict the victims. `group`: the uid of the preempting PodGroup; "" if the pod itself preempts."""
+        pod, effects = failed.entry.pod, self._effects
+        if failed.evicts:
+            gone_fails = not self._machine.handle.rules.gone_victims_evicted
+            effects.evictions.append(Eviction(pod, failed.writes, gone_fails))
+        for victim in failed.victims:
+            in_memory = victim.uid in failed.in_memory
+            if in_memory:
+                self._bindings.cancel(victim.uid)
+            effects.happened.append(PodPreempted(now, victim.key, victim.uid, victim.node_name, pod, in_memory, group))
