@@ -28,7 +28,7 @@ from kschedd.framework.guarding.guarded import GuardedRegistry
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
-from kschedd.sdk.handle import ClusterHandle, Commands, Configuration, Raw, seconds
+from kschedd.sdk.handle import ClusterHandle, Commands, Configuration, Raw, checked, seconds
 from kschedd.sdk.methods_on_demand import MethodsOnDemand
 from kschedd.sdk.objects import node
 from kschedd.sdk.records import Records
@@ -120,7 +120,8 @@ class Cluster(ClusterHandle):
     ) -> None:
         if isinstance(nodes, int) and nodes < 0:
             raise ValueError(f"nodes: {nodes}: 0 or more are required")
-        if time is not None and not 0 <= time <= LAST_S:
+        checked("seed", seed, int)
+        if time is not None and not 0 <= checked("time", time, int, float) <= LAST_S:
             raise ValueError(f"time: {time}: seconds since the epoch are required, up to the year 9999")
         registry = _registry(plugin_limit)
         classes = _added(registry, plugins)
@@ -162,6 +163,7 @@ class Cluster(ClusterHandle):
         """
         from kschedd.dumps.loading import LoadOptions, read_dump, take_dump  # most clusters are made otherwise
 
+        checked("seed", seed, int)
         registry = _registry(plugin_limit)
         classes = _added(registry, plugins)
         given = _enabling(classes, {}, {}) if config is None else config
@@ -267,8 +269,8 @@ class Cluster(ClusterHandle):
 
     def restore(self, state: ClusterState) -> None:
         """Return to a state that `snapshot` took of this cluster or of another one."""
-        old = self._cluster
-        self._stand_on(VirtualCluster(resumed=state._cluster.engine.snapshot()))
+        old, saved = self._cluster, checked("state", state, ClusterState)._cluster
+        self._stand_on(VirtualCluster(resumed=saved.engine.snapshot()))
         old.engine.close()
 
     def plan(self, change: "Callable[[Cluster], object] | Commands", *, within: str | float = "1h") -> PlannedChanges:
@@ -316,7 +318,7 @@ def _config(
     catalogue = IN_TREE | registry.catalogue()
     if ties not in get_args(Ties):
         raise ValueError(f"ties: {ties!r}: one of {', '.join(get_args(Ties))} is required")
-    release = kube_version(version) if version else DEFAULT
+    release = kube_version(checked("version", version, str)) if version else DEFAULT
     release = release.with_random_ties() if ties == "random" else release
     if isinstance(given, Path):
         given = given.read_text(encoding="utf-8")

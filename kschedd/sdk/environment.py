@@ -117,6 +117,9 @@ class _SchedulingEnv(gymnasium.Env):  # type: ignore[misc]  # the library has no
     ) -> None:
         if not nodes or not pods:
             raise ValueError("nodes and pods: at least one of each is required")
+        for raw, kind in [*((raw, "Node") for raw in nodes), *((raw, "Pod") for raw in pods)]:
+            if raw.get("kind") != kind:
+                raise ValueError(f"{kind.lower()}s: manifests of the kind {kind} are required, not {raw.get('kind')}")
         if lifetimes is not None and len(lifetimes) != len(pods):
             raise ValueError(f"lifetimes: {len(pods)} are required, one for each pod, not {len(lifetimes)}")
         self._lifetimes, self._reward, self._shuffle = lifetimes, reward, shuffle

@@ -5,7 +5,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self, overload
+from typing import Any, Final, Self, TypeVar, overload
 
 import attrs
 
@@ -28,6 +28,7 @@ from kschedd.simulation.comparison import PlacementComparison
 from kschedd.verbs.command_line.workload_pods import with_workload
 
 Raw = Mapping[str, Any]
+T = TypeVar("T")
 Explanation = WorkloadExplanation
 """The verdict of `explain`: the cause, its evidence, and remedies."""
 
@@ -164,7 +165,7 @@ class ClusterHandle(ABC):
         """
         from kschedd.verbs.table import BY_NAME, WRONG_USE, short_words  # many programs run no command
 
-        words = command.split()
+        words = checked("command", command, str).split()
         if not words:
             raise ValueError('command: a verb is required, such as "get pods"')
         heredoc = _HEREDOC.fullmatch(command)
@@ -310,7 +311,7 @@ class ClusterHandle(ABC):
 
     def message(self, name: str) -> str:
         """Return the message of a pod's PodScheduled condition, which says why it has no node; "" if it has one."""
-        namespace, _, plain_name = name.rpartition("/")
+        namespace, _, plain_name = checked("name", name, str).rpartition("/")
         return _message(self.get("Pod", plain_name, namespace or DEFAULT_NAMESPACE).get("status") or {})
 
     def explain(self, name: str, *, remedies: bool = True) -> Explanation:
@@ -320,7 +321,7 @@ class ClusterHandle(ABC):
         `remedies`: False returns the cause alone, in less time. The result has `cause.code`, `cause.message`, and
         `remedies`, the first to consider first; each has a `summary`, and `commands` for `run`.
         """
-        kind, namespace, plain_name = _reference(name)
+        kind, namespace, plain_name = _reference(checked("name", name, str))
         try:
             found: DiagnosisAnswer = self._ask(
                 DiagnosisAnswer, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
@@ -395,7 +396,7 @@ class ClusterHandle(ABC):
                 manifests=merged([manifests]),
             )
             return compared(answer)
-        ours, theirs = self._nodes_of_pods(), other._nodes_of_pods()
+        ours, theirs = self._nodes_of_pods(), checked("other", other, ClusterHandle)._nodes_of_pods()
         found = [
             MovedPod(namespace=key[0], name=key[1], node=ours.get(key), other_node=theirs.get(key))
             for key in sorted(ours.keys() | theirs.keys())
@@ -438,7 +439,7 @@ class ClusterHandle(ABC):
         if callable(change):
             change(self)
             return
-        for command in [change] if isinstance(change, str) else change:
+        for command in [change] if isinstance(change, str) else checked("change", change, Sequence):
             self.run(command)
 
 
@@ -449,8 +450,17 @@ def config_text(config: Configuration | None) -> str:
     return config if isinstance(config, str) else json.dumps(config)
 
 
+def checked(name: str, value: T, *kinds: type[Any]) -> T:
+    """Return an argument if it is of one of these classes. Raises TypeError."""
+    if not isinstance(value, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"{name}: {value!r:.100}: {wanted} is required, not {type(value).__name__}")
+    return value
+
+
 def seconds(duration: str | float) -> float:
-    """Return a duration in seconds: a number, or text such as "1m30s". Raises DurationError and ValueError."""
+    """Return a duration in seconds: a number, or text such as "1m30s". Raises DurationError, TypeError, ValueError."""
+    checked("duration", duration, str, int, float)
     found = parse_duration(duration) if isinstance(duration, str) else float(duration)
     if not 0 <= found <= LAST_S:
         raise ValueError(f'duration: {duration!r}: 0 or more is required, such as 90 or "1m30s"')

@@ -129,7 +129,11 @@ def job(
 
 
 def _workload(api_version: str, kind: str, name: str, namespace: str, pods: PodFields, spec: Raw) -> Raw:
-    """Return a workload whose pods have the label `app` with its name."""
+    """Return a workload whose pods have the label `app` with its name. Raises TypeError for unknown fields of pods."""
+    allowed = PodFields.__annotations__
+    if unknown := [field for field in pods if field not in allowed]:
+        text = f"{kind.lower()}() got an unexpected argument {unknown[0]!r} (allowed: {', '.join(allowed)})"
+        raise TypeError(text)
     labels = {"app": name, **(pods.get("labels") or {})}
     fields: PodFields = {**pods, "labels": labels}
     template = pod(name, **fields)

@@ -127,7 +127,8 @@ class RemoteCluster(ClusterHandle):
 def connect(address: str | PathLike[str] | None = None, *, timeout_s: float | None = None) -> RemoteCluster:
     """Connect to a running daemon.
 
-    `address`: the path of its socket or `tls://host:port`; None: the default socket. `timeout_s`: the time limit of a
-    call in seconds, None for none. Raises NoDaemonError if no daemon answers.
+    `address`: the path of its socket, or `tcp://HOST:PORT?ca-file=FILE&token-file=FILE`; None: $KSCHEDD_SOCKET, or else
+    the default socket. `timeout_s`: the time limit of a call in seconds, None for none. Raises NoDaemonError if no
+    daemon answers, and SocketPathError for an address that cannot be used.
     """
     return RemoteCluster(BlockingClient(address, timeout=timeout_s))

@@ -7,7 +7,7 @@ import attrs
 
 from kschedd.explain.answers import DecisionAnswer
 from kschedd.sdk.cluster import Cluster, Ties
-from kschedd.sdk.handle import seconds
+from kschedd.sdk.handle import checked, seconds
 from kschedd.sdk.records import Records
 from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord, used_cpu, used_memory
 
@@ -60,6 +60,7 @@ class SimulationResult:
 
 def simulate(spec: SimulationSpec) -> SimulationResult:
     """Run a simulation and return its result. Raises as `Cluster` does, and ApplyError for refused objects."""
+    checked("spec", spec, SimulationSpec)
     cluster = Cluster(
         spec.nodes,
         version=spec.version,
