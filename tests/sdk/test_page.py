@@ -33,7 +33,7 @@ def test_the_blocks_of_the_page_run_one_after_the_other(tmp_path: Path, monkeypa
     pytest.importorskip("gymnasium", reason="the page uses the extra gym, which is not installed")
     (tmp_path / "packing.yaml").write_text(PACKING)
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"Path": Path}
+    names: dict[str, object] = {}
     found = blocks()
     assert len(found) > 7
     for block in found:
