@@ -6,7 +6,20 @@
     cluster.apply(pod("a", cpu="500m"))
     print(cluster.placements())
 
-The names of `__all__` are the library's public interface. Each is imported when it is first used.
+| names | subject |
+|---|---|
+| Cluster, connect, RemoteCluster | a cluster in this process; a running daemon |
+| node, pod, deployment, statefulset, daemonset, job | manifests in one line |
+| Records, Explanation | tables that become data frames; the cause that keeps a workload pending |
+| simulate, SimulationSpec, SimulationResult | simulations as values |
+| sweep, SweepRows | many runs |
+| evaluate, PluginEvaluation | the score of a plugin |
+| KubeSchedulingEnv, KubeQueueEnv | Gymnasium environments |
+| KscheddError, RpcError, ApplyError, CommandFailedError | errors |
+| VERSIONS | the supported releases of Kubernetes |
+
+`kschedd.plugin` has the names for plugins, `kschedd.testing.strategies` Hypothesis strategies. The names of `__all__` are
+the public interface. Each is imported when it is first used.
 """
 
 import gc

@@ -545,6 +545,24 @@ def test_a_method_that_most_programs_do_not_call_is_there_when_it_is_called() ->
         cluster.call("objects.aply")
 
 
+def test_the_public_names_are_there_without_any_extra() -> None:
+    code = """
+import sys
+extras = "gymnasium joblib matplotlib optuna pandas polars pyarrow hypothesis pytest kr8s dask ray".split()
+sys.modules.update(dict.fromkeys(extras))
+import pydoc
+import kschedd
+from kschedd import *
+assert "class KubeSchedulingEnv" in pydoc.plain(pydoc.render_doc(kschedd))
+try:
+    KubeSchedulingEnv([node("n")], [pod("p")])
+except KscheddError as missing:
+    print(missing)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == 'gymnasium is not installed; install it with: pip install "kschedd[gym]"\n'
+
+
 def test_every_public_name_is_there_and_no_other() -> None:
     assert [name for name in kschedd.__all__ if getattr(kschedd, name, None) is None] == []
     assert len(set(kschedd.__all__)) == len(kschedd.__all__)
