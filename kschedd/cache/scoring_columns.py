@@ -73,11 +73,11 @@ def scoring_resources(
         for line, number in enumerate(numbers):
             sums = table.nonzero if nonzero and number in _CPU_AND_MEMORY else table.requested
             used[line], capacity[line] = sums[number][rows], table.allocatable[number][rows]
-    return Fractions(tuple(places), used + _column(tuple(amounts)), capacity, wraps)
+    return Fractions(tuple(places), used + column(tuple(amounts)), capacity, wraps)
 
 
 @lru_cache(4096)
-def _column(amounts: tuple[int, ...]) -> Ints:
+def column(amounts: tuple[int, ...]) -> Ints:
     """Return the amounts as a read-only column vector."""
     return np.array(amounts, dtype=np.int64)[:, np.newaxis]
 

@@ -79,10 +79,9 @@ class ShellNames:
     def live(self, state: LiveState, namespace: str) -> Sequence[str]:
         match state:
             case LiveState.PENDING | LiveState.BOUND:
-                sign = "=" if state == LiveState.PENDING else "!="
-                named = {"namespace": namespace, "field_selector": f"spec.nodeName{sign}"}
-                pods = self._call("objects.list", _NO_OBJECTS, kind="Pod", metadata_only=True, **named)
-                return [str(pod["metadata"]["name"]) for pod in pods["items"]]
+                return [
+                    str(meta["name"]) for meta in self._pods("=" if state == LiveState.PENDING else "!=", namespace)
+                ]
             case LiveState.WAITING:
                 none: list[dict[str, Any]] = []
                 keys = [str(pod["pod"]).partition("/") for pod in self._call("waiting.list", none)]
@@ -97,9 +96,19 @@ class ShellNames:
             case _:
                 return ()
 
+    def pending_elsewhere(self, namespace: str) -> Sequence[str]:
+        found = self._pods("=", None)
+        return [f"{meta['namespace']}/{meta['name']}" for meta in found if meta["namespace"] != namespace]
+
     def of(self, kind: str, namespace: str) -> Sequence[str]:
         found = [item["metadata"] for item in self._objects(kind)]
         return sorted(str(meta["name"]) for meta in found if meta.get("namespace") in (None, "", namespace))
+
+    def _pods(self, sign: str, namespace: str | None) -> list[Mapping[str, Any]]:
+        """Return the metadata of the pods with a node (sign "!=") or without one ("=")."""
+        named = {"namespace": namespace, "field_selector": f"spec.nodeName{sign}"}
+        pods = self._call("objects.list", _NO_OBJECTS, kind="Pod", metadata_only=True, **named)
+        return [pod["metadata"] for pod in pods["items"]]
 
     # -- calls to the daemon --------------------------------------------------------------------------------------
 

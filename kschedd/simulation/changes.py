@@ -34,6 +34,12 @@ Text = Annotated[str, "text"]
 
 @attrs.frozen(kw_only=True)
 class PodChange:
+    """A pod that differs from the start of the fork.
+
+    `sign`: +, - or ~, as printed. `node`: the node at the start; "" for none. `why`: kube-scheduler's message if it is
+    pending, otherwise what removed the pod; `cause`: what removed a pod whose replacement is pending.
+    """
+
     sign: str
     change: Annotated[
         str,
@@ -55,6 +61,8 @@ class PodChange:
 
 @attrs.frozen
 class NodeChange:
+    """A node that differs. `sign`: +, - or ~, as printed; `what`: the changes, such as new, gone or cordoned."""
+
     sign: str
     name: str
     what: Sequence[Text]
@@ -62,6 +70,8 @@ class NodeChange:
 
 @attrs.frozen
 class ObjectChange:
+    """Another object that differs. `sign`: +, - or ~, as printed; `what`: the fields that changed."""
+
     sign: str
     kind: str
     namespace: str
@@ -71,6 +81,8 @@ class ObjectChange:
 
 @attrs.frozen
 class UsageChange:
+    """The requested share of a resource of all nodes, from 0 to 1, before and after."""
+
     resource: str
     before: float
     after: float
@@ -78,6 +90,8 @@ class UsageChange:
 
 @attrs.frozen
 class BlockingBudget:
+    """A PodDisruptionBudget that keeps pods on cordoned nodes."""
+
     namespace: str
     name: str
     pods: Sequence[Annotated[str, "pod"]]
@@ -85,6 +99,8 @@ class BlockingBudget:
 
 @attrs.frozen
 class DiffAnswer:
+    """The differences between a fork and its start."""
+
     pods: Sequence[PodChange]
     nodes: Sequence[NodeChange]
     objects: Annotated[Sequence[ObjectChange], "objects that controllers own are omitted"]

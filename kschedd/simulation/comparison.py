@@ -68,7 +68,10 @@ def pod_outcome(machine: SchedulingMachine, pod: Pod, decision: Decision) -> Pod
 
 @attrs.frozen
 class ChangedPod:
-    """A pod that gets another node the second time, or another message."""
+    """A pod that gets another node the second time, or another message. `pod`: namespace/name.
+
+    `why_a`, `why_b`: kube-scheduler's message if it gets no node. `why`: the first of the two that is not empty.
+    """
 
     pod: str
     a: Annotated[str, "the node that it gets first, and `b` the one it gets then; empty for none"]

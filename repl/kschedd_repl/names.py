@@ -95,6 +95,11 @@ class Names:
         """Return the names of the objects with that state in a namespace."""
         return _within(self.states.get(state, ()), namespace)
 
+    def pending_elsewhere(self, namespace: str) -> list[str]:
+        """Return the pods without a node in all other namespaces, as `namespace/name`."""
+        keys = self.states.get(LiveState.PENDING, ())
+        return [key for key in keys if key.partition("/")[0] != namespace]
+
     @property
     def namespaces(self) -> list[str]:
         return [key.partition("/")[2] for key in self.objects.get("Namespace", ())]

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.scoring_columns import Fractions, scoring_resources
+from kschedd.cache.scoring_columns import Fractions, column, scoring_resources
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.devices.device_totals import with_devices
 from kschedd.devices.dra_manager import DRAManager
@@ -103,9 +103,7 @@ def after(fractions: Fractions, requested: Sequence[int]) -> Ints:
 def before_and_after(fractions: Fractions, requested: Sequence[int]) -> Ints:
     """Return the change of each node's balance by the pod, as 50 to 100; 75 means unchanged."""
     rows = fractions.rows
-    without = fractions.used - np.array([[requested[place]] for place in fractions.places], dtype=np.int64).reshape(
-        -1, 1
-    )
+    without = fractions.used - column(tuple([requested[place] for place in fractions.places]))
     both = np.concatenate((fractions.used, without), axis=1), np.concatenate((fractions.capacity,) * 2, axis=1)
     even = after(Fractions(fractions.places, *both, fractions.wraps), requested)
     more = _HALF + even[:rows] - even[rows:]

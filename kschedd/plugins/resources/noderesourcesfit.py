@@ -345,21 +345,21 @@ class NodeResourcesFit:
 
 
 @lru_cache(64)
-def _counted(weights: tuple[int, ...], places: tuple[int, ...]) -> tuple[Ints, Ints]:
-    """Return the (read-only) weights of these resources, and their sum, at least 1."""
+def _counted(weights: tuple[int, ...], places: tuple[int, ...]) -> tuple[Ints, Ints, bool]:
+    """Return the (read-only) weights of these resources, their sum, at least 1, and whether all weights are 1."""
     counted = [weights[place] for place in places]
-    return np.array(counted, dtype=np.int64), np.array(max(sum(counted), 1))
+    return np.array(counted, dtype=np.int64), np.array(max(sum(counted), 1)), set(counted) <= {1}
 
 
 def _average(fractions: Fractions, weights: tuple[int, ...], score: Callable[[Ints, Ints], Ints]) -> Ints:
     """Return the weighted mean of the resources' scores, truncated; resources that a node lacks do not count for it."""
-    by_resource, weight_sum = _counted(weights, fractions.places)
+    by_resource, weight_sum, alike = _counted(weights, fractions.places)
     capacity = fractions.capacity
     total: Ints
     if fractions.complete:
         shares = score(fractions.used, capacity)
         # A product of integers takes four times as long as a sum, which suffices if all weights are 1.
-        total = by_resource @ shares if np.count_nonzero(by_resource != 1) else np.add.reduce(shares)
+        total = np.add.reduce(shares) if alike else by_resource @ shares
     else:
         counts = capacity != 0
         total = by_resource @ np.where(counts, score(fractions.used, np.where(counts, capacity, 1)), 0)

@@ -14,8 +14,10 @@ from typing import Any, Final
 import attrs
 
 from kschedd.printing.reports.forks import diff_text, is_different, without_place
+from kschedd.printing.terminal.tables import flowing
 from kschedd.verbs.command_line.answers import FORMS, write_answer
 from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
+from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.scheduler.capacity import alternatives_text
 from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, seconds_in, session_in
@@ -82,8 +84,9 @@ def _planned(
     answer = {**diff, "errors": fails, "at_rest": at_rest, "largest": largest, "result": result}
     if not write_answer(session, options.output, answer) and done:
         session.write(diff_text(diff, session.style, options.limit))
-        session.write("".join(map(_largest_text, largest)))
-        session.write(_result_text(result, at_rest=at_rest, within=options.within))
+        session.write(flowing("".join(map(_largest_text, largest)), session.style))
+        session.write(flowing(_result_text(result, at_rest=at_rest, within=options.within), session.style))
+        note_if_paused(session)
     for line in fails:
         session.write_error(f"{line}\n")
     if not done:
