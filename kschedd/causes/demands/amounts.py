@@ -145,7 +145,7 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
         if each.get("restartPolicy") != "Always" and _request_of(each, resource) > largest
     ]
     evidence += [*initial, *by_default(case, resource)]
-    if elsewhere:
+    if elsewhere and case.workload.kind != "DaemonSet":
         taints = sorted({said(taint) for name in elsewhere for taint in untolerated(case, name)})
         why = f"tainted ({', '.join(taints)})" if taints else "not selected by the pod"
         evidence.append(f"large enough, but {why}: {some(elsewhere)}")
@@ -249,6 +249,8 @@ def _largest_for_all(case: Case, resource: str) -> int:
     Each pod counts on a node of its own where there are enough nodes.
     """
     waiting = max(1, len(case.workload.pending) or case.workload.wanted)
+    if case.workload.kind == "DaemonSet":  # each pod is for one node
+        waiting = 1
     others = {name: number for name, number in case.pod.requests.items() if number and name != resource}
     usable = [name for name in case.open if case.rejections.get(name, {}).keys() <= {"NodeResourcesFit"}]
     roomy = [
@@ -327,12 +329,12 @@ def _lowered(resource: str, asked: int, excess: int) -> Callable[[Spec], None]:
                 _state(largest, resource, left)
                 return
             for container in running:
-                _state(container, resource, _rounded(resource, _request_of(container, resource) * fits // together))
+                _state(container, resource, rounded_down(resource, _request_of(container, resource) * fits // together))
 
     return edit
 
 
-def _rounded(resource: str, number: int) -> int:
+def rounded_down(resource: str, number: int) -> int:
     """Return the amount rounded down to what a person would write; bytes to Mi."""
     return number - number % (1 << 20) if resource in _BYTES and number >= 1 << 20 else number
 

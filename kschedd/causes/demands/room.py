@@ -76,6 +76,7 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
             *by_default(case, first.resource),
             *_holders(case, first),
             *_beyond(case, first.resource, full),
+            *_as_high(case, full),
             *_more(case, full),
         ],
         [*smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL), *more_nodes(case, full)],
@@ -136,6 +137,15 @@ def _preempts_never(case: Case, full: Sequence[str]) -> str:
                 "preemptionPolicy Never, so it preempts nothing"
             )
     return ""
+
+
+def _as_high(case: Case, full: Sequence[str]) -> list[str]:
+    """Return that the pod has a priority, and that no pod on these nodes has a lower one."""
+    table = case.engine.machine.cluster.table
+    least = min((pod.priority for name in full for pod in table.pods[table.row_of[name]]), default=0)
+    if case.pod.priority <= 0 or least < case.pod.priority:
+        return []
+    return [f"no pod there has a priority below {case.pod.priority}, that of the pod, so it preempts none"]
 
 
 def _part(case: Case, lack: _Lack) -> str:
