@@ -130,8 +130,8 @@ def prepare(
     manifests: list[DumpedObject] = []
     refusals: dict[Key, str] = {}
     for found in sources.found:
-        if found.raw.get("kind") == "Event" and (told := refusal_told(found.raw)) is not None:
-            refusals[told[0]] = told[1]
+        if found.raw.get("kind") == "Event" and (refused := refusal_told(found.raw)) is not None:
+            refusals[refused[0]] = refused[1]
         raw = _usable(found, assumptions, faults, options)
         if raw is None:
             continue
@@ -149,9 +149,9 @@ def prepare(
     taken_at = _latest(found.raw for found in standing.values())
     for key, found in standing.items():
         if key[0] == "Pod" or key[0] in REFUSED_KINDS:
-            said = with_condition(found.raw, taken_at, refusals)
-            if said is not found.raw:
-                standing[key] = DumpedObject(said, found.place)
+            conditioned = with_condition(found.raw, taken_at, refusals)
+            if conditioned is not found.raw:
+                standing[key] = DumpedObject(conditioned, found.place)
     in_order = sorted(standing.values(), key=_version)
 
     def on_refusal(raw: Raw, refusal: ApiError) -> None:

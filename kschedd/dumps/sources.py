@@ -41,7 +41,7 @@ _JSON: Final = re.compile(rb"\s*[{\[]")
 _YAML_ITEM: Final = re.compile(r"^- ", re.MULTILINE)
 _YAML_END: Final = re.compile(r"^\S", re.MULTILINE)  # of an item
 _YAML_KIND: Final = re.compile(r"^kind:", re.MULTILINE)
-_LONGEST_TOLD: Final = 1 << 26  # bytes of a file in which the line of an error is searched
+_LONGEST_SHOWN: Final = 1 << 26  # bytes of a file in which the line of an error is searched
 _MOST_LEFT_OUT: Final = 16  # items of one list that cannot be read
 _PART_BYTES: Final = 1 << 24
 
@@ -119,8 +119,8 @@ def most_bytes() -> int:
     """
     available = 0
     try:
-        with open("/proc/meminfo", encoding="ascii") as told:
-            available = next(int(line.split()[1]) << 10 for line in told if line.startswith("MemAvailable:"))
+        with open("/proc/meminfo", encoding="ascii") as mentioned:
+            available = next(int(line.split()[1]) << 10 for line in mentioned if line.startswith("MemAvailable:"))
     except (OSError, ValueError, StopIteration):
         available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     return min(MAX_UNPACKED_BYTES, available // _MEMORY_FOR_A_FILE)
@@ -193,7 +193,7 @@ def _add_json(data: Data, source: str, sources: Sources) -> None:
 def _add_list(found: "JsonList", data: Data, source: str, sources: Sources) -> None:
     around = found.around
     if around is None:
-        for error in read_bytes(bytes(data[:_LONGEST_TOLD]), source).errors[:1]:
+        for error in read_bytes(bytes(data[:_LONGEST_SHOWN]), source).errors[:1]:
             sources.faults.add(str(error))
         sources.assumptions.note("the complete objects of a truncated file were taken", source)
         around = {"apiVersion": "v1", "kind": "List"}
@@ -320,16 +320,16 @@ def _snapshot_objects(snapshot: Mapping[str, Any]) -> Iterator[tuple[str, dict[s
 
     Source: kubernetes/autoscaler, cluster-autoscaler/debuggingsnapshot.
     """
-    told: set[str] = set()
+    mentioned: set[str] = set()
 
     def pods(place: str, found: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         for number, pod in enumerate(found if isinstance(found, list) else ()):
             raw = pod.get("Pod", pod) if isinstance(pod, dict) else None  # newer versions wrap it
             meta = raw.get("metadata") if isinstance(raw, dict) else None
             uid = meta.get("uid") if isinstance(meta, dict) else None
-            if isinstance(raw, dict) and uid not in told:
+            if isinstance(raw, dict) and uid not in mentioned:
                 if isinstance(uid, str):
-                    told.add(uid)
+                    mentioned.add(uid)
                 yield f"{place}[{number}]", {**raw, "apiVersion": "v1", "kind": "Pod"}
 
     for number, entry in enumerate(snapshot["NodeList"]):

@@ -195,11 +195,11 @@ def test_what_is_damaged_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     (tmp_path / "e.json.gz").write_bytes(b"\x1f\x8bnothing")
     found = read_sources([str(tmp_path), str(tmp_path / "missing")])
     assert _names(found) == ["n1"]
-    said = "\n".join(found.errors)
-    assert "a.json:1: not JSON" in said
-    assert "b.yaml" in said
-    assert "e.json.gz: damaged gzip data" in said
-    assert "missing: cannot be read: No such file or directory" in said
+    answer = "\n".join(found.errors)
+    assert "a.json:1: not JSON" in answer
+    assert "b.yaml" in answer
+    assert "e.json.gz: damaged gzip data" in answer
+    assert "missing: cannot be read: No such file or directory" in answer
     assert "not objects of Kubernetes, left out" in " ".join(found.assumptions.texts())
 
 

@@ -51,8 +51,8 @@ def test_the_stories_end_as_the_page_says() -> None:
     assert len(stories) == 5
     for file, cause, remedy in stories:
         mistake = load(FOLDER / file)
-        told = answer(mistake, mistake.build())
-        assert (told["cause"]["message"], told["remedies"][0]["summary"]) == (cause, remedy)
+        reported = answer(mistake, mistake.build())
+        assert (reported["cause"]["message"], reported["remedies"][0]["summary"]) == (cause, remedy)
 
 
 def test_the_kinds_of_remedies_are_those_there_are() -> None:

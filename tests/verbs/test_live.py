@@ -158,7 +158,7 @@ class Typed:
         return code
 
 
-async def told(cluster: LiveCluster, wanted: set[tuple[str, str]]) -> None:
+async def reported(cluster: LiveCluster, wanted: set[tuple[str, str]]) -> None:
     """Wait until there are events of these reasons about these pods."""
     bell = Doorbell()
     ask = cluster.log.query
@@ -185,7 +185,7 @@ async def live(tmp_path: Path) -> AsyncIterator[Typed]:
             await placed(cluster, "little")
             await rejected(cluster, "big")
             await comes_to(cluster.scheduler, lambda owner: len(owner.machine.waiting.pods), 1)  # held
-            await told(cluster, {("Scheduled", "little"), ("FailedScheduling", "big")})
+            await reported(cluster, {("Scheduled", "little"), ("FailedScheduling", "big")})
             yield typed
             nursery.cancel_scope.cancel()
 

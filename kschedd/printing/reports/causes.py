@@ -54,8 +54,8 @@ def _counts(answer: Raw) -> str:
 
 
 def _sentence(text: object, *, fine: bool) -> str:
-    said = clean(str(text)).rstrip(".")
-    return f"{said[:1].upper()}{said[1:]}." if fine else f"Cause: {said}."
+    phrase = clean(str(text)).rstrip(".")
+    return f"{phrase[:1].upper()}{phrase[1:]}." if fine else f"Cause: {phrase}."
 
 
 def _remedy(remedy: Raw, style: TerminalStyle) -> str:
