@@ -6,7 +6,20 @@
     cluster.apply(pod("a", cpu="500m"))
     print(cluster.placements())
 
-The names of `__all__` are the library's public interface. Each is imported when it is first used.
+| names | subject |
+|---|---|
+| Cluster, connect, RemoteCluster | a cluster in this process; a running daemon |
+| node, pod, deployment, statefulset, daemonset, job | manifests in one line |
+| Records, Explanation | tables that become data frames; the cause that keeps a workload pending |
+| simulate, SimulationSpec, SimulationResult | simulations as values |
+| sweep, SweepRows | many runs |
+| evaluate, PluginEvaluation | the score of a plugin |
+| KubeSchedulingEnv, KubeQueueEnv | Gymnasium environments |
+| KscheddError, RpcError, ApplyError, CommandFailedError | errors |
+| VERSIONS | the supported releases of Kubernetes |
+
+`kschedd.plugin` has the names for plugins, `kschedd.testing.strategies` Hypothesis strategies. The names of `__all__`
+are the public interface. Each is imported when it is first used.
 """
 
 import gc
@@ -14,6 +27,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kschedd.config.versions.kube_versions import VERSIONS as VERSIONS
     from kschedd.errors import KscheddError as KscheddError
     from kschedd.sdk.cluster import Cluster as Cluster
     from kschedd.sdk.environment import KubeQueueEnv as KubeQueueEnv
@@ -54,6 +68,7 @@ _MODULES = {
     "SimulationResult": "kschedd.sdk.simulation",
     "SimulationSpec": "kschedd.sdk.simulation",
     "SweepRows": "kschedd.studies.rows",
+    "VERSIONS": "kschedd.config.versions.kube_versions",
     "connect": "kschedd.sdk.remote",
     "daemonset": "kschedd.sdk.objects",
     "deployment": "kschedd.sdk.objects",
@@ -67,6 +82,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "VERSIONS",
     "ApplyError",
     "Cluster",
     "CommandFailedError",

@@ -1,6 +1,6 @@
 """Why pods are pending after a zone is lost, on a fork: the cluster itself does not change."""
 
-from kschedd import Cluster, node, pod
+from kschedd import Cluster, deployment, node
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -11,24 +11,13 @@ spread = {
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"app": "web"}},
 }
-template = pod("web", cpu="1", labels={"app": "web"}, spec={"topologySpreadConstraints": [spread]})
-cluster.apply(
-    {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
-            "replicas": 18,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": template["spec"]},
-        },
-    }
-)
+cluster.apply(deployment("web", 18, cpu="1", spec={"topologySpreadConstraints": [spread]}))
 cluster.run_until_idle()
 with cluster.fork() as fork:
-    for lost in ("c1", "c2"):
-        fork.delete("Node", lost)
-    fork.advance("10m")
-    for group in fork.causes():
+    fork.delete("Node", selector=f"{ZONE}=c")
+    fork.run_until_idle()
+    for group in fork.causes(remedies=1):
         print(f"{group.count} pods pending: {group.message}")
+        if group.remedy is not None:
+            print(f"a remedy: {group.remedy.summary}")
 print(f"{len(cluster.pending())} pods pending in the cluster itself")

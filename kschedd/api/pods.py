@@ -478,6 +478,8 @@ class CountedRequests:
 
 @fast_frozen(eq=False)
 class Pod(Object):
+    """A pod: its `name`, `namespace`, `labels` and `uid`, and its manifest `raw`, which is not to be changed."""
+
     signature: PodSignature
     node_name: str  # "" while unassigned
     nominated_node_name: str
@@ -537,7 +539,10 @@ class Pod(Object):
 
     @property
     def requests(self) -> Resources:
-        """Current resource requests on its node; during an in-place resize they may exceed those of the spec."""
+        """Current resource requests on its node: `cpu` in thousandths of a core, `memory` in bytes.
+
+        During an in-place resize they may exceed those of the spec.
+        """
         status = self.raw.get("status")
         if resizes(self.signature.spec.raw, status):
             return pod_requests(self.signature.spec.raw, status)

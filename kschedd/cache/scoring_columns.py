@@ -58,12 +58,12 @@ def scoring_resources(
     places, numbers, amounts = [], [], []
     wraps = table.wraps
     for place, name in enumerate(names):
-        asked = requests.get(name, 0)
-        wraps = wraps or not 0 <= asked <= PLAIN_AMOUNT
-        if name in _ALWAYS or (asked and is_scalar(name)):
+        requested = requests.get(name, 0)
+        wraps = wraps or not 0 <= requested <= PLAIN_AMOUNT
+        if name in _ALWAYS or (requested and is_scalar(name)):
             places.append(place)
             numbers.append(table.resource(name))
-            amounts.append(asked)
+            amounts.append(requested)
     if numbers == _CPU_AND_MEMORY:  # the default resources of a profile
         used = (table.nonzero if nonzero else table.requested[:2]).take(rows, axis=1)
         capacity = table.cpu_and_memory(rows)
@@ -73,11 +73,11 @@ def scoring_resources(
         for line, number in enumerate(numbers):
             sums = table.nonzero if nonzero and number in _CPU_AND_MEMORY else table.requested
             used[line], capacity[line] = sums[number][rows], table.allocatable[number][rows]
-    return Fractions(tuple(places), used + _column(tuple(amounts)), capacity, wraps)
+    return Fractions(tuple(places), used + column(tuple(amounts)), capacity, wraps)
 
 
 @lru_cache(4096)
-def _column(amounts: tuple[int, ...]) -> Ints:
+def column(amounts: tuple[int, ...]) -> Ints:
     """Return the amounts as a read-only column vector."""
     return np.array(amounts, dtype=np.int64)[:, np.newaxis]
 

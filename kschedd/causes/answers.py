@@ -11,6 +11,8 @@ ShellCommand = Annotated[str, "command"]
 
 @attrs.frozen
 class ObjectNamed:
+    """The name of an object, such as of a workload."""
+
     kind: str
     namespace: Annotated[str, "empty: the kind has no namespaces, or the object does not exist and is named anyway"]
     name: str
@@ -73,7 +75,11 @@ class DiagnosisAnswer:
 
 @attrs.frozen
 class PendingGroup:
-    """Pending pods with one cause."""
+    """Pending pods with one cause.
+
+    `code`, `message`: as of CauseAnswer. `workloads`: those that the pods belong to, or single pods. `confidence`: as
+    of DiagnosisAnswer.
+    """
 
     code: str
     message: str

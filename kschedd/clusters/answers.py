@@ -47,6 +47,8 @@ class ExportAnswer:
 
 @attrs.frozen
 class ShapeAnswer:
+    """The pods that one more node of a shape holds."""
+
     name: str
     price: float
     more: Annotated[int | None, "how many more pods fit with one more node of that shape, null at the limit"]
@@ -54,6 +56,8 @@ class ShapeAnswer:
 
 @attrs.frozen
 class AlternativeAnswer:
+    """The number of pods of another size that fit."""
+
     amount: Annotated[str, "amount of the resource per pod; its other requests are scaled by the same factor"]
     fits: int
     limited: Annotated[bool, "whether the limit was reached"]
@@ -61,6 +65,8 @@ class AlternativeAnswer:
 
 @attrs.frozen
 class FitsAnswer:
+    """The number of pods of a spec that fit in addition, or of sets with one pod of each spec: `fits`."""
+
     specs: Sequence[ObjectName]
     fits: int
     nodes: Annotated[int, "number of nodes that got pods"]
@@ -75,6 +81,8 @@ class FitsAnswer:
 
 @attrs.frozen
 class NeededShape:
+    """The number of nodes of one shape, and the price of one of them."""
+
     name: str
     count: int
     price: float
@@ -82,12 +90,16 @@ class NeededShape:
 
 @attrs.frozen
 class UnplacedAnswer:
+    """A pod (namespace/name) that no number of nodes helps, and kube-scheduler's message."""
+
     pod: str
     why: str
 
 
 @attrs.frozen
 class NeededAnswer:
+    """The nodes that are needed in addition: `nodes`, with their total `price`. `trials`: forks that were tried."""
+
     nodes: Sequence[NeededShape]
     price: float
     trials: int

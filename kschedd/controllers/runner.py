@@ -5,7 +5,7 @@ a call, only between calls.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import attrs
@@ -13,12 +13,15 @@ import attrs
 from kschedd.controllers.copies import copy_of
 from kschedd.controllers.jobs.cronjobs import CronJobs
 from kschedd.controllers.running.controller import Controller
-from kschedd.controllers.running.turns import concerned, take_turn
+from kschedd.controllers.running.turns import concerned, concerning, take_turn
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterWriter, listed
 from kschedd.store.objects.log import Cursor, WatchEvent
 
 _ROUNDS = 100_000
+
+_Inbox = tuple[Callable[[WatchEvent], bool] | None, list[WatchEvent]]
+"""The condition on the events of an inbox, and its events."""
 
 
 class Watchable(ClusterWriter, Protocol):
@@ -40,8 +43,8 @@ class ControllerRunner:
     """Controllers attached to a store. Existing objects are first delivered to them as ADDED events.
 
     Controllers in `states` continue from their position instead. All share one position in the event log: an event is
-    passed on to the controllers that watch its kind, and only those with an event or a due deadline have a turn. A
-    controller's deadline changes only in its turns.
+    passed on to the controllers that it concerns, and only those with an event or a due deadline have a turn. A
+    controller's deadline, and what concerns it, change only in its turns.
     """
 
     def __init__(
@@ -49,14 +52,16 @@ class ControllerRunner:
     ) -> None:
         self._store = store
         self._controllers = [*(state.controller for state in states), *controllers]
-        self._inboxes: list[list[WatchEvent]] = [
+        first = [
             *([*state.first, *store.watch(state.controller.kinds, state.version).take()] for state in states),
-            *(list(listed(store, controller.kinds)) for controller in controllers),
+            *(listed(store, controller.kinds) for controller in controllers),
+        ]
+        self._inboxes: list[list[WatchEvent]] = [
+            list(concerning(controller, events)) for controller, events in zip(self._controllers, first, strict=True)
         ]
         self._cursor = store.watch(None)
-        self._watching: dict[str, Sequence[list[WatchEvent]]] = {}  # the inboxes for a kind's events
+        self._watching: dict[str, Sequence[_Inbox]] = {}  # the inboxes for a kind's events
         self._deadlines = [_deadline(controller) for controller in self._controllers]
-        self._concerned = [concerned(controller) for controller in self._controllers]
 
     def states(self) -> list[ControllerState]:
         """Return a copy of each controller with its position."""
@@ -91,27 +96,21 @@ class ControllerRunner:
         done = 0
         for _ in range(_ROUNDS):
             now = self._store.now
-            idle = True
             self._receive()
+            if not any(self._inboxes) and min(self._deadlines, default=math.inf) > now:
+                return done
             for place, inbox in enumerate(self._inboxes):
-                due = self._deadlines[place] <= now
-                if not inbox and not due:
-                    continue
-                passes = self._concerned[place]
-                events = inbox.copy() if passes is None else [event for event in inbox if passes(event)]
-                inbox.clear()
-                if events or due:
-                    idle = False
+                if inbox or self._deadlines[place] <= now:
+                    events = inbox.copy()
+                    inbox.clear()
                     controller = self._controllers[place]
                     done += take_turn(controller, events, self._store)
                     self._deadlines[place] = _deadline(controller)
                     self._receive()
-            if idle:
-                return done
         raise AssertionError("the controllers go on writing for ever: two of them undo each other's work")
 
     def _receive(self) -> None:
-        """Put the events since the last call into the inboxes of the controllers that watch their kinds."""
+        """Put the events since the last call into the inboxes of the controllers that they concern."""
         if not self._cursor.behind:
             return
         for event in self._cursor.take():
@@ -119,12 +118,13 @@ class ControllerRunner:
             inboxes = self._watching.get(kind)
             if inboxes is None:
                 inboxes = self._watching[kind] = [
-                    inbox
+                    (concerned(controller), inbox)
                     for controller, inbox in zip(self._controllers, self._inboxes, strict=True)
                     if controller.kinds is None or kind in controller.kinds
                 ]
-            for inbox in inboxes:
-                inbox.append(event)
+            for concerns, inbox in inboxes:
+                if concerns is None or concerns(event):
+                    inbox.append(event)
 
 
 def _deadline(controller: Controller) -> float:

@@ -87,10 +87,12 @@ def controller_reference(owner: Object) -> dict[str, Any]:
 
 def controller_of(obj: Object) -> Raw | None:
     """Return the reference to the object's controller; None if it has none."""
-    for reference in obj.metadata.get("ownerReferences") or ():
-        if reference.get("controller"):
-            found: Raw = reference
-            return found
+    references = (obj.raw.get("metadata") or _NOTHING).get("ownerReferences")
+    if references:  # most objects have none, and are looked at for every event
+        for reference in references:
+            if reference.get("controller"):
+                found: Raw = reference
+                return found
     return None
 
 

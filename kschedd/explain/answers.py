@@ -15,7 +15,15 @@ Total = Annotated[int, "total"]
 
 @attrs.frozen
 class DecisionAnswer:
-    """An attempt as it is recorded."""
+    """A scheduling attempt.
+
+    * `time`: of the attempt, in UTC, such as 2025-01-01T00:00:00Z. `pod`: namespace/name.
+    * `attempt`: its number among the attempts for this pod, from 1.
+    * `feasible`: the nodes that passed all filters; `ties`: those of them with the highest total score, `score`.
+    * `message`: why it got no node; "" if it got one.
+    * `nominated_node`: the node that preemption frees for it; "" if none.
+    * `took_us`: microseconds; 0 in virtual time.
+    """
 
     time: str
     pod: str

@@ -141,7 +141,7 @@ class PreFilterExtensions(Plugin, Protocol):
 
 class FilterPlugin(Plugin, Protocol):
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo, /) -> Verdict:
-        """Return whether the pod may run on this node; `node` is a view of one row."""
+        """Return None if the pod may run on this node, otherwise a Status, such as `unschedulable("too hot")`."""
 
 
 class VectorFilterPlugin(Plugin, Protocol):
@@ -169,7 +169,10 @@ class PreScorePlugin(Plugin, Protocol):
 
 class ScorePlugin(Plugin, Protocol):
     def score(self, state: CycleState, pod: Pod, node: NodeInfo, /) -> int | Status:
-        """Return a score from 0 to 100; any int64 if the plugin normalizes. A Status is an error."""
+        """Return a score from 0 to 100; any int64 if the plugin has `normalize`. A Status is an error.
+
+        The node with the highest sum over all score plugins, each score times the plugin's weight, gets the pod.
+        """
 
 
 class VectorScorePlugin(Plugin, Protocol):

@@ -40,12 +40,13 @@ class NodeInfo:
 
     @property
     def allocatable(self) -> dict[str, int]:
+        """The allocatable amounts by resource: `cpu` in thousandths of a core, `memory` in bytes."""
         own = {name: amount for name, amount in self.node.allocatable.items() if name != "pods"}
         return {**dict.fromkeys(self.table.resources, 0), **own}
 
     @property
     def requested(self) -> dict[str, int]:
-        """The sum of the requests of the node's pods, including assumed ones."""
+        """The sums of the requests of the node's pods, including assumed ones, in the units of `allocatable`."""
         return {name: int(self.table.requested[number, self.row]) for name, number in self.table.resources.items()}
 
     @property

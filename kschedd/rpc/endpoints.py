@@ -12,6 +12,7 @@ Does not import Trio; reads the files of tokens.  Raises: SocketPathError.
 from __future__ import annotations
 
 import os
+import re
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import ssl
 
 CONNECT_S: Final = 10.0
+_OTHER_SCHEME: Final = re.compile(r"[a-z]+://")
 _TOKEN: Final = "KSCHEDD_TOKEN"
 _OPTIONS: Final = {
     "ca-file": "KSCHEDD_CA_FILE",
@@ -61,6 +63,8 @@ def endpoint_of(given: str | os.PathLike[str] | None) -> Path | TcpEndpoint:
     """Return the given endpoint, or the default one. Raises SocketPathError."""
     text = os.environ.get(VARIABLE) if given is None else os.fspath(given)
     if text is None or not text.startswith(SCHEME):
+        if text is not None and (scheme := _OTHER_SCHEME.match(text)):
+            raise SocketPathError(text, f"{scheme[0]} is unknown; allowed: a path, or {SCHEME}HOST:PORT")
         return path_to_connect(given)
     where, _, query = text.removeprefix(SCHEME).partition("?")
     shown = SCHEME + where

@@ -11,7 +11,7 @@ the present virtual time is done when the call returns; time passes by `advance`
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import attrs
 
@@ -28,7 +28,7 @@ from kschedd.framework.guarding.guarded import GuardedRegistry
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused
-from kschedd.sdk.handle import ClusterHandle, Commands, Configuration, Raw, seconds
+from kschedd.sdk.handle import ClusterHandle, Commands, Configuration, Raw, checked, seconds
 from kschedd.sdk.methods_on_demand import MethodsOnDemand
 from kschedd.sdk.objects import node
 from kschedd.sdk.records import Records
@@ -39,6 +39,7 @@ from kschedd.simulation.engine import EPOCH
 from kschedd.values import run_steps
 
 PluginClass = type[Any]
+Ties = Literal["release", "random"]
 
 _HEAD: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 _NOTEBOOK: Final = "plugins"  # where the plugins come from, in errors
@@ -77,21 +78,29 @@ class Cluster(ClusterHandle):
     `run_until_idle` alone. It starts no event loop and no thread, and is to be used by one thread at a time.
 
     * `nodes`: their number, or Node manifests.
-    * `version`: the Kubernetes release whose rules decide, such as "1.36"; "" is the newest.
+    * `version`: the Kubernetes release whose rules decide, one of `kschedd.VERSIONS`, such as "1.36"; "" is the newest.
     * `config`: a KubeSchedulerConfiguration as text, path or mapping; None is the default one.
-    * `seed`: for random choices; the same seed and input give the same decisions on every machine.
+    * `seed`: decides what is random: the choice among equally good nodes, by "1.34" or with `ties`, and generated names
+      and UIDs. The same seed and input give the same decisions on every machine.
+    * `ties`: the choice among equally good nodes. "release": as the release does, at random by "1.34", and without
+      randomness since "1.35". "random": at random by every release, so that runs with several seeds differ.
     * `plugins`: classes of out-of-tree plugins, or Python files with such classes. Without `config` they are enabled at
       all their extension points, with it they are available to its profiles.
     * `plugin_args`, `plugin_weights`: arguments and score weights by plugin name, of in-tree plugins as well; without
-      `config`.
-    * `feature_gates`: by name.
+      `config`. A weight is 1 or more; the default of plugins of your own is 1. The scores of a plugin, from 0 to 100,
+      count times its weight.
+    * `feature_gates`: True or False by the name of a feature gate of kube-scheduler.
     * `plugin_limit`: the time limit of a call of a plugin, in a thread. None calls plugins in the caller's thread, so
       that `breakpoint()` and Ctrl-C work; do not use a cluster any longer after you have ended a call.
     * `controllers`: False leaves out controllers and kubelets.
     * `time`: the start of virtual time, in seconds since the epoch; None is 2025-01-01.
 
-    Raises ConfigErrors, PluginLoadError, UnknownVersionError, and ApplyError for nodes that are refused.
+    The attribute `warnings` is a tuple of texts: what `from_dump` could not read, and what it assumed. Raises
+    ConfigErrors, PluginLoadError, UnknownVersionError, and ApplyError for nodes that are refused.
     """
+
+    warnings: tuple[str, ...]
+    """What `from_dump` could not read, and what it assumed."""
 
     def __init__(
         self,
@@ -100,6 +109,7 @@ class Cluster(ClusterHandle):
         version: str = "",
         config: Configuration | None = None,
         seed: int = 0,
+        ties: Ties = "release",
         plugins: PluginClass | str | Path | Sequence[PluginClass | str | Path] = (),
         plugin_args: Mapping[str, Raw] | None = None,
         plugin_weights: Mapping[str, int] | None = None,
@@ -110,14 +120,15 @@ class Cluster(ClusterHandle):
     ) -> None:
         if isinstance(nodes, int) and nodes < 0:
             raise ValueError(f"nodes: {nodes}: 0 or more are required")
-        if time is not None and not 0 <= time <= LAST_S:
+        checked("seed", seed, int)
+        if time is not None and not 0 <= checked("time", time, int, float) <= LAST_S:
             raise ValueError(f"time: {time}: seconds since the epoch are required, up to the year 9999")
         registry = _registry(plugin_limit)
         classes = _added(registry, plugins)
         if config is not None and (plugin_args or plugin_weights):
             raise ValueError("plugin_args and plugin_weights: state them in `config`")
         given = _enabling(classes, plugin_args or {}, plugin_weights or {}) if config is None else config
-        read_config = _config(given, version, registry, feature_gates)
+        read_config = _config(given, version, registry, feature_gates, ties)
         self._stand_on(
             VirtualCluster(
                 read_config,
@@ -139,24 +150,27 @@ class Cluster(ClusterHandle):
         version: str = "",
         config: Configuration | None = None,
         seed: int = 0,
+        ties: Ties = "release",
         plugins: PluginClass | str | Path | Sequence[PluginClass | str | Path] = (),
         plugin_limit: str | float | None = None,
         controllers: bool = True,
     ) -> "Cluster":
         """Return a cluster made from a dump, such as `kubectl get all,nodes -A -o yaml` or `kschedd save` writes.
 
-        `version`: "" takes the release of the dump's nodes if it is supported. `warnings` then has the objects that
-        could not be read, and what was assumed. Raises DumpLoadError if there is no object to read.
+        `version`: "" takes the release of the dump's nodes if it is supported. The other options are those of
+        `Cluster`. The attribute `warnings` then has the objects that could not be read, and what was assumed. Raises
+        DumpLoadError if there is no object to read.
         """
         from kschedd.dumps.loading import LoadOptions, read_dump, take_dump  # most clusters are made otherwise
 
+        checked("seed", seed, int)
         registry = _registry(plugin_limit)
         classes = _added(registry, plugins)
         given = _enabling(classes, {}, {}) if config is None else config
-        read_config = _config(given, version, registry)
+        read_config = _config(given, version, registry, ties=ties)
         dump = read_dump([str(path)], LoadOptions(profiles=read_config.scheduler_names))
         if not version and dump.release.reason:
-            read_config = _config(given, dump.release.version.name, registry)
+            read_config = _config(given, dump.release.version.name, registry, ties=ties)
         cluster = VirtualCluster(
             read_config, seed=seed, registry=registry, start_s=dump.taken_at, controlled=controllers
         )
@@ -177,7 +191,7 @@ class Cluster(ClusterHandle):
 
     def _stand_on(self, cluster: VirtualCluster) -> None:
         self._open: _OpenCluster | None = _OpenCluster(cluster, VirtualDaemon(cluster, MethodsOnDemand))
-        self.warnings: tuple[str, ...] = ()
+        self.warnings = ()
 
     @property
     def _now(self) -> "_OpenCluster":
@@ -255,8 +269,8 @@ class Cluster(ClusterHandle):
 
     def restore(self, state: ClusterState) -> None:
         """Return to a state that `snapshot` took of this cluster or of another one."""
-        old = self._cluster
-        self._stand_on(VirtualCluster(resumed=state._cluster.engine.snapshot()))
+        old, saved = self._cluster, checked("state", state, ClusterState)._cluster
+        self._stand_on(VirtualCluster(resumed=saved.engine.snapshot()))
         old.engine.close()
 
     def plan(self, change: "Callable[[Cluster], object] | Commands", *, within: str | float = "1h") -> PlannedChanges:
@@ -294,11 +308,18 @@ def scheduler_config(given: Configuration | None, version: str) -> Config:
 
 
 def _config(
-    given: Configuration | None, version: str, registry: Registry, feature_gates: Mapping[str, bool] | None = None
+    given: Configuration | None,
+    version: str,
+    registry: Registry,
+    feature_gates: Mapping[str, bool] | None = None,
+    ties: Ties = "release",
 ) -> Config:
     """Read the configuration; None is the default one. Raises ConfigErrors and UnknownVersionError."""
     catalogue = IN_TREE | registry.catalogue()
-    release = kube_version(version) if version else DEFAULT
+    if ties not in get_args(Ties):
+        raise ValueError(f"ties: {ties!r}: one of {', '.join(get_args(Ties))} is required")
+    release = kube_version(checked("version", version, str)) if version else DEFAULT
+    release = release.with_random_ties() if ties == "random" else release
     if isinstance(given, Path):
         given = given.read_text(encoding="utf-8")
     if isinstance(given, str):

@@ -24,9 +24,15 @@ from kschedd.scheduling.attempt.outcome import ScheduleResult
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.sdk.cluster import scheduler_config
-from kschedd.sdk.records import optional_library
+from kschedd.sdk.records import MissingLibraryError, optional_library
 
-gymnasium: Any = optional_library("gymnasium", "gym")
+gymnasium: Any
+_Env: Any
+try:
+    gymnasium = optional_library("gymnasium", "gym")
+    _Env = gymnasium.Env
+except MissingLibraryError:  # raised once an environment is made: `help` and `import *` need the classes
+    gymnasium, _Env = None, object
 
 Raw = Mapping[str, Any]
 Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -99,7 +105,7 @@ class EnvironmentOptions(TypedDict, total=False):
     shuffle: bool
 
 
-class _SchedulingEnv(gymnasium.Env):  # type: ignore[misc]  # the library has no types where it is not installed
+class _SchedulingEnv(_Env):  # type: ignore[misc]  # the library has no types where it is not installed
     """The common part of both environments."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
@@ -115,8 +121,12 @@ class _SchedulingEnv(gymnasium.Env):  # type: ignore[misc]  # the library has no
         config: str | Raw | None = None,
         shuffle: bool = False,
     ) -> None:
+        optional_library("gymnasium", "gym")
         if not nodes or not pods:
             raise ValueError("nodes and pods: at least one of each is required")
+        for raw, kind in [*((raw, "Node") for raw in nodes), *((raw, "Pod") for raw in pods)]:
+            if raw.get("kind") != kind:
+                raise ValueError(f"{kind.lower()}s: manifests of the kind {kind} are required, not {raw.get('kind')}")
         if lifetimes is not None and len(lifetimes) != len(pods):
             raise ValueError(f"lifetimes: {len(pods)} are required, one for each pod, not {len(lifetimes)}")
         self._lifetimes, self._reward, self._shuffle = lifetimes, reward, shuffle

@@ -3,9 +3,9 @@
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self, overload
+from typing import Any, Final, Self, TypeVar, overload
 
 import attrs
 
@@ -17,7 +17,7 @@ from kschedd.causes.answers import DiagnosisAnswer, PendingGroup
 from kschedd.clusters.answers import FitsAnswer, NeededAnswer
 from kschedd.errors import KscheddError
 from kschedd.explain.answers import DecisionAnswer
-from kschedd.input_files import manifest_files
+from kschedd.sdk.manifests import Manifests, merged, sources
 from kschedd.sdk.records import Records
 from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord, node_records, pod_records
 from kschedd.sdk.shown_answers import ConfigComparison, PlannedChanges, WorkloadExplanation, compared, explained
@@ -28,9 +28,7 @@ from kschedd.simulation.comparison import PlacementComparison
 from kschedd.verbs.command_line.workload_pods import with_workload
 
 Raw = Mapping[str, Any]
-Manifests = str | Path | Raw | Sequence["Manifests"]
-"""YAML or JSON text, the path of a file or folder, one object, or a sequence of these."""
-
+T = TypeVar("T")
 Explanation = WorkloadExplanation
 """The verdict of `explain`: the cause, its evidence, and remedies."""
 
@@ -42,7 +40,6 @@ Commands = str | Sequence[str]
 
 DEFAULT_NAMESPACE: Final = "default"
 _HEREDOC: Final = re.compile(r"(?P<command>[^\n]*?) <<'?EOF'?\n(?P<given>.*\n)EOF\n?", re.DOTALL)
-_DEEPEST: Final = 20  # sequences within sequences
 _ALL: Final = 100_000  # decisions that one answer may hold
 
 
@@ -143,7 +140,8 @@ class ClusterHandle(ABC):
     def run_until(self, condition: Callable[[Self], bool], limit: str | float = "1h") -> bool:
         """Let time pass, from one deadline to the next, until `condition` is true of this cluster.
 
-        Returns False if it is not true at `limit`, or nothing is due any more.
+        `condition`: called with this cluster. Returns False if it is not true after `limit`; the time moves on to the
+        limit even if nothing is due any more.
         """
         end = self.time + seconds(limit)
         while not condition(self):
@@ -167,7 +165,7 @@ class ClusterHandle(ABC):
         """
         from kschedd.verbs.table import BY_NAME, WRONG_USE, short_words  # many programs run no command
 
-        words = command.split()
+        words = checked("command", command, str).split()
         if not words:
             raise ValueError('command: a verb is required, such as "get pods"')
         heredoc = _HEREDOC.fullmatch(command)
@@ -203,7 +201,7 @@ class ClusterHandle(ABC):
         """
         done: list[AppliedRecord] = []
         faults: list[FaultAnswer] = []
-        for source, content in _sources(manifests):
+        for source, content in sources(manifests):
             found = self._ask(ApplyAnswer, "objects.apply", manifests=content, source=source, namespace=namespace)
             done += [
                 AppliedRecord(kind=each.kind, namespace=each.namespace, name=each.name, action=each.action)
@@ -214,13 +212,27 @@ class ClusterHandle(ABC):
             raise ApplyError(faults)
         return Records(AppliedRecord, done)
 
-    def delete(self, kind: str, name: str, namespace: str | None = None, *, grace_period_s: int | None = None) -> None:
-        """Delete one object. `grace_period_s`: None leaves a running pod the grace period of its manifest."""
+    def delete(
+        self,
+        kind: str,
+        name: str | None = None,
+        namespace: str | None = None,
+        *,
+        selector: str | None = None,
+        grace_period_s: int | None = None,
+    ) -> None:
+        """Delete one object by its name, or all objects of a kind whose labels a selector matches.
+
+        `kind`: such as "Pod", "deployment" or "deploy". `namespace`: None is "default". `selector`: such as
+        "app=web,tier!=db"; no match is no error. `grace_period_s`: seconds; None leaves a running pod the grace period
+        of its manifest.
+        """
         self._ask(
             DeletionAnswer,
             "objects.delete",
             kind=kind,
             name=name,
+            label_selector=selector,
             namespace=namespace,
             grace_period_s=grace_period_s,
         )
@@ -228,25 +240,28 @@ class ClusterHandle(ABC):
     def patch(
         self, kind: str, name: str, patch: Raw | Sequence[Raw], namespace: str | None = None, *, type: str = ""
     ) -> Raw:
-        """Patch one object and return it. `type`: strategic (for maps), merge, or json (for lists of operations)."""
+        """Patch one object and return its new manifest.
+
+        `type`: "strategic" (the default for a map), "merge", or "json" (the default for a list of operations).
+        """
         chosen = type or ("strategic" if isinstance(patch, Mapping) else "json")
         answer = self.call("objects.patch", kind=kind, name=name, namespace=namespace, patch=patch, type=chosen)
         found: Raw = answer["object"]
         return found
 
     def scale(self, kind: str, name: str, replicas: int, namespace: str | None = None) -> None:
-        """Set the number of replicas of a workload."""
+        """Set the number of replicas of a workload, such as scale("Deployment", "web", 5)."""
         self.call("objects.scale", kind=kind, name=name, namespace=namespace, replicas=replicas)
 
     # -- questions ----------------------------------------------------------------------------------------------
 
     def get(self, kind: str, name: str, namespace: str | None = None) -> Raw:
-        """Return the manifest of one object."""
+        """Return the manifest of one object. `namespace`: None is "default". Raises RpcError, code "not_found"."""
         found: Raw = self.call("objects.get", kind=kind, name=name, namespace=namespace)["object"]
         return found
 
     def list(self, kind: str, namespace: str | None = None, *, selector: str | None = None) -> Sequence[Raw]:
-        """Return the manifests of a kind's objects. `selector`: labels, as `app=web,tier!=db`."""
+        """Return the manifests of a kind's objects. `namespace`: None is all. `selector`: as in `delete`."""
         found: Sequence[Raw] = self.call("objects.list", kind=kind, namespace=namespace, label_selector=selector)[
             "items"
         ]
@@ -255,7 +270,7 @@ class ClusterHandle(ABC):
     @property
     def pods(self) -> Records[PodRecord]:
         """All pods, sorted by namespace and name."""
-        return pod_records(self._list("Pod"))
+        return pod_records(self._list("Pod"), self._list("Node"))
 
     @property
     def nodes(self) -> Records[NodeRecord]:
@@ -263,7 +278,10 @@ class ClusterHandle(ABC):
         return node_records(self._list("Node"), self._list("Pod"))
 
     def placements(self) -> dict[str, str | None]:
-        """Return the node of each pod, None for a pod that has none."""
+        """Return the node of each pod, None for a pod that has none.
+
+        The keys are `name` for pods of the namespace "default", and `namespace/name` for others.
+        """
         return {
             name if namespace == DEFAULT_NAMESPACE else f"{namespace}/{name}": node
             for (namespace, name), node in self._nodes_of_pods().items()
@@ -293,16 +311,17 @@ class ClusterHandle(ABC):
 
     def message(self, name: str) -> str:
         """Return the message of a pod's PodScheduled condition, which says why it has no node; "" if it has one."""
-        namespace, _, plain_name = name.rpartition("/")
+        namespace, _, plain_name = checked("name", name, str).rpartition("/")
         return _message(self.get("Pod", plain_name, namespace or DEFAULT_NAMESPACE).get("status") or {})
 
     def explain(self, name: str, *, remedies: bool = True) -> Explanation:
         """Return the cause that keeps a workload, a pod or a node from working, and remedies tried on forks.
 
-        `name`: `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`.
-        `remedies`: False returns the cause alone, in less time.
+        `name`: `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`, such as "web-0" or "deployment/web".
+        `remedies`: False returns the cause alone, in less time. The result has `cause.code`, `cause.message`, and
+        `remedies`, the first to consider first; each has a `summary`, and `commands` for `run`.
         """
-        kind, namespace, plain_name = _reference(name)
+        kind, namespace, plain_name = _reference(checked("name", name, str))
         try:
             found: DiagnosisAnswer = self._ask(
                 DiagnosisAnswer, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
@@ -313,31 +332,41 @@ class ClusterHandle(ABC):
             raise with_workload(self.call, missing, plain_name, namespace) from None
         return explained(found)
 
-    def causes(self, namespace: str | None = None) -> Records[PendingGroup]:
-        """Return the pending pods grouped by the cause that keeps them waiting, the largest group first."""
-        return Records(PendingGroup, self._ask(Sequence[PendingGroup], "causes.pending", namespace=namespace))
+    def causes(self, namespace: str | None = None, *, remedies: int = 0) -> Records[PendingGroup]:
+        """Return the pending pods grouped by the cause that keeps them waiting, the largest group first.
+
+        `namespace`: None is all. `remedies`: for how many groups, 0 to 20, a remedy is searched; the others have the
+        `remedy` None. `explain` of a workload searches for all its remedies.
+        """
+        found = self._ask(Sequence[PendingGroup], "causes.pending", namespace=namespace, remedies=remedies)
+        return Records(PendingGroup, found)
 
     @property
     def decisions(self) -> Records[DecisionAnswer]:
-        """The latest scheduling attempts that the log still has, the newest last."""
+        """The latest scheduling attempts, the newest last, of all that the log keeps: 20,000 or more."""
         return Records(DecisionAnswer, self._ask(Sequence[DecisionAnswer], "scheduler.decisions", limit=_ALL))
 
     def capacity(self, *manifests: Manifests, together: bool = False) -> Records[FitsAnswer]:
-        """Return how many more pods of each spec fit now. `together`: count sets with one pod of each spec."""
+        """Return how many more pods of each spec fit now, as one record for each spec, with the field `fits`.
+
+        `manifests`: pods, or workloads with a pod template. `together`: count sets with one pod of each spec, in one
+        record. Counts end at 10,000; `limited` is True then.
+        """
         return Records(
             FitsAnswer,
-            self._ask(Sequence[FitsAnswer], "capacity.pods", manifests=_merged(manifests), together=together),
+            self._ask(Sequence[FitsAnswer], "capacity.pods", manifests=merged(manifests), together=together),
         )
 
     def nodes_needed(self, shapes: Raw | Sequence[Raw], *manifests: Manifests, limit: int = 512) -> NeededAnswer:
         """Return the fewest additional nodes of these shapes that give every pod of the manifests a place.
 
-        `shapes`: Node manifests, or maps `{manifest, name, price}`. Without manifests, the pending pods are placed.
+        `shapes`: Node manifests, or maps `{manifest, name, price}`; the total price is the least, 1 for each node by
+        default. Without manifests, the pending pods are placed. `limit`: the most nodes of one shape.
         """
         several = [shapes] if isinstance(shapes, Mapping) else shapes
         given = [shape if "manifest" in shape else {"manifest": shape} for shape in several]
         found: NeededAnswer = self._ask(
-            NeededAnswer, "capacity.nodes", manifests=_merged(manifests), shapes=given, limit=limit
+            NeededAnswer, "capacity.nodes", manifests=merged(manifests), shapes=given, limit=limit
         )
         return found
 
@@ -364,10 +393,10 @@ class ClusterHandle(ABC):
                 "capacity.compare",
                 configs=[present, config_text(config)],
                 names=["present", "config"],
-                manifests=_merged([manifests]),
+                manifests=merged([manifests]),
             )
             return compared(answer)
-        ours, theirs = self._nodes_of_pods(), other._nodes_of_pods()
+        ours, theirs = self._nodes_of_pods(), checked("other", other, ClusterHandle)._nodes_of_pods()
         found = [
             MovedPod(namespace=key[0], name=key[1], node=ours.get(key), other_node=theirs.get(key))
             for key in sorted(ours.keys() | theirs.keys())
@@ -410,7 +439,7 @@ class ClusterHandle(ABC):
         if callable(change):
             change(self)
             return
-        for command in [change] if isinstance(change, str) else change:
+        for command in [change] if isinstance(change, str) else checked("change", change, Sequence):
             self.run(command)
 
 
@@ -421,56 +450,20 @@ def config_text(config: Configuration | None) -> str:
     return config if isinstance(config, str) else json.dumps(config)
 
 
+def checked(name: str, value: T, *kinds: type[Any]) -> T:
+    """Return an argument if it is of one of these classes. Raises TypeError."""
+    if not isinstance(value, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"{name}: {value!r:.100}: {wanted} is required, not {type(value).__name__}")
+    return value
+
+
 def seconds(duration: str | float) -> float:
-    """Return a duration in seconds: a number, or text such as "1m30s". Raises DurationError and ValueError."""
+    """Return a duration in seconds: a number, or text such as "1m30s". Raises DurationError, TypeError, ValueError."""
+    checked("duration", duration, str, int, float)
     found = parse_duration(duration) if isinstance(duration, str) else float(duration)
     if not 0 <= found <= LAST_S:
         raise ValueError(f'duration: {duration!r}: 0 or more is required, such as 90 or "1m30s"')
-    return found
-
-
-def _sources(manifests: Sequence[Manifests]) -> list[tuple[str, Any]]:
-    """Return each source's name and its content, text or a list of objects, in the order given."""
-    found: list[tuple[str, Any]] = []
-    objects: list[Any] = []
-    for each in _flat(manifests):
-        if isinstance(each, Mapping):
-            objects.append(each)
-            continue
-        if objects:
-            found.append(("objects", objects))
-            objects = []
-        found.append(each)
-    return [*found, ("objects", objects)] if objects else found
-
-
-def _merged(manifests: Sequence[Manifests]) -> Any:
-    """Return all manifests as one parameter: a list of objects, or text."""
-    sources = [content for _, content in _sources(manifests)]
-    if all(isinstance(content, list) for content in sources):
-        return [each for content in sources for each in content]
-    texts = [content if isinstance(content, str) else "\n---\n".join(map(json.dumps, content)) for content in sources]
-    return "\n---\n".join(texts)
-
-
-def _flat(manifests: Iterable[Any], depth: int = 0) -> list[Any]:
-    """Return maps, and the names and texts of sources, in one list."""
-    found: list[Any] = []
-    for each in manifests:
-        if isinstance(each, Mapping):
-            found.append(each)
-        elif isinstance(each, Path):
-            found += [(str(file), file.read_text(encoding="utf-8")) for file in manifest_files(each)]
-        elif isinstance(each, str):
-            if each.strip() and ":" not in each and "\n" not in each.strip():
-                raise ValueError(f"{each[:100]!r} is not a manifest; for a file, pass Path({each[:100]!r})")
-            found.append(("text", each))
-        elif isinstance(each, Iterable) and not isinstance(each, bytes) and depth < _DEEPEST:
-            found += _flat(each, depth + 1)
-        else:
-            raise TypeError(
-                f"manifests: maps, text, paths, or sequences of these are required, not {type(each).__name__}"
-            )
     return found
 
 

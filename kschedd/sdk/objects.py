@@ -14,7 +14,14 @@ Raw = dict[str, Any]
 
 
 class PodFields(TypedDict, total=False):
-    """The fields of a workload's pods; they have the defaults of `pod`. `labels` are the workload's as well."""
+    """The arguments of a workload's pods, by keyword: those of `pod`, with its defaults.
+
+    * `cpu`, `memory`: the requests of one pod, as quantities.
+    * `labels`: of the pods and of the workload; the label `app` is added, with the workload's name.
+    * `annotations`: of the pods.
+    * `resources`: the requests of one pod for other resources.
+    * `spec`: further fields of a pod's spec, such as {"nodeSelector": {"disk": "ssd"}}.
+    """
 
     cpu: str
     memory: str
@@ -34,10 +41,10 @@ def node(
     taints: Sequence[Mapping[str, str]] = (),
     resources: Mapping[str, str] | None = None,
 ) -> Raw:
-    """Return a node that is ready.
+    """Return a node that is ready, with the label kubernetes.io/hostname.
 
-    `pods`: how many it takes. `taints`: maps such as {"key": "gpu", "effect": "NoSchedule"}. `resources`: its other
-    resources, such as {"nvidia.com/gpu": "8"}.
+    `labels`: others, such as {"topology.kubernetes.io/zone": "a"}. `pods`: the largest number of pods. `taints`: maps
+    such as {"key": "gpu", "effect": "NoSchedule"}. `resources`: its other resources, such as {"nvidia.com/gpu": "8"}.
     """
     has = {"cpu": cpu, "memory": memory, "pods": str(pods), **(resources or {})}
     return {
@@ -81,17 +88,20 @@ def pod(
 
 
 def deployment(name: str, replicas: int = 1, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
-    """Return a Deployment of pods with one container."""
+    """Return a Deployment of pods with one container.
+
+    `pods`: `cpu`, `memory`, `labels`, `annotations`, `resources` and `spec` of each pod, as of `pod`.
+    """
     return _workload("apps/v1", "Deployment", name, namespace, pods, {"replicas": replicas})
 
 
 def statefulset(name: str, replicas: int = 1, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
-    """Return a StatefulSet of pods with one container and no volumes."""
+    """Return a StatefulSet of pods with one container and no volumes. `pods`: as of `deployment`."""
     return _workload("apps/v1", "StatefulSet", name, namespace, pods, {"replicas": replicas, "serviceName": name})
 
 
 def daemonset(name: str, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
-    """Return a DaemonSet of pods with one container."""
+    """Return a DaemonSet of pods with one container. `pods`: as of `deployment`."""
     return _workload("apps/v1", "DaemonSet", name, namespace, pods, {})
 
 
@@ -106,8 +116,8 @@ def job(
 ) -> Raw:
     """Return a Job of pods with one container.
 
-    `parallelism`: the number of pods at a time; None: all at once. `run_seconds`: the time after which a container
-    ends; None: never.
+    `completions`: the number of pods that are to succeed. `parallelism`: the number of pods at a time; None: all at
+    once. `run_seconds`: the virtual time after which a container ends; None: never. `pods`: as of `deployment`.
     """
     if run_seconds is not None:
         pods["annotations"] = {**(pods.get("annotations") or {}), "kschedd.io/run-seconds": f"{run_seconds:g}"}
@@ -119,7 +129,11 @@ def job(
 
 
 def _workload(api_version: str, kind: str, name: str, namespace: str, pods: PodFields, spec: Raw) -> Raw:
-    """Return a workload whose pods have the label `app` with its name."""
+    """Return a workload whose pods have the label `app` with its name. Raises TypeError for unknown fields of pods."""
+    allowed = PodFields.__annotations__
+    if unknown := [field for field in pods if field not in allowed]:
+        text = f"{kind.lower()}() got an unexpected argument {unknown[0]!r} (allowed: {', '.join(allowed)})"
+        raise TypeError(text)
     labels = {"app": name, **(pods.get("labels") or {})}
     fields: PodFields = {**pods, "labels": labels}
     template = pod(name, **fields)

@@ -43,7 +43,8 @@ def optional_library(name: str, extra: str) -> ModuleType:
 class Records(Sequence[R], Generic[R]):
     """An immutable sequence of records of one class; the fields and properties of the class are the columns.
 
-    Two tables are equal if their records are. `to_pandas`, `to_polars` and `to_arrow` need the library of that name.
+    `columns` lists them. Two tables are equal if their records are. `to_pandas`, `to_polars` and `to_arrow` need the
+    library of that name: pip install "kschedd[frames]". Columns that hold several values hold lists and dicts there.
     """
 
     __slots__ = ("_records", "kind")

@@ -19,8 +19,10 @@ _CPU, _MEMORY, _PODS, _STORAGE = "cpu", "memory", "pods", "ephemeral-storage"
 class PodRecord:
     """One pod.
 
-    * `cpu`, `memory`: its requests, in cores and in bytes; `requests`: those of all other resources.
-    * `node`: None without one.
+    * `cpu`, `memory`: its requests, in cores and in bytes; `requests`: those of all other resources, by name.
+    * `node`: its node's name; None without one.
+    * `zone`: its node's label topology.kubernetes.io/zone; "" without the label, None without a node.
+    * `priority`: that of its spec; 0 without one.
     * `phase`: Pending, Running, Succeeded or Failed, as the kubelet reports it.
     * `owner`: kind/name of the controller that created it; None without one.
     """
@@ -28,6 +30,7 @@ class PodRecord:
     namespace: str
     name: str
     node: str | None
+    zone: str | None
     phase: str
     priority: int
     cpu: float
@@ -45,10 +48,13 @@ class PodRecord:
 class NodeRecord:
     """One node.
 
+    * `zone`: its label topology.kubernetes.io/zone; "" without it.
+    * `unschedulable`: True if it is cordoned.
     * `taints`: each as key=value:effect.
     * `pods`: those that are on it and not finished; `pods_allocatable`: how many it takes.
     * `cpu_requested`, `cpu_allocatable`: in cores; `memory_requested`, `memory_allocatable`: in bytes.
-    * `requested`, `allocatable`: the same of all other resources.
+    * `requested`, `allocatable`: the same of all other resources, by name.
+    * `cpu_used`, `memory_used`: the requested share, from 0 to 1.
 
     The amounts requested are the sums of the pods that are on the node.
     """
@@ -116,9 +122,10 @@ def _share(amounts: Sequence[tuple[float, float]]) -> float:
     return sum(requested for requested, _ in amounts) / total if total else 0.0
 
 
-def pod_records(manifests: Iterable[Raw]) -> Records[PodRecord]:
-    """Return a record for each pod, in the order given."""
-    return Records(PodRecord, [_pod_record(Pod.from_raw(dict(raw))) for raw in manifests])
+def pod_records(pods: Iterable[Raw], nodes: Iterable[Raw]) -> Records[PodRecord]:
+    """Return a record for each pod, in the order given. `nodes`: those that the pods may be on."""
+    zones = {raw["metadata"]["name"]: (raw["metadata"].get("labels") or {}).get(ZONE_LABEL, "") for raw in nodes}
+    return Records(PodRecord, [_pod_record(Pod.from_raw(dict(raw)), zones) for raw in pods])
 
 
 def node_records(nodes: Iterable[Raw], pods: Iterable[Raw]) -> Records[NodeRecord]:
@@ -131,13 +138,14 @@ def node_records(nodes: Iterable[Raw], pods: Iterable[Raw]) -> Records[NodeRecor
     return Records(NodeRecord, [_node_record(Node.from_raw(dict(raw)), on_node) for raw in nodes])
 
 
-def _pod_record(pod: Pod) -> PodRecord:
+def _pod_record(pod: Pod, zones: Mapping[str, str]) -> PodRecord:
     requests = pod.requests
     owners = [owner for owner in pod.raw["metadata"].get("ownerReferences") or () if owner.get("controller")]
     return PodRecord(
         namespace=pod.namespace,
         name=pod.name,
         node=pod.node_name or None,
+        zone=zones.get(pod.node_name, "") if pod.node_name else None,
         phase=str(pod.status.get("phase") or "Pending"),
         priority=pod.priority,
         cpu=requests.get(_CPU, 0) / _MILLI,

@@ -16,9 +16,9 @@ from kschedd.simulation.changes import DiffAnswer
 class RemoteCluster(ClusterHandle):
     """The cluster of a running daemon, or a fork of it; `connect` returns one.
 
-    It has the methods of `Cluster` but `from_dump`, `snapshot`, `restore` and `plugin_faults`. Methods that let time
-    pass require a daemon in virtual time (`kschedd run --time virtual`); in a fork they always work. `fork_name`: ""
-    for the cluster itself.
+    It has the methods of `Cluster` but `from_dump`, `warnings`, `snapshot`, `restore` and `plugin_faults`. Methods that
+    let time pass require a daemon in virtual time (`kschedd run --time virtual`); in a fork they always work.
+    `fork_name`: "" for the cluster itself.
     """
 
     def __init__(self, client: BlockingClient, fork_name: str = "") -> None:
@@ -127,7 +127,8 @@ class RemoteCluster(ClusterHandle):
 def connect(address: str | PathLike[str] | None = None, *, timeout_s: float | None = None) -> RemoteCluster:
     """Connect to a running daemon.
 
-    `address`: the path of its socket or `tls://host:port`; None: the default socket. `timeout_s`: the time limit of a
-    call in seconds, None for none. Raises NoDaemonError if no daemon answers.
+    `address`: the path of its socket, or `tcp://HOST:PORT?ca-file=FILE&token-file=FILE`; None: $KSCHEDD_SOCKET, or else
+    the default socket. `timeout_s`: the time limit of a call in seconds, None for none. Raises NoDaemonError if no
+    daemon answers, and SocketPathError for an address that cannot be used.
     """
     return RemoteCluster(BlockingClient(address, timeout=timeout_s))

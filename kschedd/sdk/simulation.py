@@ -6,8 +6,8 @@ from typing import Any
 import attrs
 
 from kschedd.explain.answers import DecisionAnswer
-from kschedd.sdk.cluster import Cluster
-from kschedd.sdk.handle import seconds
+from kschedd.sdk.cluster import Cluster, Ties
+from kschedd.sdk.handle import checked, seconds
 from kschedd.sdk.records import Records
 from kschedd.sdk.records_of_objects import NodeRecord, PendingPod, PodRecord, used_cpu, used_memory
 
@@ -28,6 +28,7 @@ class SimulationSpec:
     version: str = ""
     config: str | Raw | None = None
     seed: int = 0
+    ties: Ties = "release"
     plugins: Sequence[type[Any] | str] = ()
     plugin_args: Mapping[str, Raw] = attrs.field(factory=dict)
     plugin_weights: Mapping[str, int] = attrs.field(factory=dict)
@@ -59,11 +60,13 @@ class SimulationResult:
 
 def simulate(spec: SimulationSpec) -> SimulationResult:
     """Run a simulation and return its result. Raises as `Cluster` does, and ApplyError for refused objects."""
+    checked("spec", spec, SimulationSpec)
     cluster = Cluster(
         spec.nodes,
         version=spec.version,
         config=spec.config,
         seed=spec.seed,
+        ties=spec.ties,
         plugins=spec.plugins,
         plugin_args=spec.plugin_args,
         plugin_weights=spec.plugin_weights,

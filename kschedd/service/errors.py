@@ -45,7 +45,11 @@ CODES: dict[str, str] = {
 
 @attrs.define(eq=False)
 class RpcError(KscheddError):
-    """An error in its protocol form: clients raise it, and a handler may raise it to be sent unchanged."""
+    """A request that a cluster refuses, in the form of the socket's protocol.
+
+    `code`: for programs, such as not_found, invalid or conflict; METHODS.md lists all. `message`: for people. `data`:
+    further facts by code, or None.
+    """
 
     code: str
     message: str

@@ -34,6 +34,12 @@ Text = Annotated[str, "text"]
 
 @attrs.frozen(kw_only=True)
 class PodChange:
+    """A pod that differs from the start of the fork.
+
+    `sign`: +, - or ~, as printed. `node`: the node at the start; "" for none. `why`: kube-scheduler's message if it is
+    pending, otherwise what removed the pod; `cause`: what removed a pod whose replacement is pending.
+    """
+
     sign: str
     change: Annotated[
         str,
@@ -55,6 +61,8 @@ class PodChange:
 
 @attrs.frozen
 class NodeChange:
+    """A node that differs. `sign`: +, - or ~, as printed; `what`: the changes, such as new, gone or cordoned."""
+
     sign: str
     name: str
     what: Sequence[Text]
@@ -62,6 +70,8 @@ class NodeChange:
 
 @attrs.frozen
 class ObjectChange:
+    """Another object that differs. `sign`: +, - or ~, as printed; `what`: the fields that changed."""
+
     sign: str
     kind: str
     namespace: str
@@ -71,6 +81,8 @@ class ObjectChange:
 
 @attrs.frozen
 class UsageChange:
+    """The requested share of a resource of all nodes, from 0 to 1, before and after."""
+
     resource: str
     before: float
     after: float
@@ -78,6 +90,8 @@ class UsageChange:
 
 @attrs.frozen
 class BlockingBudget:
+    """A PodDisruptionBudget that keeps pods on cordoned nodes."""
+
     namespace: str
     name: str
     pods: Sequence[Annotated[str, "pod"]]
@@ -85,18 +99,22 @@ class BlockingBudget:
 
 @attrs.frozen
 class DiffAnswer:
+    """The differences between a fork and its start."""
+
     pods: Sequence[PodChange]
     nodes: Sequence[NodeChange]
-    objects: Annotated[Sequence[ObjectChange], "without those that controllers own"]
-    config: Annotated[Sequence[Text], "the changes of the configuration in words"]
+    objects: Annotated[Sequence[ObjectChange], "objects that controllers own are omitted"]
+    config: Annotated[Sequence[Text], "descriptions of the configuration changes"]
     usage: Annotated[Sequence[UsageChange], "the share of the nodes' resources that is requested"]
-    budgets: Annotated[Sequence[BlockingBudget], "those that keep these pods on nodes which were cordoned in the fork"]
+    budgets: Annotated[
+        Sequence[BlockingBudget], "PodDisruptionBudgets that keep these pods on nodes cordoned in the fork"
+    ]
     elapsed_s: float
     summary: Annotated[PlacementSummary, "counts of the pods in `pods`, before and after"]
 
 
 class ForkStart:
-    """What a fork was like when it was made."""
+    """The state of a fork at its creation."""
 
     def __init__(self, engine: Engine) -> None:
         engine.driver.record_leads()
@@ -108,14 +126,14 @@ class ForkStart:
 def usage(table: NodeTable) -> dict[str, float]:
     """Return the requested share of the nodes' allocatable amounts, 0 to 1, by resource."""
     alive = table.alive
-    asked = {
+    requested = {
         "cpu": (table.requested[CPU], table.allocatable[CPU]),
         "memory": (table.requested[MEMORY], table.allocatable[MEMORY]),
         "pods": (table.pod_count, table.allowed_pods),
     }
     return {
         name: float(used[alive].sum()) / total if (total := float(there[alive].sum())) else 0.0
-        for name, (used, there) in asked.items()
+        for name, (used, there) in requested.items()
     }
 
 

@@ -5,8 +5,9 @@
         cluster.apply(pod("a"))
         assert cluster.placements() == {"a": "node-1"}
 
-The marker's arguments are those of `kschedd.Cluster`. The option `kschedd_scenarios` in the pytest configuration names
-the scenario files to collect, as patterns relative to the root folder, such as `scenarios/*.txt`.
+The marker's arguments are those of `kschedd.Cluster`, and `versions`, a sequence of releases by each of which the test
+runs: `@pytest.mark.kschedd(versions=["1.34", "1.37"])`. The option `kschedd_scenarios` in the pytest configuration
+names the scenario files to collect, as patterns relative to the root folder, such as `scenarios/*.txt`.
 
 Nothing of kschedd but this module is imported before a fixture or a scenario is used.
 """
@@ -20,7 +21,7 @@ import pytest
 if TYPE_CHECKING:
     from kschedd.sdk.cluster import Cluster
 
-_MARKER = "kschedd"
+_MARKER, _FIXTURE, _VERSIONS = "kschedd", "cluster", "versions"
 _SCENARIOS = "kschedd_scenarios"
 
 
@@ -34,14 +35,27 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{_MARKER}(**options): how the fixture `cluster` is made, as kschedd.Cluster")
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test once for each of the marker's `versions`."""
+    versions = _options(metafunc.definition).get(_VERSIONS)
+    if versions is not None and _FIXTURE in metafunc.fixturenames:
+        metafunc.parametrize(_FIXTURE, versions, indirect=True)
+
+
+def _options(item: pytest.Item) -> dict[str, Any]:
+    """Return the arguments of the markers of a test; the closest one wins."""
+    markers = reversed(list(item.iter_markers(_MARKER)))
+    return {name: value for marker in markers for name, value in marker.kwargs.items()}
+
+
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
-    """Yield an empty cluster in virtual time, created with the arguments of the marker `kschedd`."""
+    """Yield a cluster in virtual time, created with the arguments of the marker `kschedd`."""
     from kschedd.sdk.cluster import Cluster
 
-    options: dict[str, Any] = {}
-    for marker in reversed(list(request.node.iter_markers(_MARKER))):  # the closest one last, which wins
-        options.update(marker.kwargs)
+    options = _options(request.node)
+    if options.pop(_VERSIONS, None) is not None:
+        options["version"] = request.param
     with Cluster(**options) as made:
         yield made
 

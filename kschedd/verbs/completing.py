@@ -71,6 +71,9 @@ class CompletionNames(Protocol):
     def live(self, state: LiveState, namespace: str) -> Sequence[str]:
         """Return the names of the objects that are in this state now."""
 
+    def pending_elsewhere(self, namespace: str) -> Sequence[str]:
+        """Return the pods without a node in all other namespaces, as `namespace/name`."""
+
 
 @fast_frozen
 class CompletionCandidate:
@@ -302,9 +305,10 @@ def _positional(
         case "rollout":
             return _of_rollout(plain, last, names, namespace)
         case "pod":
+            others = _fitting(names.pending_elsewhere(namespace) if verb.name == "explain" else (), last, plain)
             if "/" in last:
-                return _slashed(last, names, namespace)
-            return _fitting(_live(verb, "Pod", last, names, namespace), last, plain)
+                return [*_slashed(last, names, namespace), *others]
+            return itertools.chain(_fitting(_live(verb, "Pod", last, names, namespace), last, plain), others)
         case "queue":
             if plain[:1] == ["pod"]:
                 return [CompletionCandidate(name) for name in names.of("Pod", namespace)]

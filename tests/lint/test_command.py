@@ -273,11 +273,11 @@ def test_scripts_are_read_and_other_files_passed_over(tmp_path: Path, capsys: An
     (tmp_path / "chart.yaml").write_text("{{ if .Values.a }}\nkind: Pod\n{{ end }}\n")
     (tmp_path / "picture.yaml").write_bytes(b"\xff\xfe\x00")
     status = main(["lint", "-f", str(tmp_path)])
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
     assert status == 1
-    assert f"{tmp_path / 'alert.sh'}:2: Script/alert.sh lines[1]" in told.out
-    assert "passed over what is no Kubernetes object: " in told.err
-    assert "and parts of 2 more files" in told.err
+    assert f"{tmp_path / 'alert.sh'}:2: Script/alert.sh lines[1]" in reported.out
+    assert "passed over what is no Kubernetes object: " in reported.err
+    assert "and parts of 2 more files" in reported.err
 
 
 def test_programs_and_pages_may_show_messages_but_not_metrics(tmp_path: Path, capsys: Any) -> None:
@@ -297,7 +297,7 @@ def test_a_small_scratch_volume_needs_no_request(tmp_path: Path, capsys: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "answer"),
     [
         ([], "nothing to look at"),
         (["-f", "none.yaml"], "none.yaml: cannot be read"),
@@ -308,11 +308,11 @@ def test_a_small_scratch_volume_needs_no_request(tmp_path: Path, capsys: Any) ->
     ],
 )
 def test_unusable_input_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, words: list[str], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, words: list[str], answer: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["lint", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert answer in capsys.readouterr().err
 
 
 def test_the_rules_are_listed(capsys: Any) -> None:

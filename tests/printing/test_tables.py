@@ -65,6 +65,32 @@ def test_a_last_column_without_room_is_printed_below_its_rows() -> None:
     assert render(PODS, TerminalStyle(width=36), headers=False).startswith("web-0   node-a\nweb-1")
 
 
+WIDE = Table(
+    ("NAME", "READY", "IP", "NODE", "ZONE"),
+    (("web-0", "1/1", "10.6.159.220", "ip-10-0-13-1.eu-central-1.compute.internal", "a"),),
+)
+
+
+def test_columns_move_together_before_anything_is_printed_below() -> None:
+    exact = len(render(WIDE, TerminalStyle()).splitlines()[1])
+    shown = render(WIDE, TerminalStyle(width=exact - 1)).splitlines()
+    assert shown[1] == "web-0  1/1    10.6.159.220  ip-10-0-13-1.eu-central-1.compute.internal  a"
+
+
+def test_columns_up_to_a_long_one_are_printed_below_if_the_table_does_not_fit() -> None:
+    assert render(WIDE, TerminalStyle(width=60)) == (
+        "NAME    READY   IP\n"
+        "    NODE   ZONE\n"
+        "web-0   1/1     10.6.159.220\n"
+        "    ip-10-0-13-1.eu-central-1.compute.internal   a\n"
+    )  # fmt: skip
+
+
+def test_a_painted_line_is_indented_like_a_plain_one() -> None:
+    painted = TerminalStyle(color=True, width=20).paint("- one two three four five", "red")
+    assert flowing(painted, TerminalStyle(color=True, width=20)).split("\n")[1].startswith("  five")
+
+
 def test_prose_is_broken_at_spaces_and_keeps_its_indentation() -> None:
     style = TerminalStyle(width=20)
     assert flowing("  - one two three four five\nshort\n", style) == (

@@ -1,10 +1,13 @@
 """Warnings about objects that are valid: table cases; the recorded ones are in tests/apiserver/test_recorded.py."""
 
+from functools import lru_cache
 from typing import Any
 
 import pytest
 
+from kschedd.registry.warnings import objects
 from kschedd.registry.warnings.objects import creation_warnings, update_warnings
+from kschedd.registry.warnings.pods import pod_warnings
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.store import Store
 
@@ -101,8 +104,8 @@ def test_a_new_pods_profile_by_annotation(
         made = store.create(pod(annotations={APPARMOR: annotation}, containers=[container(**fields)], **context))
     (kept,) = made.raw["spec"]["containers"]
     assert (kept.get("securityContext") or {}).get("appArmorProfile") == becomes
-    told = f'metadata.annotations[{APPARMOR}]: deprecated since v1.30; use the "appArmorProfile" field instead'
-    assert warnings == [told] * warned
+    reported = f'metadata.annotations[{APPARMOR}]: deprecated since v1.30; use the "appArmorProfile" field instead'
+    assert warnings == [reported] * warned
 
 
 def deployment(seconds: int, **labels: str) -> dict[str, Any]:
@@ -117,11 +120,11 @@ def deployment(seconds: int, **labels: str) -> dict[str, Any]:
 def test_an_update_warns_of_a_template_only_if_the_spec_changed() -> None:
     store = Store()
     old = store.create(deployment(-1))
-    (told,) = creation_warnings(old)
-    assert told.startswith("spec.template.spec.terminationGracePeriodSeconds: must be >= 0")
+    (reported,) = creation_warnings(old)
+    assert reported.startswith("spec.template.spec.terminationGracePeriodSeconds: must be >= 0")
     relabelled = store.update(deployment(-1, a="b"))
     assert update_warnings(old, relabelled) == ()
-    assert update_warnings(relabelled, store.update(deployment(-2, a="b"))) == (told,)
+    assert update_warnings(relabelled, store.update(deployment(-2, a="b"))) == (reported,)
 
 
 def test_a_stateful_sets_claims_and_revisions_are_told_of_in_every_update() -> None:
@@ -145,3 +148,33 @@ def test_a_stateful_sets_claims_and_revisions_are_told_of_in_every_update() -> N
     place = "spec.volumeClaimTemplates[0]"
     assert creation_warnings(old) == (f"{place}.resources.requests[storage]{why}", limit)
     assert update_warnings(old, new) == (f"{place}.Spec.resources.requests[storage]{why}", limit)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "warns"),
+    [
+        ("kubectl.kubernetes.io/last-applied-configuration", False),
+        ("scheduler.alpha.kubernetes.io/critical-pod", True),
+        ("seccomp.security.alpha.kubernetes.io/pod", True),
+        ("container.seccomp.security.alpha.kubernetes.io/a", True),
+        ("example.org/other", False),
+    ],
+)
+def test_a_spec_is_looked_at_once_unless_an_annotation_matters(
+    monkeypatch: pytest.MonkeyPatch, annotation: str, warns: bool
+) -> None:
+    looked: list[str] = []
+
+    def counted(spec: Any, annotations: Any, template: str = "") -> Any:
+        looked.append(annotation)
+        return pod_warnings(spec, annotations, template)
+
+    monkeypatch.setattr(objects, "pod_warnings", counted)
+    monkeypatch.setattr(objects, "_of_spec", lru_cache(objects._of_spec.__wrapped__))
+    spec = {"containers": [{"name": "a", "image": "i"}]}
+    store = Store()
+    for name in ("x", "y", "z"):
+        meta = {"name": name, "annotations": {annotation: "runtime/default"}}
+        made = store.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+        assert bool(creation_warnings(made)) == warns
+    assert len(looked) == (3 if warns else 1)

@@ -22,7 +22,7 @@ NAMES = Names(
     plugins=("ImageLocality", "NodeAffinity"),
     plugins_on={"ImageLocality": True, "MyPlugin": False, "NodeAffinity": True},
     states={
-        LiveState.PENDING: ("default/web-0", "default/web-1"),
+        LiveState.PENDING: ("default/web-0", "default/web-1", "team/big-0"),
         LiveState.BOUND: ("default/db-0", "team/api-0"),
         LiveState.WAITING: ("default/web-1",),
         LiveState.CORDONED: ("/node-b",),
@@ -70,7 +70,11 @@ def _next(line: str, namespace: str = "default") -> list[str]:
         pytest.param("node pressure node-a m", ["memory"], id="what-a-node-is-short-of"),
         pytest.param("node pressure node-a disk ", ["on", "off"], id="pressure-begins-or-ends"),
         pytest.param("explain web", ["web-0", "web-1"], id="pods-of-a-pod-verb"),
-        pytest.param("explain ", ["web-0", "web-1"], id="explain-pending-pods"),
+        pytest.param("explain ", ["web-0", "web-1", "team/big-0"], id="explain-pending-pods-of-all-namespaces"),
+        pytest.param("explain team/", ["team/big-0"], id="explain-pods-of-another-namespace"),
+        pytest.param(
+            "explain -n team ", ["big-0", "default/web-0", "default/web-1"], id="those-of-the-namespace-first"
+        ),
         pytest.param("explain db", ["db-0"], id="explain-others-where-no-pending-one-begins-like-that"),
         pytest.param("evict ", ["db-0"], id="evict-bound-pods"),
         pytest.param("evict web", [], id="evict-no-others"),

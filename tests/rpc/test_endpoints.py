@@ -62,6 +62,7 @@ def test_plaintext_is_for_this_machine_only(address: str, tls: bool) -> None:
         ("tcp://127.0.0.1:1?token=sesame", "a token in an address is seen by everybody"),
         ("tcp://127.0.0.1:1?tls=no", '"tls" is unknown; allowed: ca-file'),
         ("tcp://127.0.0.1:1?token-file=none", "No such file"),
+        ("tls://127.0.0.1:1", "tls:// is unknown; allowed: a path, or tcp://HOST:PORT"),
     ],
 )
 def test_what_is_refused(address: str, why: str) -> None:

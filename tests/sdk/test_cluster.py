@@ -343,20 +343,20 @@ def test_a_breakpoint_in_a_plugin_stops_in_the_callers_thread(monkeypatch: pytes
 
 
 def test_pdb_shows_the_plugins_variables_and_quitting_it_ends_the_call() -> None:
-    said = io.StringIO()
+    answer = io.StringIO()
 
     class Stops:
         name = "Stops"
 
         def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-            pdb.Pdb(stdin=io.StringIO("p pod.name, node.name\nq\n"), stdout=said).set_trace()
+            pdb.Pdb(stdin=io.StringIO("p pod.name, node.name\nq\n"), stdout=answer).set_trace()
             return 0
 
     cluster = Cluster(nodes=2, plugins=[Stops])
     with pytest.raises(KeyboardInterrupt) as ended:
         cluster.apply(pod("a"))
     assert isinstance(ended.value.__cause__, bdb.BdbQuit)
-    assert re.search(r"\('a', 'node-\d'\)", said.getvalue())
+    assert re.search(r"\('a', 'node-\d'\)", answer.getvalue())
 
 
 def test_exceptions_of_plugins_are_kept_with_their_own_lines() -> None:
@@ -545,9 +545,68 @@ def test_a_method_that_most_programs_do_not_call_is_there_when_it_is_called() ->
         cluster.call("objects.aply")
 
 
+def test_the_public_names_are_there_without_any_extra() -> None:
+    code = """
+import sys
+extras = "gymnasium joblib matplotlib optuna pandas polars pyarrow hypothesis pytest kr8s dask ray".split()
+sys.modules.update(dict.fromkeys(extras))
+import pydoc
+import kschedd
+from kschedd import *
+assert "class KubeSchedulingEnv" in pydoc.plain(pydoc.render_doc(kschedd))
+try:
+    KubeSchedulingEnv([node("n")], [pod("p")])
+except KscheddError as missing:
+    print(missing)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == 'gymnasium is not installed; install it with: pip install "kschedd[gym]"\n'
+
+
 def test_every_public_name_is_there_and_no_other() -> None:
     assert [name for name in kschedd.__all__ if getattr(kschedd, name, None) is None] == []
-    assert sorted(kschedd.__all__) == kschedd.__all__
+    assert len(set(kschedd.__all__)) == len(kschedd.__all__)
     assert set(kschedd.__all__) <= set(dir(kschedd))
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         kschedd.Nothing  # noqa: B018
+
+
+def test_objects_are_deleted_by_their_labels() -> None:
+    zones = [node(f"{zone}{number}", labels={"zone": zone}) for zone in "ab" for number in (1, 2)]
+    cluster = Cluster(zones)
+    cluster.apply(pod("x", labels={"app": "web"}), pod("y"))
+    cluster.delete("Node", selector="zone=a")
+    assert [each.name for each in cluster.nodes] == ["b1", "b2"]
+    cluster.delete("Pod", selector="app=web", grace_period_s=0)
+    assert [each.name for each in cluster.pods if each.name == "x"] == []
+    cluster.delete("Pod", selector="app=nothing")
+    with pytest.raises(RpcError, match="one of name, label_selector"):
+        cluster.delete("Pod")
+
+
+def test_pods_have_the_zone_of_their_node() -> None:
+    cluster = Cluster([node("a1", cpu="1", labels={"topology.kubernetes.io/zone": "a"}), node("plain", cpu="1")])
+    cluster.apply(pod("p1", cpu="900m"), pod("p2", cpu="900m"), pod("p3", cpu="900m"))
+    assert {(each.node, each.zone) for each in cluster.pods} == {("a1", "a"), ("plain", ""), (None, None)}
+
+
+def test_seeds_decide_ties_if_these_are_random() -> None:
+    def chosen(**options: Any) -> set[str | None]:
+        found: set[str | None] = set()
+        for seed in range(8):
+            cluster = Cluster(nodes=8, seed=seed, **options)
+            cluster.apply(pod("a"))
+            found |= set(cluster.placements().values())
+        return found
+
+    assert len(chosen()) == 1
+    assert len(chosen(ties="random")) > 1
+    assert len(chosen(version="1.34")) > 1
+    with pytest.raises(ValueError, match="ties: 'never': one of release, random"):
+        Cluster(ties="never")  # type: ignore[arg-type]
+
+
+def test_every_supported_release_makes_a_cluster() -> None:
+    assert kschedd.VERSIONS[-1] == "1.37"
+    for version in kschedd.VERSIONS:
+        assert Cluster(nodes=1, version=version).nodes

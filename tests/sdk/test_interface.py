@@ -44,7 +44,9 @@ def interface() -> str:
     lines: list[str] = []
     for name in kschedd.__all__:
         found = getattr(kschedd, name)
-        if inspect.isclass(found):
+        if isinstance(found, tuple):
+            lines.append(f"{name} = {found}")
+        elif inspect.isclass(found):
             named = {line: None for line in members(found) if not line.startswith("_") or line.startswith("__init__")}
             lines += [f"class {name}", *(f"    {line}" for line in sorted(named))]
         else:

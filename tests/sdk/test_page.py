@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 import kschedd
+from kschedd import Records
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "LIBRARY.md"
+INTERFACE = Path(__file__).with_name("interface.txt")
 PROGRAMS = sorted((ROOT / "examples" / "library").glob("*.py"))
 NEEDS = {"learn_packing": "gymnasium", "placements": "pandas"}
 
@@ -31,7 +33,7 @@ def test_the_blocks_of_the_page_run_one_after_the_other(tmp_path: Path, monkeypa
     pytest.importorskip("gymnasium", reason="the page uses the extra gym, which is not installed")
     (tmp_path / "packing.yaml").write_text(PACKING)
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"Path": Path}
+    names: dict[str, object] = {}
     found = blocks()
     assert len(found) > 7
     for block in found:
@@ -59,6 +61,18 @@ def test_the_page_lists_every_program() -> None:
     assert set(re.findall(r"examples/library/(\w+\.py)", PAGE.read_text(encoding="utf-8"))) == {
         program.name for program in PROGRAMS
     }
+
+
+def test_the_page_lists_the_columns_of_every_table() -> None:
+    """Each row of the page's table names a record of the library, and its columns as they are."""
+    rows = re.findall(r"^\| `[^|]*` \| `(\w+)` \| (`.*`) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    there = [found(name) for name in described()]
+    there += [each for module in there if inspect.ismodule(module) for each in vars(module).values()]
+    kinds = {kind.__name__: kind for kind in there if inspect.isclass(kind)}
+    for name, columns in rows:
+        assert tuple(re.findall(r"`(\w+)`", columns)) == Records(kinds[name]).columns, name
+    tables = set(re.findall(r"Records\[([A-Z]\w+)\]", INTERFACE.read_text(encoding="utf-8"))) - {"R"}
+    assert tables <= {name for name, _ in rows}
 
 
 def described() -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kschedd import Cluster, KscheddError, RpcError, deployment, node, pod
+from kschedd import Cluster, KscheddError, RpcError, deployment, node, pod, simulate
 from kschedd.sdk.cluster import ClosedClusterError, DumpLoadError
 
 Use = Callable[[Cluster], Any]
@@ -36,6 +36,19 @@ WRONG: list[tuple[str, Use, type[Exception], str]] = [
     ("a patch of no type", lambda c: c.patch("Pod", "a", 5), KscheddError, "allowed: map"),  # type: ignore[arg-type]
     ("an exception of a plan", lambda c: c.plan(lambda fork: 1 // 0), ZeroDivisionError, "by zero"),
     ("pickling", pickle.dumps, TypeError, "SimulationSpec"),
+    ("no command", lambda c: c.run(5), TypeError, "command: 5: str is required, not int"),  # type: ignore[arg-type]
+    ("no name", lambda c: c.explain(None), TypeError, "name: None: str"),  # type: ignore[arg-type]
+    ("no duration at all", lambda c: c.advance(None), TypeError, "duration: None"),  # type: ignore[arg-type]
+    ("no cluster", lambda c: c.compare(5), TypeError, "other: 5"),  # type: ignore[call-overload]
+    ("no change", lambda c: c.plan(5), TypeError, "change: 5: Sequence"),  # type: ignore[arg-type]
+    ("no state", lambda c: c.restore(5), TypeError, "state: 5: ClusterState"),  # type: ignore[arg-type]
+    ("no specification", lambda c: simulate(5), TypeError, "spec: 5"),  # type: ignore[arg-type]
+    (
+        "a misspelled field",
+        lambda c: c.apply(deployment("a", cpus="1")),  # type: ignore[call-arg]
+        TypeError,
+        r"deployment\(\) got an unexpected argument 'cpus' \(allowed: cpu, memory,",
+    ),
     ("nothing to count", lambda c: c.capacity(), KscheddError, "manifests"),
 ]
 
@@ -56,6 +69,9 @@ def test_wrong_use_is_named_and_changes_nothing(use: Use, kind: type[Exception],
     [
         ({"nodes": -1}, ValueError, "0 or more"),
         ({"time": 1e20}, ValueError, "year 9999"),
+        ({"time": "2025"}, TypeError, "time: '2025': int or float is required"),
+        ({"seed": None}, TypeError, "seed: None: int is required"),
+        ({"version": 1.36}, TypeError, "version: 1.36: str is required"),
         ({"plugins": [5]}, TypeError, "classes or paths"),
         ({"plugins": ["/nonexistent.py"]}, KscheddError, "no such file"),
         ({"plugins": "/nonexistent.py"}, KscheddError, "/nonexistent.py: no such file"),

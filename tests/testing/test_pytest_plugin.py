@@ -12,6 +12,7 @@ from kschedd.testing import strategies
 
 TESTS = """
 import pytest
+from kschedd import pod
 
 def test_an_empty_cluster(cluster):
     assert cluster.pods[:] == cluster.pods and len(cluster.nodes) == 0
@@ -24,6 +25,15 @@ class TestMarked:
     @pytest.mark.kschedd(nodes=3)
     def test_the_closest_marker_wins(self, cluster):
         assert len(cluster.nodes) == 3
+
+@pytest.mark.kschedd(versions=["1.34", "1.37"], nodes=1)
+def test_by_two_releases(cluster):
+    cluster.apply(pod("a", cpu="9"))
+    print(cluster.message("a"))
+
+@pytest.mark.kschedd(versions=["1.34", "1.37"])
+def test_without_a_cluster():
+    assert True
 """
 
 
@@ -42,7 +52,9 @@ def test_fixture_marker_and_scenarios(tmp_path: Path) -> None:
     (scenarios / "bad.txt").write_text("get nodes\n----\nsomething else\n")
     (tmp_path / "notes.txt").write_text("these are not a scenario\n")
     out = run(tmp_path)
-    assert "1 failed, 4 passed" in out
+    assert "1 failed, 7 passed" in out
+    assert "test_by_two_releases[1.34] PASSED" in out
+    assert "test_by_two_releases[1.37] PASSED" in out
     assert "bad.txt:1: get nodes" in out
     assert "-something else" in out
     assert "Traceback" not in out

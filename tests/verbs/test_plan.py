@@ -50,7 +50,7 @@ def test_what_was_planned_is_what_is_done(cluster: ScenarioCluster, change: str)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "answer"),
     [
         pytest.param(
             "plan drain nope", 'error: nodes "nope" not found', id="what-failed-and-did-nothing-says-only-why"
@@ -62,9 +62,9 @@ def test_what_was_planned_is_what_is_done(cluster: ScenarioCluster, change: str)
         ),
     ],
 )
-def test_a_plan_of_what_cannot_be_done(cluster: ScenarioCluster, line: str, said: str) -> None:
+def test_a_plan_of_what_cannot_be_done(cluster: ScenarioCluster, line: str, answer: str) -> None:
     text = cluster.do(line, "")
-    assert said in text
+    assert answer in text
     assert "nothing is different" not in text
 
 
@@ -88,3 +88,10 @@ def test_a_plan_that_runs_out_of_time_is_incomplete(cluster: ScenarioCluster) ->
     cluster.do("apply", f"{{apiVersion: v1, kind: Pod, metadata: {meta}, spec: {spec}}}")
     line = cluster.do("plan --within 1s scale deployment web --replicas 19", "").splitlines()[-1]
     assert line.startswith("incomplete: no pod stays pending after 1s of virtual time, but work goes on")
+
+
+def test_a_plan_says_that_scheduling_is_paused(cluster: ScenarioCluster) -> None:
+    """The fork schedules nevertheless: the plan shows what happens once scheduling goes on."""
+    cluster.do("pause", "")
+    found = cluster.do("plan scale deployment web --replicas 1", "")
+    assert found.splitlines()[-1] == "Scheduling is paused between two attempts; `kschedd resume` continues it."

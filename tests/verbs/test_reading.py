@@ -208,7 +208,7 @@ def test_watch_shows_the_head_of_what_is_too_tall(typed) -> None:
     assert typed("watch --times 1 get pods -A") == 0
     screen = typed.out.removeprefix("\x1b[?1049h\x1b[H\x1b[2J").removesuffix("\x1b[?1049l").splitlines()
     assert screen[0] == "every 1 s: get pods -A    (Ctrl-C ends)"
-    assert screen[2].startswith("NAMESPACE   NAME")
+    assert screen[2].startswith("NAMESPACE  NAME")
     assert screen[-1] == "... and 3 more lines"
 
 

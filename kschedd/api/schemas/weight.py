@@ -13,7 +13,9 @@ def weight(raw: Any, limit: int = LARGE) -> int:
     counted = 0
     while waiting and counted <= limit:
         value = waiting.pop()
-        if isinstance(value, dict):
+        if type(value) is str:  # most values are texts
+            counted += len(value) // _TEXT
+        elif isinstance(value, dict):
             counted += 2 * len(value)
             if counted <= limit:
                 waiting.extend(value.values())
@@ -21,8 +23,6 @@ def weight(raw: Any, limit: int = LARGE) -> int:
             counted += len(value)
             if counted <= limit:
                 waiting.extend(value)
-        elif isinstance(value, str):
-            counted += len(value) // _TEXT
     return counted
 
 

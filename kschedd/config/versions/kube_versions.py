@@ -96,6 +96,8 @@ V1_37: Final = _version("1.37", "1.37.2")
 
 DEFAULT: Final = V1_37
 KUBE_VERSIONS: Final[Mapping[str, KubernetesVersion]] = {one.name: one for one in (V1_34_1, V1_34, V1_35, V1_36, V1_37)}
+VERSIONS: Final[tuple[str, ...]] = tuple(KUBE_VERSIONS)
+"""The names of the supported releases, the oldest first; "1.34" stands for the latest patch of 1.34."""
 _OF_MINOR: Final = {int(one.name.partition(".")[2]): one for one in KUBE_VERSIONS.values() if one.name.count(".") == 1}
 _OLDER: Final[tuple[tuple[int, str], ...]] = (
     (34, "before 1.34 device claims and pod-level resources do not count by default"),
@@ -129,6 +131,8 @@ def difference_from(minor: int) -> str:
 
 @attrs.define(eq=False)
 class UnknownVersionError(KscheddError, rpc_code="invalid"):
+    """A release of Kubernetes that is not supported: `given`. Its text names the supported ones."""
+
     given: str
 
     def __str__(self) -> str:
@@ -143,10 +147,10 @@ class UnknownVersionError(KscheddError, rpc_code="invalid"):
 
 def kube_version(text: str) -> KubernetesVersion:
     """Return the version with this name, or with this exact release. Raises UnknownVersionError."""
-    asked = text.strip().removeprefix("v")
-    if asked.endswith(RANDOM_TIES):
-        return kube_version(asked.removesuffix(RANDOM_TIES)).with_random_ties()
+    requested = text.strip().removeprefix("v")
+    if requested.endswith(RANDOM_TIES):
+        return kube_version(requested.removesuffix(RANDOM_TIES)).with_random_ties()
     for one in KUBE_VERSIONS.values():
-        if asked in (one.name, one.patch):
+        if requested in (one.name, one.patch):
             return one
     raise UnknownVersionError(text)

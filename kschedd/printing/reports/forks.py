@@ -12,6 +12,7 @@ from typing import Any, Final
 from kschedd.printing.columns.ages import span
 from kschedd.printing.reports.placements import LONG, summary_text
 from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.printing.terminal.tables import flowing
 
 _COLORS: Final = {"+": "green", "~": "yellow", "-": "red"}
 _COUNTED: Final = ("moved", "placed", "pending", "gone", "orphaned", "ended")
@@ -30,7 +31,7 @@ def diff_text(diff: Raw, style: TerminalStyle, most: int) -> str:
     if not lines:
         return "nothing is different\n"
     lines += [_usage(diff["usage"]), _summary(diff)]
-    return style.plain("".join(f"{line}\n" for line in lines))
+    return flowing(style.plain("".join(f"{line}\n" for line in lines)), style)
 
 
 def is_different(diff: Raw) -> bool:
@@ -87,6 +88,6 @@ def _usage(usage: Sequence[Raw]) -> str:
 
 def _summary(diff: Raw) -> str:
     counted = Counter(pod["change"] for pod in diff["pods"])
-    told = ", ".join(f"{counted[change]} {change}" for change in _COUNTED if counted[change]) or "none different"
+    counts = ", ".join(f"{counted[change]} {change}" for change in _COUNTED if counted[change]) or "none different"
     after = f", after {span(diff['elapsed_s'])}" if diff["elapsed_s"] >= 1 else ""
-    return f"pods: {told}{after}"
+    return f"pods: {counts}{after}"

@@ -1,4 +1,4 @@
-"""Text in columns, three spaces apart, like kubectl's tables."""
+"""Text in columns, three spaces apart as in kubectl's tables, or two where the terminal is too narrow for three."""
 
 import re
 import unicodedata
@@ -10,12 +10,13 @@ import attrs
 from kschedd.printing.terminal.style import TerminalStyle, color_of
 
 NONE = "<none>"
-_GAP = "   "
+_GAP, _NARROW = "   ", "  "
 #: a word with the space before it; also a part of a name such as NodeResourcesFit
 _WORD: Final = re.compile(r"\s*\S+?(?:(?=\s)|$|(?<=[a-z])(?=[A-Z]))")
 #: columns; a last column with less room than this, and longer text, is printed below the rows
 _LEAST_ROOM: Final = 20
 _PAINT: Final = re.compile("\x1b\\[[0-9;]*m")
+_BULLETS: Final = ("- ", "· ", "~ ", "+ ", "! ")
 _TONED = frozenset({"STATUS", "TYPE", "PLACE", "VERDICT", "READY"})
 
 
@@ -58,35 +59,34 @@ def render(
 ) -> str:
     """Return the table as lines, each with a line end. The last column is not padded; status words are colored.
 
-    On a terminal that is too narrow, columns without any value are left out, and cells are wrapped at words. If little
-    room is left for a long last column, its cells are printed below their rows. `widths` are those of an earlier part
-    of the table, which is not changed.
+    On a terminal that is too narrow, columns without any value are left out, columns move together, and cells are
+    wrapped at words. If too little room is left for a long last column, its cells are printed below their rows.
+    `widths` are those of an earlier part of the table, which is not changed.
     """
     below: list[str] = []  # the cells of the last columns, of header and rows
+    gap = _GAP
     if widths is None and style.width:
         room = style.width - width_of(indent)
-        fitted, columns = _fitted(table, room)
-        while len(fitted.headers) > 2 and columns[-1] < _longest_last(fitted) > _LEAST_ROOM:
-            if columns[-1] >= _LEAST_ROOM and _total(columns) <= room:
+        fitted, columns, gap = _fitted(table, room)
+        while len(fitted.headers) > 2:
+            longest = widths_of(fitted)[1:]
+            cramped = columns[-1] < _LEAST_ROOM < longest[-1] and columns[-1] < longest[-1]
+            if not cramped and (_total(columns, gap) <= room or max(longest) <= _LEAST_ROOM):
                 break
             cells = [clean(row[-1]) for row in (fitted.headers, *fitted.rows)]
-            below = [": ".join(filter(None, pair)) for pair in zip(cells, below, strict=True)] if below else cells
+            below = [_GAP.join(filter(None, pair)) for pair in zip(cells, below, strict=True)] if below else cells
             fitted = Table(fitted.headers[:-1], tuple(row[:-1] for row in fitted.rows))
-            fitted, columns = _fitted(fitted, room)
+            fitted, columns, gap = _fitted(fitted, room)
         table = fitted
     else:
         columns = widths_of(table) if widths is None else list(widths)
     lines = [
-        _row(row, table.headers, columns, style, header=not number, indent=indent)
+        _row(row, table.headers, columns, style, gap, header=not number, indent=indent)
         for number, row in enumerate((table.headers, *table.rows))
     ]
     for number, text in enumerate(below):
         lines[number] += flowing(f"{indent}    {text}\n", style) if text not in ("", NONE) else ""
     return "".join(lines if headers else lines[1:])
-
-
-def _longest_last(table: Table) -> int:
-    return max(width_of(clean(row[-1])) for row in (table.headers, *table.rows))
 
 
 def flowing(text: str, style: TerminalStyle) -> str:
@@ -99,12 +99,12 @@ def flowing(text: str, style: TerminalStyle) -> str:
             lines.append(line)
             continue
         margin = " " * (len(line) - len(line.lstrip(" ")))
-        margin += "  " if line.lstrip(" ")[:2] in ("- ", "· ", "~ ") else ""
+        margin += "  " if _PAINT.sub("", line).lstrip(" ")[:2] in _BULLETS else ""
         part = ""
         for word in line.lstrip(" ").split(" "):
             longer = f"{part} {word}" if part.strip() else part + word
             if part.strip() and width_of(_PAINT.sub("", longer)) > style.width:
-                lines.append(part)
+                lines.append(part.rstrip(" "))
                 part = margin + word
             else:
                 part = longer if part else " " * (len(line) - len(line.lstrip(" "))) + word
@@ -112,11 +112,11 @@ def flowing(text: str, style: TerminalStyle) -> str:
     return "\n".join(lines)
 
 
-def _fitted(table: Table, room: int) -> tuple[Table, list[int]]:
-    """Return the table and its column widths, which are reduced to fit into `room` as far as words allow."""
+def _fitted(table: Table, room: int) -> tuple[Table, list[int], str]:
+    """Return the table, its column widths, which are reduced to fit into `room` as far as words allow, and the gap."""
     widths = widths_of(table)
-    if _total(widths) <= room:
-        return table, widths
+    if _total(widths, _GAP) <= room:
+        return table, widths, _GAP
     kept = [
         place
         for place in range(len(table.headers))
@@ -133,16 +133,17 @@ def _fitted(table: Table, room: int) -> tuple[Table, list[int]]:
         )
         for place in range(len(headers))
     ]
-    for _ in range(_total(widths) - room):  # one column at a time, the widest that can be narrower
+    gap = _GAP if _total(least, _GAP) <= room else _NARROW
+    for _ in range(_total(widths, gap) - room):  # one column at a time, the widest that can be narrower
         able = [place for place in range(len(widths)) if widths[place] > least[place]]
         if not able:
             break
         widths[max(able, key=lambda place: widths[place])] -= 1
-    return table, widths
+    return table, widths, gap
 
 
-def _total(widths: Sequence[int]) -> int:
-    return sum(widths) + len(_GAP) * (len(widths) - 1)
+def _total(widths: Sequence[int], gap: str) -> int:
+    return sum(widths) + len(gap) * (len(widths) - 1)
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -162,6 +163,7 @@ def _row(
     headers: Sequence[str],
     widths: Sequence[int],
     style: TerminalStyle,
+    gap: str,
     *,
     header: bool,
     indent: str,
@@ -181,5 +183,5 @@ def _row(
             else:
                 color = ""
             parts.append(style.paint(shown, color) + padding)
-        text += indent + _GAP.join(parts).rstrip(" ") + "\n"
+        text += indent + gap.join(parts).rstrip(" ") + "\n"
     return text

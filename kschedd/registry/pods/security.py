@@ -6,7 +6,6 @@ validatePodSpecSecurityContext, validatePodDNSConfig, ValidateHostAliases); comp
 """
 
 import re
-from functools import lru_cache
 from typing import Any, Final
 
 from kschedd.api.schemas.fields import FieldError, duplicate, invalid, required, unsupported
@@ -27,12 +26,13 @@ _SEARCH: Final = rf"{_SEARCH_LABEL}(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
 _SEARCH_RE: Final = re.compile(_SEARCH, re.ASCII)
 _SYSCTL: Final = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL_RE: Final = re.compile(_SYSCTL, re.ASCII)
+_BYTE: Final = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_USUAL_ADDRESS: Final = re.compile(rf"{_BYTE}(?:\.{_BYTE}){{3}}", re.ASCII)  # each pod status has a new one
 _MOST_NAMESERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
 
 
-@lru_cache(1 << 10)  # called for each pod status
 def is_address(text: str) -> bool:
-    return ip_address(text) is not None
+    return _USUAL_ADDRESS.fullmatch(text) is not None or ip_address(text) is not None
 
 
 def _validate_ids(context: Raw, path: str, fields: tuple[str, ...], faults: Faults) -> None:

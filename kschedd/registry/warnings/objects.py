@@ -18,6 +18,7 @@ from kschedd.registry.warnings.addresses import address_warnings, range_warnings
 from kschedd.registry.warnings.pods import (
     REMOVED_VOLUMES,
     claim_spec_warnings,
+    is_warned_of,
     node_label_warning,
     pod_warnings,
     term_warnings,
@@ -62,10 +63,10 @@ def update_warnings(old: Object, new: Object, features: frozenset[str] = frozens
     if look is None:
         return ()
     before, after = old.metadata.get("generation"), new.metadata.get("generation")
-    told = () if new.kind in _OF_TEMPLATES and before == after else look(new.raw)
+    warned = () if new.kind in _OF_TEMPLATES and before == after else look(new.raw)
     if new.kind == "StatefulSet":
-        return _once((*told, *_of_claims(new.raw, "].Spec"), *_of_revisions(new.raw)))
-    return _once(tuple(told))
+        return _once((*warned, *_of_claims(new.raw, "].Spec"), *_of_revisions(new.raw)))
+    return _once(tuple(warned))
 
 
 def _of_tokens(spec: Raw) -> tuple[str, ...]:
@@ -78,11 +79,10 @@ def _once(texts: Iterator[str] | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _of_pod(pod: Pod) -> tuple[str, ...]:
-    annotations = pod.metadata.get("annotations")
+    noted = {key: text for key, text in pod.annotations.items() if is_warned_of(key)}
     wrong = dns_label(pod.name)
-    if not wrong and not annotations:
+    if not wrong and not noted:  # an applied pod has another annotation: its manifest
         return _of_spec(pod.pod_spec)
-    noted = annotations or {}
     begin = "metadata.name: this is used in the Pod's hostname"
     named = (f"{begin}, {_RECOMMENDED}: [{' '.join(wrong)}]",) if wrong else ()
     return _once((*named, *pod_warnings(pod.spec, noted)))

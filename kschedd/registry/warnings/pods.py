@@ -95,6 +95,11 @@ def pod_warnings(spec: Raw, annotations: Raw, template: str = "") -> Iterator[st
         yield from address_warnings(alias.get("ip") or "", f"{at}.hostAliases[{index}].ip")
 
 
+def is_warned_of(annotation: str) -> bool:
+    """Return whether `pod_warnings` looks at this annotation."""
+    return annotation in _ANNOTATIONS or annotation == _POD_SECCOMP or annotation.startswith((_SECCOMP, _APPARMOR))
+
+
 def node_label_warning(key: Any) -> str:
     """Return why a node label is deprecated; "" if it is not."""
     return _NODE_LABELS.get(key, "")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kschedd.errors import KscheddError
 from kschedd.printing.reports import comparison
-from kschedd.printing.terminal.tables import Table, render
+from kschedd.printing.terminal.tables import Table, flowing, render
 from kschedd.verbs.command_line.answers import FORMS, write_answer
 from kschedd.verbs.command_line.grammar import (
     UsageError,
@@ -281,7 +281,7 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
     if options.output in _PAGES:
         session.write(_PAGES[options.output](found, options.limit))
     elif not write_answer(session, options.output, found):
-        session.write(comparison.as_text(found, options.limit))
+        session.write(flowing(comparison.as_text(found, options.limit), session.style))
     return 1 if found["different"] else 0
 
 

@@ -14,8 +14,10 @@ from typing import Any, Final
 import attrs
 
 from kschedd.printing.reports.forks import diff_text, is_different, without_place
+from kschedd.printing.terminal.tables import flowing
 from kschedd.verbs.command_line.answers import FORMS, write_answer
 from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
+from kschedd.verbs.command_line.paused import note_if_paused
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.scheduler.capacity import alternatives_text
 from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, seconds_in, session_in
@@ -62,10 +64,10 @@ def plan(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
 def _planned(
     run: Run, session: VerbSession, options: argparse.Namespace, fork: str, words: list[str], within_s: float
 ) -> int:
-    said: list[str] = []
+    lines: list[str] = []
     complaints: list[str] = []
     inner = session_in(session, fork)
-    status = run(attrs.evolve(inner, write=said.append, write_error=complaints.append), words)
+    status = run(attrs.evolve(inner, write=lines.append, write_error=complaints.append), words)
     if status == 2:
         session.write_error("".join(complaints))
         misplaced = [word for word in words if word.partition("=")[0] in _OWN_FLAGS]
@@ -82,8 +84,9 @@ def _planned(
     answer = {**diff, "errors": fails, "at_rest": at_rest, "largest": largest, "result": result}
     if not write_answer(session, options.output, answer) and done:
         session.write(diff_text(diff, session.style, options.limit))
-        session.write("".join(map(_largest_text, largest)))
-        session.write(_result_text(result, at_rest=at_rest, within=options.within))
+        session.write(flowing("".join(map(_largest_text, largest)), session.style))
+        session.write(flowing(_result_text(result, at_rest=at_rest, within=options.within), session.style))
+        note_if_paused(session)
     for line in fails:
         session.write_error(f"{line}\n")
     if not done:
