@@ -18,8 +18,8 @@
 | KscheddError, RpcError, ApplyError, CommandFailedError | errors |
 | VERSIONS | the supported releases of Kubernetes |
 
-`kschedd.plugin` has the names for plugins, `kschedd.testing.strategies` Hypothesis strategies. The names of `__all__` are
-the public interface. Each is imported when it is first used.
+`kschedd.plugin` has the names for plugins, `kschedd.testing.strategies` Hypothesis strategies. The names of `__all__`
+are the public interface. Each is imported when it is first used.
 """
 
 import gc
